@@ -1,0 +1,113 @@
+"""Array aliases and argument checks that the modules share."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bm25rag.errors import CorruptIndexError
+
+Float32: TypeAlias = npt.NDArray[np.float32]
+Float64: TypeAlias = npt.NDArray[np.float64]
+Int64: TypeAlias = npt.NDArray[np.int64]
+UInt32: TypeAlias = npt.NDArray[np.uint32]
+UInt8: TypeAlias = npt.NDArray[np.uint8]
+Unsigned: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
+Bool: TypeAlias = npt.NDArray[np.bool_]
+
+
+def check_count(name: str, value: object, *, least: int = 0) -> int:
+    """Return ``value`` as an ``int`` of at least ``least``; bools and floats are refused.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not an integer.
+    ValueError
+        If it is smaller than ``least``.
+    """
+    message = f"{name} must be an integer >= {least}, got {value!r}"
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(message)
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]  # the point of the try
+    except TypeError:
+        raise TypeError(message) from None
+    if count < least:
+        raise ValueError(message)
+    return count
+
+
+def check_real(name: str, value: object, low: float, high: float) -> float:
+    """Return ``value`` as a finite ``float`` in ``[low, high]``.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not a real number (a bool is none).
+    ValueError
+        If it is NaN, infinite or out of range.
+    """
+    message = f"{name} must be a number from {low:g} to {high:g}, got {value!r}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    ):
+        raise TypeError(message)
+    try:
+        real = float(value)
+    except OverflowError:
+        raise ValueError(message) from None
+    if math.isnan(real) or not low <= real <= high:
+        raise ValueError(message)
+    return real
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not a string.
+    ValueError
+        If it is none of ``choices``.
+    """
+    listed = ", ".join(repr(choice) for choice in choices)
+    message = f"{name} must be one of {listed}, got {value!r}"
+    if not isinstance(value, str):
+        raise TypeError(message)
+    if value not in choices:
+        raise ValueError(message)
+    return value
+
+
+def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
+    """Return ``value`` if it is an iterable other than a bare ``str`` or ``bytes``.
+
+    Raises
+    ------
+    TypeError
+        If it is a string, bytes or no iterable.
+    """
+    message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
+        raise TypeError(message)
+    return value
+
+
+def utf8(text: str) -> bytes:
+    """Encode any ``str``, lone surrogates too; ``text_of`` is the inverse."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text_of(data: bytes | memoryview) -> str:
+    """Decode what ``utf8`` encoded; raise ``CorruptIndexError`` for anything else."""
+    try:
+        return str(data, "utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None

@@ -1,0 +1,41 @@
+"""The command line; click and rich are imported when it runs, not before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bm25rag.errors import MissingDependencyError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``bm25rag`` with these arguments, or the process's own, and exit.
+
+    Raises
+    ------
+    SystemExit
+        Always: 0 is success; the other codes are told by ``bm25rag --help``.
+    """
+    try:
+        _load_commands()(arguments, prog_name="bm25rag")
+    except MissingDependencyError as error:
+        print(f"bm25rag: {error}", file=sys.stderr)
+        sys.exit(3)
+    except KeyboardInterrupt:
+        # Ctrl-C while modules are still being imported.
+        sys.exit(130)
+
+
+def _load_commands() -> Callable[..., Any]:
+    try:
+        from bm25rag.cli.app import commands
+    except ModuleNotFoundError as cause:
+        missing = (cause.name or "").partition(".")[0]
+        if missing not in {"click", "rich"}:
+            raise
+        message = f"the command line needs {missing}: pip install 'bm25rag[cli]'"
+        raise MissingDependencyError(message) from cause
+    return commands

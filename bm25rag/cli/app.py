@@ -1,0 +1,123 @@
+"""The group of commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import click
+
+from bm25rag.cli.build import add_command, delete_command, index_command
+from bm25rag.cli.demo import demo_command
+from bm25rag.cli.health import info_command, verify_command
+from bm25rag.cli.options import examples
+from bm25rag.cli.query import explain_command, search_command
+from bm25rag.errors import BM25Error, TokenizerRequiredError
+
+__all__ = ["commands"]
+
+# What a shell reports for a process that SIGPIPE or SIGINT ended.
+_BROKEN_PIPE, _INTERRUPTED = 141, 130
+
+
+class _Failure(click.ClickException):
+    """Input, index or disk are not as they should be."""
+
+    exit_code = 3
+
+
+class _Commands(click.Group):
+    """Turns what the commands raise into messages and exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; only a bug of ours shows a traceback, unless --debug asks for it."""
+        try:
+            with _short_warnings():
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
+        except BrokenPipeError:
+            _give_up_stdout()
+            ctx.exit(_BROKEN_PIPE)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+        except click.FileError as error:
+            raise _Failure(error.format_message()) from error
+        except (BM25Error, OSError, ValueError) as error:
+            if ctx.params["debug"]:
+                raise
+            raise _Failure(_describe(error)) from error
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, TokenizerRequiredError):
+        return f"{error} (from Python: the command line imports no code)"
+    return str(error)
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _give_up_stdout() -> None:
+    # Python flushes stdout once more on exit, and would complain about the pipe.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "bm25rag index docs/ --output docs.bm25",
+        "bm25rag search docs.bm25 'how do I install it'",
+        "bm25rag demo",
+    )
+    + """
+
+\b
+Exit codes:
+  0    done, also when nothing was found
+  1    a bug in bm25rag (please report it, with its traceback)
+  2    the command line is wrong: an option, a parameter, a filter
+  3    an input file, an index or the disk is not as it should be
+  130  interrupted (Ctrl-C)
+  141  nobody reads the output any more (as in: bm25rag search ... | head)
+
+Results go to the standard output, messages to the standard error.""",
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="bm25rag")
+def commands(debug: bool) -> None:
+    """Exact BM25 search over your documents."""
+
+
+for _command in (
+    index_command,
+    add_command,
+    delete_command,
+    search_command,
+    explain_command,
+    info_command,
+    verify_command,
+    demo_command,
+):
+    commands.add_command(_command)

@@ -1,0 +1,63 @@
+"""``info`` and ``verify``: what looks at an index as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from bm25rag import BM25Index
+from bm25rag.cli.options import examples, index_argument
+from bm25rag.cli.output import result_console, to_json
+
+__all__ = ["info_command", "verify_command"]
+
+
+@click.command(
+    "info",
+    epilog=examples(
+        "bm25rag info docs.bm25",
+        "bm25rag info docs.bm25 --json | jq .documents",
+    ),
+)
+@index_argument
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+def info_command(index_path: Path, as_json: bool) -> None:
+    """Tell what an index holds: counts, parameters, analyzer."""
+    index = BM25Index.open(index_path)
+    names = ("variant", "k1", "b", "delta", "delta_on")
+    facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
+    if as_json:
+        click.echo(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in (facts | {"analyzer": repr(index.analyzer)}).items():
+        table.add_row(Text(name.replace("_", " "), style="bold"), Text(_show(value)))
+    result_console().print(table)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return "none" if value is None else str(value)
+
+
+@click.command(
+    "verify",
+    epilog=examples(
+        "bm25rag verify docs.bm25 && cp -r docs.bm25 backup/",
+    ),
+)
+@index_argument
+def verify_command(index_path: Path) -> None:
+    """Check every byte of an index: checksums, sizes and contents.
+
+    A damaged file is named, and the exit code is 3.
+    """
+    BM25Index.verify(index_path)
+    click.echo(f"{index_path}: no damage found")

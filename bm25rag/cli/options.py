@@ -1,0 +1,108 @@
+"""Options that several commands share, and how they reach the index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from bm25rag import BM25Index
+from bm25rag.variants import VARIANTS
+
+__all__ = [
+    "PATH",
+    "examples",
+    "filter_option",
+    "index_argument",
+    "open_index",
+    "scoring_options",
+    "scoring_parameters",
+    "usage_errors",
+]
+
+PATH = click.Path(path_type=Path)
+_SCORING = ("variant", "k1", "b", "delta", "delta_on")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help; the mark keeps its lines apart."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def scoring_options(function: _Function) -> _Function:
+    """Add --variant, --k1, --b, --delta and --delta-on."""
+    for option in (
+        click.option(
+            "--delta-on",
+            type=click.Choice(["all", "matched"]),
+            help="Terms that --delta is for: all of the query, or those matched.",
+        ),
+        click.option("--delta", type=float, help="Lower bound of bm25l, bm25+ and tfldp."),
+        click.option("--b", type=float, help="How much length counts, 0 to 1."),
+        click.option("--k1", type=float, help="How slowly repeats of a term saturate."),
+        click.option(
+            "--variant", type=click.Choice(list(VARIANTS)), help="Formula of the BM25 family."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scoring parameters that were given."""
+    return {name: options[name] for name in _SCORING if options[name] is not None}
+
+
+index_argument = click.argument("index_path", metavar="INDEX", type=PATH)
+
+
+def open_index(path: Path, options: Mapping[str, Any]) -> BM25Index:
+    """Open for reading, tuned by the scoring parameters that were given."""
+    index = BM25Index.open(path)
+    parameters = scoring_parameters(options)
+    with usage_errors():
+        return index.tune(**parameters) if parameters else index
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Blame wrong values on the command line."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _reject_constant(name: str) -> NoReturn:
+    message = f"{name} is not JSON"
+    raise ValueError(message)
+
+
+def _parse_filter(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        parsed = json.loads(value, parse_constant=_reject_constant)
+    except (ValueError, RecursionError) as error:
+        message = f"not JSON: {error}"
+        raise click.BadParameter(message) from error
+    if not isinstance(parsed, dict):
+        message = f"expected a JSON object, got {value}"
+        raise click.BadParameter(message)
+    return parsed
+
+
+filter_option = click.option(
+    "--filter",
+    "filter_",
+    metavar="JSON",
+    callback=_parse_filter,
+    help="""Only documents whose metadata pass, as in '{"year": {"$gte": 2020}}'.""",
+)

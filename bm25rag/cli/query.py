@@ -1,0 +1,119 @@
+"""``search`` and ``explain``: what asks an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bm25rag.cli.options import (
+    PATH,
+    examples,
+    filter_option,
+    index_argument,
+    open_index,
+    scoring_options,
+    usage_errors,
+)
+from bm25rag.cli.output import WRITERS
+from bm25rag.readers import Query, read_queries
+
+__all__ = ["explain_command", "search_command"]
+
+# Queries answered at once: bounds the hits in memory whatever the file's length.
+_BATCH = 1000
+
+
+@click.command(
+    "search",
+    epilog=examples(
+        'bm25rag search docs.bm25 "how do I install it"',
+        'bm25rag search docs.bm25 install -k 3 --filter \'{"source": "docs/guide.md"}\'',
+        "bm25rag search docs.bm25 install --format jsonl | jq .id",
+        "bm25rag search scifact.bm25 --queries queries.jsonl -k 100 \\",
+        "    --format trec --output scifact.run",
+    ),
+)
+@index_argument
+@click.argument("query", required=False)
+@click.option(
+    "--queries",
+    "queries_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="Queries as BEIR JSON lines, id<TAB>text, or one a line; - reads the standard input.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(WRITERS)),
+    default="table",
+    show_default=True,
+    help="trec: 'qid Q0 docid rank score tag'; jsonl: one JSON object a hit.",
+)
+@click.option("--output", "-o", metavar="FILE", type=PATH, help="Write here, not to the terminal.")
+@click.option(
+    "-k", default=10, show_default=True, type=click.IntRange(min=0), help="Hits a query at most."
+)
+@click.option("--min-score", type=float, help="Leave hits below this score out.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
+@filter_option
+@scoring_options
+def search_command(
+    index_path: Path,
+    query: str | None,
+    queries_path: Path | None,
+    format_: str,
+    output: Path | None,
+    **options: Any,
+) -> None:
+    """Search an index for one QUERY, or for a file of queries.
+
+    Scoring options look at the same index under other parameters; what is
+    saved stays as it is.
+    """
+    queries = _queries(query, queries_path)
+    index = open_index(index_path, options)
+    # Opened with the first write, so that an error before it leaves the file as it was.
+    with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
+        while block := list(islice(queries, _BATCH)):
+            with usage_errors():
+                batch = index.search_batch(
+                    [asked.text for asked in block],
+                    k=options["k"],
+                    filter=options["filter_"],
+                    min_score=options["min_score"],
+                    threads=options["threads"],
+                )
+            WRITERS[format_](stream, block, batch)
+        stream.flush()
+
+
+def _queries(query: str | None, path: Path | None) -> Iterator[Query]:
+    if (query is None) == (path is None):
+        message = "give either a QUERY or --queries FILE"
+        raise click.UsageError(message)
+    # All of them first, so that a bad line is told before any result.
+    return iter([Query("1", query or "")] if path is None else list(read_queries(path)))
+
+
+@click.command(
+    "explain",
+    epilog=examples(
+        'bm25rag explain docs.bm25 "how do I install it" docs/guide.md#3',
+    ),
+)
+@index_argument
+@click.argument("query")
+@click.argument("id_", metavar="ID")
+@filter_option
+@scoring_options
+def explain_command(index_path: Path, query: str, id_: str, **options: Any) -> None:
+    """Explain the score of the document ID for QUERY, term by term."""
+    index = open_index(index_path, options)
+    with usage_errors():
+        explanation = index.explain(query, id_, filter=options["filter_"])
+    click.echo(str(explanation))

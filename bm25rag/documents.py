@@ -1,0 +1,209 @@
+"""What a document carries beside its terms: id, text, metadata, payload.
+
+Metadata travel as JSON. Dates and datetimes, which JSON lacks, are written as
+``{"$date": "2024-05-01"}`` and ``{"$datetime": "2024-05-01T12:00:00+00:00"}``, and a
+key of the user's that begins with ``$`` gets a second one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from bm25rag._types import text_of, utf8
+from bm25rag.errors import CorruptIndexError, MetadataError
+
+_DEEPEST = 100
+
+
+@dataclass(slots=True)
+class Document:
+    """A stored document; a fresh object, which belongs to the caller.
+
+    Parameters
+    ----------
+    id
+        Its id.
+    text
+        Its text; ``None`` if that is not stored.
+    metadata
+        As given.
+    payload
+        As given.
+    """
+
+    id: str
+    text: str | None
+    metadata: dict[str, Any]
+    payload: bytes | None
+
+
+@dataclass(slots=True)
+class Hit:
+    """A document that matches a query; a fresh object of plain Python values.
+
+    Parameters
+    ----------
+    id
+        Its id.
+    score
+        Its score, by the one definition.
+    text
+        Its text; ``None`` if that is not stored.
+    metadata
+        As given.
+    payload
+        As given.
+    """
+
+    id: str
+    score: float
+    text: str | None
+    metadata: dict[str, Any]
+    payload: bytes | None
+
+
+def encode_metadata(metadata: object, document: str) -> bytes:
+    """Write metadata as JSON; ``{}`` as nothing.
+
+    Parameters
+    ----------
+    metadata
+        A dict of JSON values, dates and datetimes; ``None`` counts as ``{}``.
+    document
+        The document's id, for messages.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a dict nor ``None``.
+    MetadataError
+        If a value cannot be returned as given; the message names document and key.
+    """
+    if metadata is None:
+        return b""
+    if type(metadata) is not dict:
+        raise TypeError(
+            f"metadata of document {document!r} must be a dict or None, got {metadata!r:.100}"
+        )
+    if not metadata:
+        return b""
+    plain = _plain(metadata, (), document)
+    try:
+        # Not in ASCII: two lone surrogates, escaped, would be read as one character.
+        return utf8(json.dumps(plain, separators=(",", ":"), ensure_ascii=False))
+    except ValueError as error:  # an integer beyond Python's limit of 4,300 digits
+        raise MetadataError(
+            f"metadata of document {document!r} cannot be stored: {error}"
+        ) from None
+
+
+def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
+    """Return fresh metadata from what ``encode_metadata`` wrote.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it was written by anything else.
+    """
+    if not data:
+        return {}
+    text = text_of(data)
+    try:
+        decoded = json.loads(text, object_hook=_revive if '"$' in text else None)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if not isinstance(decoded, dict):
+        raise CorruptIndexError(f"stored metadata is a {type(decoded).__name__}, not a dict")
+    return decoded
+
+
+def _plain(value: object, path: tuple[str, ...], document: str) -> object:
+    kind = type(value)
+    encode = _ENCODERS.get(kind)
+    if encode is not None:
+        return encode(value, path, document)
+    hint = (
+        "; call .item() or .tolist() on it" if isinstance(value, (np.generic, np.ndarray)) else ""
+    )
+    raise _unstorable(
+        document,
+        path,
+        f"a {kind.__name__}{hint}; "
+        "expected str, int, float, bool, None, list, dict, date or datetime",
+    )
+
+
+def _unstorable(document: str, path: tuple[str, ...], what: str) -> MetadataError:
+    return MetadataError(f"metadata of document {document!r} at {'.'.join(path)!r}: {what}")
+
+
+def _same(value: object, path: tuple[str, ...], document: str) -> object:
+    return value
+
+
+def _plain_float(value: float, path: tuple[str, ...], document: str) -> float:
+    if not math.isfinite(value):
+        raise _unstorable(document, path, f"{value!r} is no JSON number; use None")
+    return value
+
+
+def _plain_list(value: list[object], path: tuple[str, ...], document: str) -> list[object]:
+    _check_depth(path, document)
+    return [_plain(item, (*path, str(number)), document) for number, item in enumerate(value)]
+
+
+def _plain_dict(
+    value: dict[object, object], path: tuple[str, ...], document: str
+) -> dict[str, object]:
+    _check_depth(path, document)
+    plain = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise _unstorable(
+                document, path, f"the key {key!r} is a {type(key).__name__}, not a str"
+            )
+        plain["$" + key if key.startswith("$") else key] = _plain(item, (*path, key), document)
+    return plain
+
+
+def _check_depth(path: tuple[str, ...], document: str) -> None:
+    if len(path) > _DEEPEST:
+        raise _unstorable(document, path[:3], f"nested more than {_DEEPEST} levels deep")
+
+
+def _plain_datetime(value: datetime, path: tuple[str, ...], document: str) -> dict[str, str]:
+    return {"$datetime": value.isoformat()}
+
+
+def _plain_date(value: date, path: tuple[str, ...], document: str) -> dict[str, str]:
+    return {"$date": value.isoformat()}
+
+
+_ENCODERS: dict[type, Callable[[Any, tuple[str, ...], str], object]] = {
+    str: _same,
+    int: _same,
+    bool: _same,
+    type(None): _same,
+    float: _plain_float,
+    list: _plain_list,
+    dict: _plain_dict,
+    datetime: _plain_datetime,
+    date: _plain_date,
+}
+
+
+def _revive(plain: dict[str, Any]) -> Any:
+    if len(plain) == 1:
+        ((key, value),) = plain.items()
+        if key == "$datetime":
+            return datetime.fromisoformat(value)
+        if key == "$date":
+            return date.fromisoformat(value)
+    return {key[1:] if key.startswith("$") else key: value for key, value in plain.items()}

@@ -1,0 +1,102 @@
+"""Every exception of bm25rag.
+
+::
+
+    BM25Error (Exception)
+    ├── DuplicateIdError (ValueError)       an id is there already, or twice in one call
+    ├── DocumentNotFoundError (KeyError)    no living document that the filter passes has this id
+    ├── FilterError (ValueError)            a filter is malformed; the message points at the place
+    ├── MetadataError (ValueError)          metadata that cannot be stored, by document and key
+    ├── ReadOnlyError (TypeError)           a write to a view, a snapshot or a reader
+    ├── TokenizerRequiredError (ValueError) the index needs the callable it was made with
+    ├── MissingDependencyError (ImportError) an optional package is not installed
+    └── StorageError (OSError)
+        ├── NotAnIndexError                 the folder holds no index
+        ├── FormatVersionError              the folder was written by a newer bm25rag
+        ├── CorruptIndexError               a file is damaged or hostile; the message names it
+        └── LockedError                     another writer has the index open
+
+    AnalyzerChangedWarning (UserWarning)    the installed stemmer or Unicode tables differ
+
+Wrong types and values of arguments are plain ``TypeError`` and ``ValueError``
+that name the argument, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AnalyzerChangedWarning",
+    "BM25Error",
+    "CorruptIndexError",
+    "DocumentNotFoundError",
+    "DuplicateIdError",
+    "FilterError",
+    "FormatVersionError",
+    "LockedError",
+    "MetadataError",
+    "MissingDependencyError",
+    "NotAnIndexError",
+    "ReadOnlyError",
+    "StorageError",
+    "TokenizerRequiredError",
+]
+
+
+class BM25Error(Exception):
+    """Base of every exception that is bm25rag's own."""
+
+
+class DuplicateIdError(BM25Error, ValueError):
+    """An id is in the index already, or occurs twice in one call."""
+
+
+class DocumentNotFoundError(BM25Error, KeyError):
+    """No living document that the filter passes has this id."""
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the message.
+        return str(self.args[0]) if self.args else ""
+
+
+class FilterError(BM25Error, ValueError):
+    """A filter is malformed; the message points at the place."""
+
+
+class MetadataError(BM25Error, ValueError):
+    """Metadata cannot be stored as it is; the message names document and key."""
+
+
+class ReadOnlyError(BM25Error, TypeError):
+    """A write was asked of a view, a snapshot or a reader."""
+
+
+class TokenizerRequiredError(BM25Error, ValueError):
+    """The index was built with a callable tokenizer, which must be given again."""
+
+
+class MissingDependencyError(BM25Error, ImportError):
+    """An optional package is not installed; the message has the pip line."""
+
+
+class StorageError(BM25Error, OSError):
+    """A saved index cannot be read or written."""
+
+
+class NotAnIndexError(StorageError):
+    """The folder holds no bm25rag index."""
+
+
+class FormatVersionError(StorageError):
+    """The folder was written in a newer format than this version reads."""
+
+
+class CorruptIndexError(StorageError):
+    """A file of the index is damaged, truncated or hostile; the message names it."""
+
+
+class LockedError(StorageError):
+    """Another writer has the index open."""
+
+
+class AnalyzerChangedWarning(UserWarning):
+    """The installed stemmer or Unicode tables give other terms than those indexed."""

@@ -1,0 +1,243 @@
+"""From what the caller wrote to the tree, with errors that point at the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from bm25rag.filters.nodes import (
+    And,
+    CallableFilter,
+    Condition,
+    Filter,
+    IdCondition,
+    IdSet,
+    Not,
+    Or,
+)
+from bm25rag.filters.operators import (
+    COMPLEMENTS,
+    DATE_READERS,
+    FIELD_READERS,
+    ID_READERS,
+    TESTS,
+    Reader,
+    check_depth,
+    describe,
+    on_instants,
+    refuse,
+)
+from bm25rag.filters.values import canonical
+
+FilterSpec: TypeAlias = (
+    dict[str, Any] | set[str] | frozenset[str] | Callable[[dict[str, Any]], object] | Filter
+)
+"""What ``filter=`` takes, beside None."""
+
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_ESCAPABLE = (".", "$", "\\")
+_PIECE = re.compile(r"(?:\A|\.)((?:[^\\.]|\\.)*)", re.DOTALL)
+
+
+def parse_filter(filter: FilterSpec | None) -> Filter | None:
+    """Turn what the caller wrote into a tree, or into None if it filters nothing.
+
+    Parameters
+    ----------
+    filter
+        A dict in the filter language, a set of ids, a callable on the metadata, or a parsed filter,
+        which is returned as it is. None and ``{}`` filter nothing.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, or a set with a member that is no string.
+    FilterError
+        If a dict is malformed; the message points at the place.
+    """
+    if filter is None or isinstance(filter, Filter):
+        return filter
+    if isinstance(filter, dict) and not filter:
+        return None
+    expected = "expected a dict, a set of ids, a callable or None"
+    if not isinstance(filter, dict | set | frozenset) and not callable(filter):
+        message = f"filter: {expected}, got {describe(filter)}"
+        raise TypeError(message)
+    if isinstance(filter, set | frozenset) and (stranger := _stranger(filter)):
+        message = f"filter: expected ids as str in the set, got {stranger}"
+        raise TypeError(message)
+    return _parse(filter, "", 1)
+
+
+def escape_key(key: str) -> str:
+    r"""Write one metadata key so that a filter takes it literally, whatever it holds.
+
+    Parameters
+    ----------
+    key
+        A key as it stands in the metadata; ``a.b`` becomes ``a\.b``, ``$id`` becomes ``\$id``.
+    """
+    return re.sub(r"([\\.$])", r"\\\1", key)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What conditions are about here: the operators it has, and how a condition is made."""
+
+    readers: dict[str, Reader]
+    make: Callable[[str, Any], Filter]
+    dates: _Subject | None = None
+    negatable: bool = True
+
+    def known(self) -> str:
+        """List the operators for an error message."""
+        nested = ["$date"] * (self.dates is not None) + ["$not"] * self.negatable
+        return ", ".join([*self.readers, *COMPLEMENTS, *nested])
+
+
+def _of_metadata(path: tuple[str, ...]) -> _Subject:
+    def make(name: str, operand: Any) -> Filter:
+        return Condition(path, TESTS[name](operand), f"{name} {canonical(operand)}")
+
+    def make_dated(name: str, operand: Any) -> Filter:
+        test = on_instants(TESTS[name](operand))
+        return Condition(path, test, f"$date.{name} {canonical(operand)}")
+
+    return _Subject(FIELD_READERS, make, _Subject(DATE_READERS, make_dated, negatable=False))
+
+
+def _id_condition(name: str, operand: Any) -> Filter:
+    if name == "$eq":
+        return IdSet(frozenset([operand]))
+    if name == "$in":
+        return IdSet(frozenset(operand))
+    return IdCondition(TESTS[name](operand), f"{name} {canonical(operand)}")
+
+
+_OF_ID = _Subject(ID_READERS, _id_condition)
+
+
+def _parse(spec: Any, at: str, depth: int) -> Filter:
+    """Parse a filter at the top, or in a list or a ``$not``."""
+    check_depth(at, depth)
+    if isinstance(spec, dict):
+        return _conjunction(
+            [_clause(name, value, _below(at, name), depth) for name, value in spec.items()]
+        )
+    if isinstance(spec, set | frozenset):
+        if stranger := _stranger(spec):
+            refuse(at, f"expected ids as str in the set, got {stranger}")
+        return IdSet(frozenset(spec))
+    if not callable(spec):
+        refuse(at, f"expected a dict, a set of ids or a callable, got {describe(spec)}")
+    return CallableFilter(spec)
+
+
+def _stranger(ids: set[Any] | frozenset[Any]) -> str:
+    """Name the type of a member that is no string, or nothing."""
+    return next((describe(member) for member in ids if not isinstance(member, str)), "")
+
+
+def _conjunction(parts: list[Filter]) -> Filter:
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _below(at: str, name: Any) -> str:
+    if type(name) is not str:
+        refuse(at, f"expected names as str, got {describe(name)}")
+    return f"{at}.{name}" if at else name
+
+
+def _clause(name: str, value: Any, at: str, depth: int) -> Filter:
+    """Parse one entry of a filter dict."""
+    if not name.startswith("$"):
+        return _field(_of_metadata(_path(name, at)), value, at, depth)
+    if name == "$id":
+        return _field(_OF_ID, value, at, depth)
+    if name == "$not":
+        return Not(_parse(value, at, depth + 1))
+    if name == "$and":
+        return _conjunction(_parts(value, at, depth))
+    if name != "$or":
+        hint = "operators stand below a field; a field's own $ is written \\$"
+        refuse(at, f"unknown name; known here: $and, $or, $not, $id ({hint})")
+    return Or(tuple(_parts(value, at, depth)))
+
+
+def _parts(value: Any, at: str, depth: int) -> list[Filter]:
+    """Parse the list below ``$and`` or ``$or``."""
+    if not isinstance(value, list | tuple) or not value:
+        came = "an empty one" if isinstance(value, list | tuple) else describe(value)
+        refuse(at, f"expected a non-empty list of filters, got {came}")
+    return [_parse(part, f"{at}[{i}]", depth + 1) for i, part in enumerate(value)]
+
+
+def _path(name: str, at: str) -> tuple[str, ...]:
+    """Split a field's name at its dots, minding the escapes."""
+    if "\\" not in name:
+        return tuple(name.split("."))
+    if any(match[1] not in _ESCAPABLE for match in _ESCAPE.finditer(name)):
+        refuse(at, "expected '.', '$' or a backslash after a backslash")
+    return tuple(_ESCAPE.sub(r"\1", piece) for piece in _PIECE.findall(name))
+
+
+def _field(subject: _Subject, value: Any, at: str, depth: int) -> Filter:
+    """Parse what stands below a field: a dict of operators, or a value that it equals."""
+    if isinstance(value, dict) and any(map(_is_operator, value)):
+        return _operators(subject, value, at, depth + 1)
+    _refuse_buried_operators(value, at, depth + 1)
+    return _operator(subject, "$eq", value, at, depth)
+
+
+def _is_operator(name: Any) -> bool:
+    return isinstance(name, str) and name.startswith("$")
+
+
+def _refuse_buried_operators(value: Any, at: str, depth: int) -> None:
+    """Refuse ``{"a": {"b": {"$gt": 1}}}``, which taken as a value would silently match nothing."""
+    if isinstance(value, dict):
+        places = [(f"{at}.{name}", item) for name, item in value.items()]
+        if name := next(filter(_is_operator, value), None):
+            hint = 'a nested field is written "a.b", a value with such a key stands below $eq'
+            refuse(f"{at}.{name}", f"expected no operator inside a value ({hint})")
+    elif isinstance(value, list):
+        places = [(f"{at}[{i}]", item) for i, item in enumerate(value)]
+    else:
+        return
+    check_depth(at, depth)
+    for place, item in places:
+        _refuse_buried_operators(item, place, depth + 1)
+
+
+def _operators(subject: _Subject, spec: Any, at: str, depth: int) -> Filter:
+    """Parse a dict of operators, which must have one."""
+    check_depth(at, depth)
+    if not isinstance(spec, dict) or not spec:
+        came = "an empty one" if isinstance(spec, dict) else describe(spec)
+        refuse(at, f"expected a dict of operators, got {came}")
+    return _conjunction(
+        [_operator(subject, name, item, _below(at, name), depth) for name, item in spec.items()]
+    )
+
+
+def _operator(subject: _Subject, name: str, operand: Any, at: str, depth: int) -> Filter:
+    """Parse one operator and its operand."""
+    if name == "$not" and subject.negatable:
+        return Not(_operators(subject, operand, at, depth + 1))
+    if name == "$date" and subject.dates is not None:
+        return _dates(subject.dates, operand, at, depth + 1)
+    plain = COMPLEMENTS.get(name, name)
+    if plain not in subject.readers:
+        what = "unknown operator" if name.startswith("$") else "a field's name among operators"
+        refuse(at, f"{what}; known here: {subject.known()}")
+    condition = subject.make(plain, subject.readers[plain](operand, at, depth + 1))
+    return condition if plain == name else Not(condition)
+
+
+def _dates(subject: _Subject, value: Any, at: str, depth: int) -> Filter:
+    """Parse what stands below ``$date``: a dict of operators, or a date."""
+    if isinstance(value, dict):
+        return _operators(subject, value, at, depth)
+    return _operator(subject, "$eq", value, at, depth)

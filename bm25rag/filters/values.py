@@ -1,0 +1,108 @@
+"""What metadata values mean to a filter: typed equality, instants, canonical spelling."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+_YEAR_ONE = datetime(1, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def equal(value: Any, operand: Any) -> bool:
+    """Compare two metadata values, typed and exact.
+
+    1 equals 1.0, a bool is no number, datetimes compare as instants and never equal a date, lists
+    and dicts compare by the same rules inside.
+
+    Parameters
+    ----------
+    value
+        Any metadata value.
+    operand
+        Any metadata value. The recursion is as deep as the shallower of the two.
+    """
+    kind, other = type(value), type(operand)
+    if kind is list:
+        return other is list and len(value) == len(operand) and all(map(equal, value, operand))
+    if kind is dict:
+        return (
+            other is dict
+            and value.keys() == operand.keys()
+            and all(equal(value[key], item) for key, item in operand.items())
+        )
+    if kind is bool or other is bool:
+        return value is operand
+    if kind is datetime and other is datetime:
+        return instant(value) == instant(operand)
+    return bool(value == operand)
+
+
+def instant(moment: datetime) -> timedelta:
+    """Return the time since the year 1 in UTC; a naive datetime counts as UTC.
+
+    A difference and not a datetime in UTC, which would overflow at both ends of the calendar.
+    """
+    since = moment.replace(tzinfo=None) - _YEAR_ONE
+    offset = moment.utcoffset()
+    return since if offset is None else since - offset
+
+
+def instant_of(value: Any) -> timedelta | None:
+    """Return the instant that an ISO string, a date (midnight UTC) or a datetime names, or None."""
+    kind = type(value)
+    if kind is datetime:
+        return instant(value)
+    if kind is date:
+        return timedelta(days=value.toordinal() - 1)
+    if kind is not str:
+        return None
+    try:
+        return instant(datetime.fromisoformat(value))
+    except ValueError:
+        return None
+
+
+def canonical(value: Any) -> str:
+    """Spell a value so that two spellings are the same if and only if the values are equal.
+
+    Tuples are collections without order (the operands of ``$in``), timedeltas are instants.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return repr(value)  # not JSON, which spells two lone surrogates like their pair
+        case int() | float():
+            return _canonical_number(value)
+        case datetime():
+            return canonical(instant(value))
+        case timedelta():
+            return f"@{value // _MICROSECOND}"
+        case date():
+            return value.isoformat()
+        case list():
+            return f"[{','.join(map(canonical, value))}]"
+        case tuple():
+            return f"({','.join(sorted(set(map(canonical, value))))})"
+        case _:
+            items = sorted(f"{key!r}:{canonical(item)}" for key, item in value.items())
+            return f"{{{','.join(items)}}}"
+
+
+def _canonical_number(value: float) -> str:
+    """Spell a number; in base 16, because Python limits the length of decimal integers."""
+    if isinstance(value, int):
+        return hex(value)
+    return hex(int(value)) if value.is_integer() else value.hex()
+
+
+def fresh(value: Any) -> Any:
+    """Copy a metadata value, so that an edit of the copy never reaches the original."""
+    if isinstance(value, dict):
+        return {key: fresh(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [fresh(item) for item in value]
+    return value

@@ -1,0 +1,300 @@
+"""The CSC store: for every term its documents, ascending, with an impact code each.
+
+An impact code numbers a distinct pair (tf, |d|). A corpus holds few of them, so
+a posting takes a document number and (mostly) 16 bits, and every score the corpus
+can give is a small table of f(tf, |d|), recomputed when a parameter or a statistic
+changes, times one idf per term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bm25rag._types import Bool, Int64, UInt32, Unsigned
+from bm25rag.columns import Guard, StringTable, build_table
+
+# Most codes (and documents) that 16-bit arrays hold; tests set it small.
+NARROW = 65_536
+
+
+class Run(NamedTuple):
+    """Postings of consecutive documents, sorted by term, then by document; uint32 arrays."""
+
+    terms: UInt32
+    documents: UInt32
+    tf: UInt32
+
+
+@dataclass(eq=False)
+class Postings:
+    """Immutable postings of the documents of one segment.
+
+    Parameters
+    ----------
+    terms
+        The V terms.
+    indptr
+        Where each term's postings begin, (V + 1,), unsigned.
+    documents
+        Document numbers within the segment, ascending for each term, (P,), uint16 or uint32.
+    codes
+        Impact codes, (P,), uint16 or uint32.
+    code_tf, code_length
+        The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
+    lengths
+        |d| of every document, (n,), uint32.
+    guard
+        Who checks the arrays before their first use, if they come from a file.
+    """
+
+    terms: StringTable
+    indptr: Unsigned
+    documents: Unsigned
+    codes: Unsigned
+    code_tf: UInt32
+    code_length: UInt32
+    lengths: UInt32
+    guard: Guard | None = None
+
+    def __post_init__(self) -> None:
+        self._bounds = self.indptr.data
+        self._checked = None if self.guard is None else bytearray(len(self.terms))
+        self._table_checked = False
+
+    def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
+        self.check_all()
+        arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
+        return Postings, (self.terms, *arrays, self.lengths)
+
+    def find(self, term: bytes) -> tuple[int, int]:
+        """Return where the postings of a term begin and end; equal if it has none.
+
+        Raises
+        ------
+        CorruptIndexError
+            If the postings come from a file that is damaged there.
+        """
+        number = self.terms.find(term)
+        return (0, 0) if number < 0 else self.bounds(number)
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Return where the postings of term ``number`` begin and end, checked."""
+        if self._checked is not None and not self._checked[number]:
+            self._check(number)
+            self._checked[number] = 1
+        return self._bounds[number], self._bounds[number + 1]
+
+    def _check(self, number: int) -> None:
+        guard = self.guard
+        if guard is None:
+            return
+        guard.check("indptr", number, number + 2)
+        start, stop = self._bounds[number], self._bounds[number + 1]
+        if not start < stop <= len(self.documents):
+            raise guard.reject("indptr", "does not ascend within the postings")
+        guard.check("documents", start, stop)
+        guard.check("codes", start, stop)
+        documents = self.documents[start:stop]
+        if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
+            raise guard.reject("documents", "does not ascend within the documents")
+        if int(self.codes[start:stop].max()) >= len(self.code_tf):
+            raise guard.reject("codes", "points beyond the table of codes")
+
+    def check_all(self) -> None:
+        """Check everything that the guard has not yet passed.
+
+        Raises
+        ------
+        CorruptIndexError
+            If the postings come from a file that is damaged.
+        """
+        guard = self.guard
+        if guard is None:
+            return
+        self.terms.check_all()
+        self._check_table(guard)
+        for name in ("indptr", "documents", "codes", "lengths"):
+            guard.check(name, 0, len(getattr(self, name)))
+        bounds = self.indptr.astype(np.int64)
+        if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
+            raise guard.reject("indptr", "does not ascend and cover the postings")
+        ascending = self.documents[1:] > self.documents[:-1]
+        ascending[bounds[1:-1] - 1] = True  # a new term begins again
+        if not ascending.all() or np.any(self.documents >= len(self.lengths)):
+            raise guard.reject("documents", "does not ascend within the documents")
+        if np.any(self.codes >= len(self.code_tf)):
+            raise guard.reject("codes", "points beyond the table of codes")
+        tokens = np.bincount(
+            self.documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
+        )
+        if not np.array_equal(tokens, self.lengths):
+            raise guard.reject("lengths", "does not agree with the postings")
+        self._checked = None
+
+    def pairs(self) -> tuple[UInt32, UInt32]:
+        """Return tf and |d| of every code, checked; (C,), uint32."""
+        if self.guard is not None and not self._table_checked:
+            self._check_table(self.guard)
+        return self.code_tf, self.code_length
+
+    def _check_table(self, guard: Guard) -> None:
+        guard.check("code_tf", 0, len(self.code_tf))
+        guard.check("code_length", 0, len(self.code_length))
+        if np.any(self.code_tf < 1) or np.any(self.code_length < self.code_tf):
+            raise guard.reject("code_tf", "holds an impossible term frequency")
+        self._table_checked = True
+
+    def length_of(self, documents: Unsigned) -> Int64:
+        """Return |d| of some documents, checked, int64."""
+        if self.guard is not None and len(documents):
+            self.guard.check("lengths", int(documents.min()), int(documents.max()) + 1)
+        return self.lengths[documents].astype(np.int64)
+
+    def frequencies(self) -> Int64:
+        """Return how many postings each term has, (V,), int64."""
+        bounds = self.indptr.astype(np.int64)
+        return bounds[1:] - bounds[:-1]
+
+    def term_numbers(self) -> UInt32:
+        """Return the term of every posting, (P,), uint32."""
+        counts = self.frequencies()
+        return np.repeat(np.arange(len(self.terms), dtype=np.uint32), counts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, the terms' included."""
+        arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
+        terms = self.terms.column.nbytes + self.terms.keys.nbytes
+        return sum(part.nbytes for part in arrays) + self.lengths.nbytes + terms
+
+
+def count_run(terms: UInt32, documents: UInt32) -> Run:
+    """Count the tokens of some documents.
+
+    Parameters
+    ----------
+    terms, documents
+        Term and document of every token, uint32.
+    """
+    keys = (terms.astype(np.uint64) << np.uint64(32)) | documents
+    keys.sort()
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
+    tf = np.diff(first, append=keys.size).astype(np.uint32)
+    keys = keys[first]
+    return Run((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), tf)
+
+
+def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> Postings:
+    """Make the store of some documents.
+
+    Peak memory beyond the result is a few arrays of the size of the longest run.
+
+    Parameters
+    ----------
+    terms
+        The terms in the numbering of the runs; those that no run has are left out.
+    runs
+        The postings; a later run has only later documents.
+    lengths
+        |d| of every document, uint32.
+    """
+    frequencies = np.zeros(len(terms), np.int64)
+    for run in runs:
+        frequencies += np.bincount(run.terms, minlength=len(terms))
+    used = np.flatnonzero(frequencies)
+    table, ranks = build_table([terms[number] for number in used.tolist()])
+    rank_of = np.zeros(len(terms), np.int64)
+    rank_of[used] = ranks
+    ordered = np.zeros(len(table), np.int64)
+    ordered[ranks] = frequencies[used]
+    indptr = np.concatenate(([0], np.cumsum(ordered)))
+
+    pairs = _distinct(
+        np.concatenate([_distinct(_pairs(run, lengths)) for run in runs] or [_NO_PAIRS])
+    )
+    documents = np.empty(indptr[-1], _width(len(lengths)))
+    codes = np.empty(indptr[-1], _width(len(pairs)))
+    cursor = indptr[:-1].copy()
+    for run in runs:
+        places = _places(rank_of[run.terms], cursor)
+        documents[places] = run.documents
+        codes[places] = np.searchsorted(pairs, _pairs(run, lengths))
+    return Postings(
+        table,
+        indptr.astype(np.uint32 if indptr[-1] < 1 << 32 else np.uint64),
+        documents,
+        codes,
+        (pairs >> np.uint64(32)).astype(np.uint32),
+        pairs.astype(np.uint32),
+        lengths,
+    )
+
+
+_NO_PAIRS = np.empty(0, np.uint64)
+
+
+def _pairs(run: Run, lengths: UInt32) -> Unsigned:
+    return (run.tf.astype(np.uint64) << np.uint64(32)) | lengths[run.documents]
+
+
+def _distinct(values: Unsigned) -> Unsigned:
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: ordered.size]]
+
+
+def _width(count: int) -> type[np.uint16] | type[np.uint32]:
+    return np.uint16 if count <= NARROW else np.uint32
+
+
+def _places(terms: Int64, cursor: Int64) -> Int64:
+    """Give every posting of a run its place, and move each term's cursor behind them."""
+    if not terms.size:
+        return terms
+    starts = np.flatnonzero(np.concatenate(([True], terms[1:] != terms[:-1])))
+    counts = np.diff(starts, append=terms.size)
+    heads = terms[starts]
+    places = np.arange(terms.size) + np.repeat(cursor[heads] - starts, counts)
+    cursor[heads] += counts
+    return places
+
+
+def merge_postings(parts: Iterable[tuple[Postings, Bool | None]]) -> Postings:
+    """Join the stores of consecutive segments, without the documents that have gone.
+
+    Parameters
+    ----------
+    parts
+        A store and which of its documents live (``None``: all), in document order.
+    """
+    numbers: dict[bytes, int] = {}
+    runs: list[Run] = []
+    lengths: list[UInt32] = []
+    offset = 0
+    for postings, living in parts:
+        postings.check_all()
+        own = np.array(
+            [
+                numbers.setdefault(bytes(term or b""), len(numbers))
+                for term in postings.terms.column
+            ],
+            dtype=np.uint32,
+        )
+        runs.append(_run_of(postings, own, living, offset))
+        lengths.append(postings.lengths if living is None else postings.lengths[living])
+        offset += len(lengths[-1])
+    return build_postings(list(numbers), runs, np.concatenate(lengths))
+
+
+def _run_of(postings: Postings, own: UInt32, living: Bool | None, offset: int) -> Run:
+    terms = postings.term_numbers()
+    documents = postings.documents.astype(np.uint32)
+    codes = postings.codes
+    if living is not None:
+        kept = living[documents]
+        terms, codes = terms[kept], codes[kept]
+        documents = (np.cumsum(living, dtype=np.uint32) - np.uint32(1))[documents[kept]]
+    return Run(own[terms], documents + np.uint32(offset), postings.code_tf[codes])

@@ -1,0 +1,301 @@
+"""Reader: all that can be asked of an index without changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bm25rag._types import Float64, Int64, check_count, check_real, check_sequence
+from bm25rag.analysis import Analyzer
+from bm25rag.documents import Document, Hit
+from bm25rag.errors import DocumentNotFoundError
+from bm25rag.explain import Explanation, explain
+from bm25rag.filters import Filter, FilterSpec, parse_filter
+from bm25rag.search import BatchResult, score_all, search
+from bm25rag.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+Text = str | Sequence[str]
+
+
+def check_ids(ids: Iterable[str]) -> list[str]:
+    """Return ids as a list; refuse a bare string and anything but strings."""
+    return [check_id(f"ids[{n}]", id) for n, id in enumerate(check_sequence("ids", ids, "str"))]
+
+
+def check_id(name: str, id: object) -> str:
+    """Return an id, which is a string."""
+    if not isinstance(id, str):
+        raise TypeError(f"{name} must be a str, got {type(id).__name__}")
+    return id
+
+
+class Reader:
+    """What ``BM25Index`` inherits: searching and looking, from one snapshot a call."""
+
+    _snapshot: Snapshot
+    _analyzer: Analyzer
+    _why_read_only: str | None
+
+    # --- searching ----------------------------------------------------------------
+
+    def search(
+        self,
+        query: Text,
+        k: int = 10,
+        filter: FilterSpec | Filter | None = None,
+        min_score: float | None = None,
+    ) -> list[Hit]:
+        """Find the best k documents that contain a query term.
+
+        Parameters
+        ----------
+        query
+            A text, or a list of strings taken as its terms.
+        k
+            How many at most, >= 0.
+        filter
+            A filter in bm25rag's language, a set of ids, or a callable on the metadata.
+        min_score
+            The least score returned.
+
+        Returns
+        -------
+        hits
+            By score descending, then in document order.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If ``k`` is negative or ``min_score`` is NaN.
+        FilterError
+            If the filter is malformed.
+        """
+        return self._search([query], k, filter, min_score, 1, "query").hits()[0]
+
+    def search_batch(
+        self,
+        queries: Iterable[Text],
+        k: int = 10,
+        filter: FilterSpec | Filter | None = None,
+        min_score: float | None = None,
+        threads: int | None = None,
+    ) -> BatchResult:
+        """Search for many queries at once.
+
+        Parameters
+        ----------
+        queries
+            Texts, or lists of terms.
+        k, filter, min_score
+            As in ``search``.
+        threads
+            How many threads to use at most; ``None`` for one a core. The result is the same.
+
+        Returns
+        -------
+        result
+            Rows, scores and counts as arrays; ``ids()`` and ``hits()`` on demand.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type; a bare string is no batch.
+        ValueError
+            If ``k`` is negative, ``threads`` less than 1 or ``min_score`` NaN.
+        FilterError
+            If the filter is malformed.
+        """
+        batch = list(check_sequence("queries", queries, "queries"))
+        workers = None if threads is None else check_count("threads", threads, least=1)
+        return self._search(batch, k, filter, min_score, workers, "queries[{}]")
+
+    def _search(
+        self,
+        queries: Sequence[Text],
+        k: int,
+        filter: FilterSpec | Filter | None,
+        min_score: float | None,
+        threads: int | None,
+        name: str,
+    ) -> BatchResult:
+        most = check_count("k", k)
+        floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
+        parsed = parse_filter(filter)
+        snapshot = self._snapshot
+        terms = [self._terms(query, name.format(n)) for n, query in enumerate(queries)]
+        return search(snapshot, terms, most, snapshot.masks(parsed), floor, threads)
+
+    def scores(self, query: Text) -> Float64:
+        """Score every document, those that do not match too; the shift included.
+
+        Parameters
+        ----------
+        query
+            A text, or a list of terms.
+
+        Returns
+        -------
+        scores
+            In document order, float64 (N,).
+        """
+        return score_all(self._snapshot, self._terms(query, "query"))
+
+    def explain(
+        self, query: Text, id: str, filter: FilterSpec | Filter | None = None
+    ) -> Explanation:
+        """Explain the score of a document, whether or not it matches.
+
+        Parameters
+        ----------
+        query
+            A text, or a list of terms.
+        id
+            The document.
+        filter
+            As in ``search``.
+
+        Raises
+        ------
+        DocumentNotFoundError
+            If there is no such document, or the filter rejects it.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        terms = self._terms(query, "query")
+        found = snapshot.find(check_id("id", id))
+        if found is None or not snapshot.passes(*found, parsed):
+            passing = "" if parsed is None else " that the filter passes"
+            raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
+        return explain(snapshot, terms, *found)
+
+    def _terms(self, query: Text, name: str) -> Sequence[str]:
+        if isinstance(query, str):
+            return self._analyzer.terms(query)
+        if not isinstance(query, (list, tuple)) or not all(isinstance(term, str) for term in query):
+            raise TypeError(f"{name} must be a str or a list of terms, got {query!r:.100}")
+        return query
+
+    # --- looking ------------------------------------------------------------------
+
+    def get(self, ids: Iterable[str], filter: FilterSpec | Filter | None = None) -> list[Document]:
+        """Return documents by id, in the order asked.
+
+        Ids that are unknown, or whose documents the filter rejects, are left out.
+
+        Parameters
+        ----------
+        ids
+            The documents.
+        filter
+            As in ``search``.
+        """
+        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        found = (snapshot.find(id) for id in wanted)
+        return [
+            snapshot.document(*place)
+            for place in found
+            if place is not None and snapshot.passes(*place, parsed)
+        ]
+
+    def count(self, filter: FilterSpec | Filter | None = None) -> int:
+        """Count the documents that the filter passes.
+
+        Parameters
+        ----------
+        filter
+            As in ``search``; ``None`` for all documents.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        if parsed is None:
+            return snapshot.count
+        return sum(int(mask.sum()) for mask in snapshot.masks(parsed) if mask is not None)
+
+    def ids(self, filter: FilterSpec | Filter | None = None) -> list[str]:
+        """Return the ids of the documents that the filter passes, in document order.
+
+        Parameters
+        ----------
+        filter
+            As in ``search``; ``None`` for all documents.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        return [snapshot.parts[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
+
+    def __len__(self) -> int:
+        return self._snapshot.count
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._snapshot.find(id) is not None
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The terms of the living documents, by code point."""
+        return self._snapshot.frequencies()[0]
+
+    def document_frequencies(self) -> Int64:
+        """Return in how many documents each term of ``vocabulary`` occurs, int64 (V,)."""
+        return self._snapshot.frequencies()[1]
+
+    def to_scipy(self) -> csc_array:
+        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift."""
+        from bm25rag.matrix import score_matrix
+
+        return score_matrix(self._snapshot)
+
+    def stats(self) -> dict[str, int | float]:
+        """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
+        snapshot = self._snapshot
+        frequencies = self.document_frequencies()
+        return {
+            "documents": snapshot.count,
+            "terms": len(frequencies),
+            "postings": int(frequencies.sum()),
+            "tokens": snapshot.tokens,
+            "average_length": snapshot.average_length,
+            "segments": len(snapshot.parts),
+            "impact_codes": sum(len(part.segment.postings.code_tf) for part in snapshot.parts),
+            "bytes": sum(part.segment.nbytes for part in snapshot.parts),
+        }
+
+    # --- parameters ---------------------------------------------------------------
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """How texts and queries become terms."""
+        return self._analyzer
+
+    @property
+    def variant(self) -> str:
+        """The member of the BM25 family."""
+        return self._snapshot.parameters.variant
+
+    @property
+    def k1(self) -> float:
+        """Saturation of the term frequency."""
+        return self._snapshot.parameters.k1
+
+    @property
+    def b(self) -> float:
+        """Strength of the length normalisation."""
+        return self._snapshot.parameters.b
+
+    @property
+    def delta(self) -> float | None:
+        """The lower bound in force, ``None`` where the variant has none."""
+        return self._snapshot.parameters.effective_delta
+
+    @property
+    def delta_on(self) -> str:
+        """Whether the lower bound counts for all query terms or the matched ones."""
+        return self._snapshot.parameters.delta_on
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._why_read_only is not None

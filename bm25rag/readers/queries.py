@@ -1,0 +1,60 @@
+"""Files of queries: BEIR JSON lines, ``id<TAB>text``, or plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bm25rag.readers.jsonl import id_of, is_jsonl, parse_record, text_of
+from bm25rag.readers.lines import fail, numbered_lines
+
+__all__ = ["Query", "read_queries"]
+
+
+class Query(NamedTuple):
+    """One line of a file of queries."""
+
+    id: str
+    text: str
+
+
+def _query_reader(path: Path, first: str) -> str:
+    if is_jsonl(path) or first.lstrip().startswith("{"):
+        return "jsonl"
+    return "tsv" if "\t" in first else "lines"
+
+
+def _query(kind: str, path: Path, number: int, line: str) -> Query:
+    if kind == "lines":
+        return Query(str(number), line.strip())
+    if kind == "jsonl":
+        record = parse_record(line, path, number)
+        id, _ = id_of(record, path, number, None)
+        return Query(id, text_of(record, path, number, ("text",)))
+    id, tab, text = line.partition("\t")
+    if not tab:
+        fail(path, number, "expected 'id<TAB>text', found no tab")
+    return Query(id.strip(), text.strip())
+
+
+def read_queries(path: Path) -> Iterator[Query]:
+    """Read queries from BEIR JSON lines, from ``id<TAB>text`` or from plain lines.
+
+    The first line that is not blank decides which it is; plain lines have
+    their line number as id.
+
+    Raises
+    ------
+    ValueError
+        If a line does not fit, or an id comes twice.
+    """
+    seen: dict[str, int] = {}
+    kind = ""
+    for number, line in numbered_lines(path):
+        kind = kind or _query_reader(path, line)
+        query = _query(kind, path, number, line)
+        if query.id in seen:
+            fail(path, number, f"query id {query.id!r} is on line {seen[query.id]} already")
+        seen[query.id] = number
+        yield query

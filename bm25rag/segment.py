@@ -1,0 +1,298 @@
+"""Segments: the immutable units an index is made of, and parts: segments as a snapshot sees them.
+
+A segment holds the postings and the documents of one stretch of the index. What
+happens to it later, deletions and new metadata, lies in the ``Part`` around it, so
+that a reader's snapshot never changes under it and a write never copies postings.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bm25rag._types import Bool, Int64, UInt32, text_of, utf8
+from bm25rag.analysis import Analyzer
+from bm25rag.columns import Column, ColumnBuilder, StringTable, build_column, index_column
+from bm25rag.postings import Postings, Run, build_postings, count_run, merge_postings
+
+# Tokens that are gathered before they are sorted and counted; bounds the memory of a build
+# to about 50 bytes for each of them, beyond 12 bytes for every posting and the result.
+RUN_TOKENS = 1 << 21
+
+_STOPPED = 0xFFFFFFFF
+
+
+@dataclass(eq=False)
+class Segment:
+    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable."""
+
+    postings: Postings
+    ids: StringTable
+    texts: Column
+    metadata: Column
+    payloads: Column
+    tokens: int
+
+    def __len__(self) -> int:
+        return len(self.postings.lengths)
+
+    def id_of(self, number: int) -> str:
+        """Return the id of document ``number``."""
+        return text_of(self.ids.column.get(number) or b"")
+
+    def check_all(self) -> None:
+        """Check every array that comes from a file; raise ``CorruptIndexError``."""
+        self.postings.check_all()
+        self.ids.check_all()
+        for column in (self.texts, self.metadata, self.payloads):
+            column.check_all()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        columns = (self.ids.column, self.texts, self.metadata, self.payloads)
+        keys = self.ids.keys.nbytes + self.ids.order.nbytes
+        return self.postings.nbytes + keys + sum(column.nbytes for column in columns)
+
+
+class _Numbers(dict[str, int]):
+    """Words to term numbers, for the length of one build; an unknown word is analysed once."""
+
+    def __init__(self, analyzer: Analyzer | None, terms: dict[str, int]) -> None:
+        self._analyzer = analyzer
+        self._terms = terms
+
+    def __missing__(self, word: str) -> int:
+        term = word if self._analyzer is None else self._analyzer.stem(word)
+        number = _STOPPED if term is None else self._terms.setdefault(term, len(self._terms))
+        self[word] = number
+        return number
+
+
+class SegmentBuilder:
+    """Takes documents one by one and makes a segment of them."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._numbers: dict[str, int] = {}
+        own = analyzer if analyzer.tokenizer is None else None
+        self._of_word = _Numbers(own, self._numbers)
+        self._of_term = _Numbers(None, self._numbers)
+        self._tokens = array("I")
+        self._counts = array("I")  # tokens of each document since the last run, stop words too
+        self._lengths: list[UInt32] = []
+        self._runs: list[Run] = []
+        self._done = 0
+        self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
+        self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
+
+    def add(
+        self,
+        id: str,
+        text: str | Sequence[str],
+        stored: bool,
+        metadata: bytes,
+        payload: bytes | None,
+    ) -> None:
+        """Add a document; ``text`` is analysed, or a list of terms taken as it is."""
+        if isinstance(text, str):
+            words: Sequence[str] = self._analyzer.words(text)
+            find = self._of_word
+            self._texts.append(utf8(text) if stored else None)
+        else:
+            words, find = text, self._of_term
+            self._texts.append(None)
+        self._tokens.extend(map(find.__getitem__, words))
+        self._counts.append(len(words))
+        self._ids.append(utf8(id))
+        self._metadata.append(metadata or None)
+        self._payloads.append(payload)
+        if len(self._tokens) >= RUN_TOKENS:
+            self._count()
+
+    def _count(self) -> None:
+        counts = np.frombuffer(self._counts, np.uint32)
+        terms = np.frombuffer(self._tokens, np.uint32)
+        documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+        kept = terms != _STOPPED
+        terms, documents = terms[kept], documents[kept]
+        self._lengths.append(np.bincount(documents, minlength=len(counts)).astype(np.uint32))
+        self._runs.append(count_run(terms, documents + np.uint32(self._done)))
+        self._done += len(counts)
+        self._tokens, self._counts = array("I"), array("I")
+
+    def finish(self) -> Segment:
+        """Return the segment; the builder is used up."""
+        self._count()
+        terms = [utf8(term) for term in self._numbers]
+        postings = build_postings(terms, self._runs, np.concatenate(self._lengths))
+        return Segment(
+            postings,
+            index_column(self._ids.finish()),
+            self._texts.finish(),
+            self._metadata.finish(),
+            self._payloads.finish(),
+            int(postings.lengths.sum(dtype=np.int64)),
+        )
+
+    @property
+    def analysed_words(self) -> list[str]:
+        """The distinct words met so far."""
+        return list(self._of_word)
+
+
+_NONE_DEAD = np.empty(0, np.uint32)
+
+
+@dataclass(eq=False)
+class Part:
+    """A segment as a snapshot sees it: without its dead, and with metadata changed since.
+
+    Parameters
+    ----------
+    segment
+        The documents and postings.
+    dead
+        Numbers of the deleted documents, ascending, uint32.
+    changed
+        New metadata, as JSON, by document number.
+    """
+
+    segment: Segment
+    dead: UInt32 = field(default_factory=_NONE_DEAD.copy)
+    changed: dict[int, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._living: Bool | None = None
+        self._gone: dict[tuple[int, int], int] = {}
+        gone = int(self.segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
+        self.tokens = self.segment.tokens - gone
+        self.count = len(self.segment) - len(self.dead)
+
+    def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
+        return Part, (self.segment, self.dead, self.changed)
+
+    def __deepcopy__(self, memo: object) -> Part:
+        return self  # nothing in it ever changes
+
+    @property
+    def living(self) -> Bool | None:
+        """Which documents live, (n,), bool; ``None`` if all do."""
+        if len(self.dead) and self._living is None:
+            living = np.ones(len(self.segment), np.bool_)
+            living[self.dead] = False
+            self._living = living
+        return self._living
+
+    def find(self, id: bytes) -> int:
+        """Return the number of the living document with this id, or -1."""
+        number = self.segment.ids.find(id)
+        return number if number >= 0 and self.lives(number) else -1
+
+    def lives(self, number: int) -> bool:
+        """Whether document ``number`` has not been deleted."""
+        if not len(self.dead):
+            return True
+        place = int(np.searchsorted(self.dead, number))
+        return place == len(self.dead) or int(self.dead[place]) != number
+
+    def metadata_of(self, number: int) -> memoryview | bytes | None:
+        """Return a document's metadata as JSON."""
+        changed = self.changed.get(number)
+        return self.segment.metadata.get(number) if changed is None else changed
+
+    def frequency(self, bounds: tuple[int, int]) -> int:
+        """Count the living documents among the postings of one term."""
+        start, stop = bounds
+        if start == stop or not len(self.dead):
+            return stop - start
+        gone = self._gone.get(bounds)
+        if gone is None:
+            documents = self.segment.postings.documents[start:stop]
+            places = np.searchsorted(documents, self.dead.astype(documents.dtype))
+            places[places == len(documents)] = 0
+            gone = self._gone[bounds] = int(np.count_nonzero(documents[places] == self.dead))
+        return stop - start - gone
+
+    def frequencies(self) -> Int64:
+        """Count the living documents of every term of the segment, (V,), int64."""
+        postings = self.segment.postings
+        if not len(self.dead):
+            return postings.frequencies()
+        living = np.ones(len(self.segment), np.int64)
+        living[self.dead] = 0
+        starts = postings.indptr[:-1].astype(np.int64)
+        return np.add.reduceat(living[postings.documents], starts, dtype=np.int64)
+
+    def ranks(self, numbers: Int64) -> Int64:
+        """Return the places of documents of the segment among its living ones."""
+        return numbers - np.searchsorted(self.dead, numbers) if len(self.dead) else numbers
+
+    def number_at(self, rank: int) -> int:
+        """Return the document number of the living document at ``rank``."""
+        if not len(self.dead):
+            return rank
+        # dead[i] - i living documents lie before dead[i].
+        before = self.dead.astype(np.int64) - np.arange(len(self.dead))
+        return rank + int(np.searchsorted(before, rank, side="right"))
+
+    def numbers(self) -> range | Int64:
+        """Return the numbers of the living documents, ascending."""
+        living = self.living
+        return range(len(self.segment)) if living is None else np.flatnonzero(living)
+
+    def without(self, numbers: Sequence[int]) -> Part:
+        """Return the part after these living documents are deleted."""
+        dead = np.union1d(self.dead, np.asarray(numbers, np.uint32))
+        gone = set(numbers)
+        changed = {number: data for number, data in self.changed.items() if number not in gone}
+        return Part(self.segment, dead, changed)
+
+    def with_metadata(self, changes: dict[int, bytes]) -> Part:
+        """Return the part with new metadata for some documents."""
+        return replace(self, changed=self.changed | changes)
+
+
+def merge_parts(parts: Sequence[Part]) -> Segment:
+    """Make one segment of consecutive parts, without their dead."""
+    for part in parts:
+        part.segment.check_all()
+    postings = merge_postings((part.segment.postings, part.living) for part in parts)
+    return Segment(
+        postings,
+        index_column(build_column(_gather(parts, "ids"))),
+        build_column(_gather(parts, "texts")),
+        build_column(
+            (part.metadata_of(int(number)) or None) for part in parts for number in part.numbers()
+        ),
+        build_column(_gather(parts, "payloads")),
+        sum(part.tokens for part in parts),
+    )
+
+
+def _gather(parts: Sequence[Part], name: str) -> Iterator[memoryview | bytes | None]:
+    for part in parts:
+        column = part.segment.ids.column if name == "ids" else getattr(part.segment, name)
+        for number in part.numbers():
+            yield column.get(int(number))
+
+
+def tidy(parts: Sequence[Part]) -> list[Part]:
+    """Keep parts few and clean: drop the empty, rewrite the half-dead, merge small ones at the end.
+
+    A part is merged with those behind it that hold as many documents, so N single adds leave at
+    most log2(N) parts and rewrite each document at most log2(N) times.
+    """
+    kept = [
+        Part(merge_parts([part])) if 2 * part.count < len(part.segment) else part
+        for part in parts
+        if part.count
+    ]
+    tail, total = len(kept), 0
+    while tail and (not total or kept[tail - 1].count <= total):
+        tail -= 1
+        total += kept[tail].count
+    return kept if len(kept) - tail < 2 else [*kept[:tail], Part(merge_parts(kept[tail:]))]

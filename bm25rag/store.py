@@ -1,0 +1,194 @@
+"""The state of an index and the folder it lives in."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bm25rag.analysis import Analyzer, Tokenizer, stemmer_version
+from bm25rag.errors import (
+    AnalyzerChangedWarning,
+    CorruptIndexError,
+    NotAnIndexError,
+    ReadOnlyError,
+    TokenizerRequiredError,
+)
+from bm25rag.segment import Part
+from bm25rag.storage import (
+    MANIFEST,
+    Manifest,
+    check_target,
+    lock,
+    read_index,
+    read_manifest,
+    write_commit,
+)
+from bm25rag.variants import Parameters
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+@dataclass(frozen=True)
+class State:
+    """All there is to an index, at one moment.
+
+    ``probe`` holds words and their stems at the time they were indexed.
+    """
+
+    analyzer: Analyzer
+    parameters: Parameters
+    parts: list[Part]
+    next_id: int
+    probe: dict[str, str]
+
+    def check_all(self) -> None:
+        """Check every byte that comes from a file; raise ``CorruptIndexError``."""
+        for part in self.parts:
+            part.segment.check_all()
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the manifest holds of the index itself, as JSON values."""
+        return {
+            "analyzer": self.analyzer.to_dict(),
+            "parameters": asdict(self.parameters),
+            "next_id": self.next_id,
+            "probe": self.probe,
+            "snowball": None if self.analyzer.stemmer is None else stemmer_version(),
+            "unicode": unicodedata.unidata_version,
+        }
+
+
+def read_state(folder: Path, mapped: bool, tokenizer: Tokenizer | None = None) -> State:
+    """Read the last commit of a folder; see ``BM25Index.open`` for what is raised."""
+    return _understand(folder, *read_index(folder, mapped), tokenizer)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a folder's last commit, as JSON values, without its analyzer."""
+    return read_manifest(folder).settings
+
+
+def _understand(
+    folder: Path, manifest: Manifest, parts: list[Part], tokenizer: Tokenizer | None
+) -> State:
+    settings = manifest.settings
+    try:
+        parameters = Parameters(**settings["parameters"])
+        next_id, probe = settings["next_id"], settings["probe"]
+        known = isinstance(settings["analyzer"], dict) and _are_strings(probe)
+        if not known or type(next_id) is not int or next_id < 0:
+            raise ValueError("analyzer, next_id or probe")
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptIndexError(f"{folder / MANIFEST}: wrong settings ({error})") from None
+    try:
+        analyzer = Analyzer.from_dict(settings["analyzer"], tokenizer)
+    except TokenizerRequiredError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the analyzer of {folder} cannot be made here: {error}") from error
+    _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
+    return State(analyzer, parameters, parts, next_id, probe)
+
+
+def _are_strings(probe: object) -> bool:
+    return isinstance(probe, Mapping) and all(
+        isinstance(text, str) for pair in probe.items() for text in pair
+    )
+
+
+def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str) -> None:
+    now = analyzer.stems(list(probe))
+    changed = [
+        f"{word!r} was {old!r}, is {new!r}"
+        for (word, old), new in zip(probe.items(), now, strict=True)
+        if old != new
+    ]
+    if changed:
+        warnings.warn(
+            f"the stemmer has changed since these documents were indexed (Snowball {version}, now "
+            f"{stemmer_version()}): {'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries "
+            "can miss documents; index.reanalyze() makes the index anew from its stored texts",
+            AnalyzerChangedWarning,
+            stacklevel=5,
+        )
+
+
+class Store:
+    """The writer's hold on a folder: its lock, and what it has on disk already."""
+
+    def __init__(self, folder: Path, held: BaseFileLock) -> None:
+        self._folder = folder
+        self._held = held
+        self._process = os.getpid()
+        self._manifest = Manifest(0, {}, (), ())
+        self._state: State | None = None
+
+    @classmethod
+    def lock(cls, folder: Path) -> Store:
+        """Take the lock of a folder that holds an index."""
+        read_manifest(folder)
+        return cls(folder, lock(folder))
+
+    @classmethod
+    def write(cls, folder: Path, state: State) -> None:
+        """Save a state into a folder, whatever index that held before."""
+        check_target(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        store = cls(folder, lock(folder))
+        try:
+            check_target(folder)
+            try:
+                commit = read_manifest(folder).commit
+            except (NotAnIndexError, CorruptIndexError):
+                commit = 0
+            store._manifest = Manifest(commit, {}, (), ())
+            store.commit(state)
+        finally:
+            store.close()
+
+    @property
+    def last(self) -> State:
+        """The state of the last commit."""
+        if self._state is None:
+            raise AssertionError("a store is read before it is used")
+        return self._state
+
+    def read(self, mapped: bool, tokenizer: Tokenizer | None) -> State:
+        """Read the last commit."""
+        self._manifest, parts = read_index(self._folder, mapped)
+        self._state = _understand(self._folder, self._manifest, parts, tokenizer)
+        return self._state
+
+    def holds(self, folder: Path) -> bool:
+        """Whether this is the writer of ``folder``."""
+        return folder.exists() and self._folder.samefile(folder)
+
+    def commit(self, state: State) -> None:
+        """Make a state durable."""
+        if self._process != os.getpid():
+            raise ReadOnlyError("this writer was opened by another process, before a fork")
+        known, known_changes = {}, {}
+        if self._state is not None:
+            for part, stored in zip(self._state.parts, self._manifest.stored, strict=True):
+                known[part.segment] = stored.segment
+                known_changes[part] = stored.changes
+        self._manifest = write_commit(
+            self._folder,
+            self._manifest.commit + 1,
+            state.settings(),
+            state.parts,
+            known,
+            known_changes,
+        )
+        self._state = state
+
+    def close(self) -> None:
+        """Give up the lock."""
+        if self._process == os.getpid():
+            self._held.release()

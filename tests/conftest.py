@@ -1,0 +1,39 @@
+"""Fixtures that more than one file of tests needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from bm25rag import backend as backends
+
+COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"
+
+# Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
+settings.register_profile(
+    "bm25rag",
+    deadline=None,
+    max_examples=100,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("bm25rag")
+
+
+@pytest.fixture(scope="session")
+def collections() -> Path:
+    """Folder of the shared test collections; where it is missing, the test is skipped."""
+    if not COLLECTIONS.is_dir():
+        pytest.skip("the test collections (../shared/collections) are not on this machine")
+    return COLLECTIONS
+
+
+# Of the module's scope, since Hypothesis objects to anything set up once for many examples.
+@pytest.fixture(scope="module", params=backends.available())
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run the test once on each backend that works here."""
+    with backends.use(request.param):
+        yield request.param

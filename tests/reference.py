@@ -1,0 +1,282 @@
+"""BM25 by the book, slowly: what every other implementation here is held against.
+
+Pure Python over lists of terms; NumPy gives the float32 scalar and nothing else.
+It imports nothing of the library, and every formula below was written down from
+its paper and the definition of the score, not from the library's code:
+
+* idf and f are computed in float64 and rounded once to float32;
+* a posting's part is the float32 product of the two;
+* parts are summed in float64 over the distinct query terms, in order of first
+  occurrence, each times its multiplicity; then the shift is added.
+
+``real_scores`` is the same family without any rounding to float32, over every
+query term as it comes, absent terms included: the formula as a paper prints it.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf")
+DEFAULT_DELTA = {"bm25l": 0.5, "bm25+": 1.0, "tfldp": 1.0}
+SHIFTED = tuple(DEFAULT_DELTA)
+
+Accept = Callable[[str, dict[str, Any]], bool]
+
+
+def idf(variant: str, documents: int, df: int) -> float:
+    """Inverse document frequency in float64."""
+    if variant == "lucene":
+        return math.log(1 + (documents - df + 0.5) / (df + 0.5))
+    if variant == "robertson":
+        return max(0.0, math.log((documents - df + 0.5) / (df + 0.5)))
+    if variant == "bm25l":
+        return math.log((documents + 1) / (df + 0.5))
+    if variant in ("bm25+", "tfldp"):
+        return math.log((documents + 1) / df)
+    assert variant in ("atire", "tfidf"), variant
+    return math.log(documents / df)
+
+
+def fraction(above: float, below: float) -> float:
+    """Quotient in which 0/0, the frequency part of an absent term, is 0."""
+    return 0.0 if above == 0 else above / below
+
+
+def frequency(
+    variant: str, tf: int, length: int, average: float, k1: float, b: float, delta: float
+) -> float:
+    """Term-frequency part f(tf, length) in float64, tf >= 1."""
+    if variant == "tfidf":
+        return tf / length
+    norm = 1 - b + b * length / average
+    if variant in ("lucene", "robertson"):
+        return tf / (tf + k1 * norm)
+    if variant == "atire":
+        return (k1 + 1) * tf / (tf + k1 * norm)
+    if variant == "bm25+":
+        return (k1 + 1) * tf / (tf + k1 * norm) + delta
+    c = tf / norm
+    if variant == "bm25l":
+        return (k1 + 1) * (c + delta) / (k1 + c + delta)
+    assert variant == "tfldp", variant
+    return 1 + math.log(1 + math.log(c + delta))
+
+
+def absence(variant: str, k1: float, delta: float) -> float:
+    """Return f(0), the same for every length; 0 where the formula has 0/0."""
+    if variant == "bm25l":
+        return (k1 + 1) * delta / (k1 + delta) if k1 + delta > 0 else 0.0
+    if variant == "bm25+":
+        return delta if k1 > 0 else 0.0
+    if variant == "tfldp":
+        return 1 + math.log(1 + math.log(delta))
+    return 0.0
+
+
+@dataclass(frozen=True)
+class ReferenceHit:
+    """An answer: where the document stands, its id and its score."""
+
+    row: int
+    id: str
+    score: float
+
+
+@dataclass
+class Reference:
+    """An index that keeps lists of terms and computes everything anew, every time."""
+
+    variant: str = "lucene"
+    k1: float = 1.2
+    b: float = 0.75
+    delta: float | None = None
+    delta_on: str = "all"
+    documents: dict[str, list[str]] = field(default_factory=dict)
+    metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counter: int = 0
+
+    # -- writing ---------------------------------------------------------------
+
+    def add(
+        self,
+        texts: Sequence[list[str]],
+        ids: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        on_duplicate: str = "error",
+    ) -> list[str]:
+        """Add documents one by one; the ids written, in the order they stand."""
+        names = self._names(len(texts)) if ids is None else list(ids)
+        if on_duplicate == "error" and (
+            len(set(names)) < len(names) or self.documents.keys() & set(names)
+        ):
+            raise ValueError("duplicate id")
+        written: dict[str, None] = {}
+        for place, name in enumerate(names):
+            if name in self.documents:
+                if on_duplicate == "skip":
+                    continue
+                self.delete([name])
+                written.pop(name, None)
+            self.documents[name] = list(texts[place])
+            self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
+            written[name] = None
+        return list(written)
+
+    def _names(self, count: int) -> list[str]:
+        """Decimal numbers that were never given before and that nobody has now."""
+        names: list[str] = []
+        while len(names) < count:
+            name, self.counter = str(self.counter), self.counter + 1
+            if name not in self.documents:
+                names.append(name)
+        return names
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Forget documents; how many there were."""
+        before = len(self.documents)
+        for name in ids:
+            self.documents.pop(name, None)
+            self.metadata.pop(name, None)
+        return before - len(self.documents)
+
+    def update_metadata(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> int:
+        """Replace whole dicts, the document staying where it is."""
+        found = [
+            (name, values)
+            for name, values in zip(ids, metadata, strict=True)
+            if name in self.documents
+        ]
+        for name, values in found:
+            self.metadata[name] = dict(values)
+        return len(found)
+
+    def tune(self, **parameters: Any) -> Reference:
+        """Copy under other parameters; delta=None is the variant's default."""
+        view = copy.deepcopy(self)
+        for name, value in parameters.items():
+            setattr(view, name, value)
+        return view
+
+    # -- statistics ------------------------------------------------------------
+
+    @property
+    def ids(self) -> list[str]:
+        """Living ids in document order."""
+        return list(self.documents)
+
+    @property
+    def average(self) -> float:
+        """Mean length in terms, one float64 division."""
+        return sum(map(len, self.documents.values())) / len(self.documents)
+
+    def df(self, term: str) -> int:
+        """How many living documents contain a term."""
+        return sum(term in terms for terms in self.documents.values())
+
+    def vocabulary(self) -> dict[str, int]:
+        """Every living term by code point, with its document frequency."""
+        terms = sorted({term for terms in self.documents.values() for term in terms})
+        return {term: self.df(term) for term in terms}
+
+    # -- scoring ---------------------------------------------------------------
+
+    @property
+    def effective_delta(self) -> float:
+        """Delta in force, 0 where the variant has none."""
+        return DEFAULT_DELTA.get(self.variant, 0.0) if self.delta is None else self.delta
+
+    def f(self, tf: int, length: int) -> float:
+        """Compute f under this index's parameters."""
+        delta = self.effective_delta
+        return frequency(self.variant, tf, length, self.average, self.k1, self.b, delta)
+
+    def absent(self) -> float:
+        """Return f(0) where the sum runs over all query terms; nothing where over matched ones."""
+        if self.delta_on == "matched":
+            return 0.0
+        return absence(self.variant, self.k1, self.effective_delta)
+
+    def weights(self, query: Sequence[str]) -> list[tuple[str, int, np.float32]]:
+        """Distinct known query terms in order of occurrence: (term, multiplicity, idf)."""
+        size = len(self.documents)
+        found = [(term, self.df(term)) for term in dict.fromkeys(query)]
+        return [
+            (term, query.count(term), np.float32(idf(self.variant, size, df)))
+            for term, df in found
+            if df
+        ]
+
+    def shift(self, query: Sequence[str]) -> float:
+        """Sum what every document scores for nothing."""
+        total = 0.0
+        for _, times, weight in self.weights(query):
+            total += times * float(weight * np.float32(self.absent()))
+        return total
+
+    def part(self, weight: np.float32, terms: Sequence[str], term: str) -> np.float32:
+        """float32 product of idf and f - f(0) of one posting."""
+        f = self.f(terms.count(term), len(terms)) - self.absent()
+        return np.float32(weight * np.float32(f))
+
+    def scores(self, query: Sequence[str]) -> list[float]:
+        """Score of every living document, by definition."""
+        weights, shift, result = self.weights(query), self.shift(query), []
+        for terms in self.documents.values():
+            total = 0.0
+            for term, times, weight in weights:
+                if term in terms:
+                    total += times * float(self.part(weight, terms, term))
+            result.append(total + shift)
+        return result
+
+    def real_scores(self, query: Sequence[str]) -> list[float]:
+        """Score of every living document in plain float64, straight from the formula."""
+        size, absent = len(self.documents), self.absent()
+        known = [(term, idf(self.variant, size, self.df(term))) for term in query if self.df(term)]
+        return [
+            math.fsum(
+                weight * (self.f(terms.count(term), len(terms)) if term in terms else absent)
+                for term, weight in known
+            )
+            for terms in self.documents.values()
+        ]
+
+    def matches(self, query: Sequence[str], accept: Accept | None = None) -> list[ReferenceHit]:
+        """Every match, best first, ties in document order."""
+        hits = [
+            ReferenceHit(row, name, score)
+            for row, (name, score) in enumerate(
+                zip(self.documents, self.scores(query), strict=True)
+            )
+            if not set(query).isdisjoint(self.documents[name])
+            and (accept is None or accept(name, self.metadata[name]))
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.row))
+
+    def search(
+        self,
+        query: Sequence[str],
+        k: int = 10,
+        accept: Accept | None = None,
+        min_score: float | None = None,
+    ) -> list[ReferenceHit]:
+        """Best k matches whose score is not below the minimum."""
+        hits = self.matches(query, accept)
+        if min_score is not None:
+            hits = [hit for hit in hits if hit.score >= min_score]
+        return hits[:k]
+
+    def explain(self, query: Sequence[str], name: str) -> dict[str, float]:
+        """Contribution of each known query term to a document's score, by term."""
+        terms = self.documents[name]
+        return {
+            term: times * float(self.part(weight, terms, term)) if term in terms else 0.0
+            for term, times, weight in self.weights(query)
+        }
