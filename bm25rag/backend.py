@@ -1,12 +1,16 @@
 """The one place that picks who runs the hot loops.
 
 A backend is a module with the functions of ``kernels_numpy``, which give the same
-ids, order and bits. ``use`` forces one, for tests.
+ids, order and bits: that module itself, or ``kernels``, compiled by Numba. Loading
+Numba takes a second or so, hence NumPy answers until there is work that pays for it
+or ``warmup`` is called. ``use`` forces a backend, for tests.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,24 +18,43 @@ from types import ModuleType
 
 from bm25rag._types import check_choice
 
-_MODULES = {"numpy": "bm25rag.kernels_numpy"}
+_MODULES = {"numba": "bm25rag.kernels", "numpy": "bm25rag.kernels_numpy"}
+# Postings, documents or bytes of text that NumPy gets through in half a second or so.
+_WORTH_COMPILING = 20_000_000
 
 _forced: ContextVar[str | None] = ContextVar("bm25rag_backend", default=None)
 
 
 def available() -> tuple[str, ...]:
-    """Return the names of the backends that can run here."""
-    return tuple(_MODULES)
+    """Return the names of the backends that can run here, the fastest first."""
+    numba = importlib.util.find_spec("numba") is not None
+    return tuple(_MODULES) if numba else ("numpy",)
 
 
-def kernels() -> ModuleType:
-    """Return the module whose functions score and rank."""
-    return importlib.import_module(_MODULES[_forced.get() or "numpy"])
+def kernels(work: int = 0) -> ModuleType:
+    """Return the module whose functions score and rank.
+
+    Parameters
+    ----------
+    work
+        How many postings, documents or bytes there are to go through.
+    """
+    name = _forced.get()
+    if name is None:
+        loaded = _MODULES["numba"] in sys.modules
+        pays = loaded or (work >= _WORTH_COMPILING and "numba" in available())
+        name = "numba" if pays else "numpy"
+    return importlib.import_module(_MODULES[name])
 
 
 @contextmanager
 def use(name: str) -> Iterator[None]:
-    """Force a backend within a ``with`` block, in this thread.
+    """Force a backend within a ``with`` block, in this thread and those it starts.
+
+    Parameters
+    ----------
+    name
+        One of ``available()``.
 
     Raises
     ------

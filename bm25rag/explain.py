@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bm25rag.search import plan
+from bm25rag.search import shift_of
 from bm25rag.snapshot import Snapshot
 
 
@@ -94,7 +94,7 @@ def explain(snapshot: Snapshot, terms: Sequence[str], place: int, number: int) -
         if term is None:
             shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
             continue
-        start, stop = term.bounds[place]
+        start, stop = term.bounds[place][:2]
         at = bisect_left(postings.documents, number, start, stop)
         tf, f, contribution = 0, 0.0, 0.0
         if at < stop and postings.documents[at] == number:
@@ -108,6 +108,6 @@ def explain(snapshot: Snapshot, terms: Sequence[str], place: int, number: int) -
                 name, count, term.document_frequency, float(term.idf), tf, f, contribution
             )
         )
-    shift = plan(snapshot, terms).shift
+    shift = shift_of(snapshot, Counter(terms))
     matched = any(share.tf for share in shares)
     return Explanation(part.segment.id_of(number), score + shift, matched, shift, tuple(shares))

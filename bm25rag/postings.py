@@ -8,6 +8,7 @@ changes, times one idf per term.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +20,33 @@ from bm25rag.columns import Guard, StringTable, build_table
 
 # Most codes (and documents) that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
+# Postings from which a term has a front; below, looking at all of them is as fast.
+FRONT_LEAST = 256
+
+
+class Bounds(NamedTuple):
+    """Where the postings of a term begin and end, and its front in ``Fronts.codes``."""
+
+    start: int
+    stop: int
+    front: int
+    front_stop: int
+
+
+class Fronts(NamedTuple):
+    """For each term with ``FRONT_LEAST`` postings or more, the codes among which its largest f is.
+
+    f grows with tf and falls with |d|, in every variant, so its largest value is at a
+    pair that no other has a larger tf and a smaller |d| than. The pairs depend on no
+    parameter, so they stay right whatever is tuned.
+
+    ``terms`` are term numbers, ascending, uint32 (m,); ``indptr`` uint32 (m + 1,);
+    ``codes`` as the postings' codes.
+    """
+
+    terms: UInt32
+    indptr: UInt32
+    codes: Unsigned
 
 
 class Run(NamedTuple):
@@ -47,6 +75,8 @@ class Postings:
         The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
     lengths
         |d| of every document, (n,), uint32.
+    fronts
+        Codes that bound what a term can add, for the terms with many postings.
     guard
         Who checks the arrays before their first use, if they come from a file.
     """
@@ -58,20 +88,22 @@ class Postings:
     code_tf: UInt32
     code_length: UInt32
     lengths: UInt32
+    fronts: Fronts
     guard: Guard | None = None
 
     def __post_init__(self) -> None:
         self._bounds = self.indptr.data
+        self._front_terms = self.fronts.terms.data
         self._checked = None if self.guard is None else bytearray(len(self.terms))
         self._table_checked = False
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
         arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
-        return Postings, (self.terms, *arrays, self.lengths)
+        return Postings, (self.terms, *arrays, self.lengths, self.fronts)
 
-    def find(self, term: bytes) -> tuple[int, int]:
-        """Return where the postings of a term begin and end; equal if it has none.
+    def find(self, term: bytes) -> Bounds:
+        """Return where the postings of a term begin and end, equal if it has none; and its front.
 
         Raises
         ------
@@ -79,14 +111,18 @@ class Postings:
             If the postings come from a file that is damaged there.
         """
         number = self.terms.find(term)
-        return (0, 0) if number < 0 else self.bounds(number)
-
-    def bounds(self, number: int) -> tuple[int, int]:
-        """Return where the postings of term ``number`` begin and end, checked."""
+        if number < 0:
+            return Bounds(0, 0, 0, 0)
         if self._checked is not None and not self._checked[number]:
             self._check(number)
             self._checked[number] = 1
-        return self._bounds[number], self._bounds[number + 1]
+        return Bounds(self._bounds[number], self._bounds[number + 1], *self._front(number))
+
+    def _front(self, number: int) -> tuple[int, int]:
+        place = bisect_left(self._front_terms, number)
+        if place == len(self._front_terms) or self._front_terms[place] != number:
+            return 0, 0
+        return int(self.fronts.indptr[place]), int(self.fronts.indptr[place + 1])
 
     def _check(self, number: int) -> None:
         guard = self.guard
@@ -146,6 +182,15 @@ class Postings:
         guard.check("code_length", 0, len(self.code_length))
         if np.any(self.code_tf < 1) or np.any(self.code_length < self.code_tf):
             raise guard.reject("code_tf", "holds an impossible term frequency")
+        front = self.fronts
+        for name, values in zip(("terms", "indptr", "codes"), front, strict=True):
+            guard.check(f"front.{name}", 0, len(values))
+        ends = front.indptr.astype(np.int64)
+        rising = np.all(ends[1:] > ends[:-1]) and np.all(front.terms[1:] > front.terms[:-1])
+        if not rising or ends[0] != 0 or ends[-1] != len(front.codes):
+            raise guard.reject("front.indptr", "does not ascend and cover the codes")
+        if np.any(front.codes >= len(self.code_tf)):
+            raise guard.reject("front.codes", "points beyond the table of codes")
         self._table_checked = True
 
     def length_of(self, documents: Unsigned) -> Int64:
@@ -167,7 +212,10 @@ class Postings:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays, the terms' included."""
-        arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
+        arrays = (
+            *(self.indptr, self.documents, self.codes, self.code_tf, self.code_length),
+            *self.fronts,
+        )
         terms = self.terms.column.nbytes + self.terms.keys.nbytes
         return sum(part.nbytes for part in arrays) + self.lengths.nbytes + terms
 
@@ -223,15 +271,35 @@ def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> 
         places = _places(rank_of[run.terms], cursor)
         documents[places] = run.documents
         codes[places] = np.searchsorted(pairs, _pairs(run, lengths))
+    code_tf, code_length = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
     return Postings(
         table,
         indptr.astype(np.uint32 if indptr[-1] < 1 << 32 else np.uint64),
         documents,
         codes,
-        (pairs >> np.uint64(32)).astype(np.uint32),
-        pairs.astype(np.uint32),
+        code_tf,
+        code_length,
         lengths,
+        _fronts(indptr, codes, code_tf, code_length),
     )
+
+
+def _fronts(indptr: Int64, codes: Unsigned, code_tf: UInt32, code_length: UInt32) -> Fronts:
+    terms = np.flatnonzero(indptr[1:] - indptr[:-1] >= FRONT_LEAST)
+    ends = [0]
+    chosen: list[int] = []
+    for term in terms:
+        least = -1
+        # By tf descending, then by |d| descending: the last of a tf is its shortest.
+        for code in np.unique(codes[indptr[term] : indptr[term + 1]])[::-1].tolist():
+            length = int(code_length[code])
+            if least < 0 or length < least:
+                if least >= 0 and code_tf[code] == code_tf[chosen[-1]]:
+                    chosen.pop()
+                chosen.append(code)
+                least = length
+        ends.append(len(chosen))
+    return Fronts(terms.astype(np.uint32), np.array(ends, np.uint32), np.array(chosen, codes.dtype))
 
 
 _NO_PAIRS = np.empty(0, np.uint64)

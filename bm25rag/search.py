@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,23 +15,30 @@ import numpy as np
 from bm25rag._types import Bool, Float32, Float64, Int64
 from bm25rag.backend import kernels
 from bm25rag.documents import Hit
-from bm25rag.snapshot import Snapshot, by_row
+from bm25rag.kernels_numpy import accumulate
+from bm25rag.snapshot import Snapshot, Term, by_row
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
+# Documents that the compiled kernel walks at a time: 32 KiB of float64 sums.
+WINDOW = 4096
+
+_ALL = np.empty(0, np.bool_)
 
 
-class Query(NamedTuple):
-    """A query in a snapshot: its terms with df >= 1, in order of first occurrence.
+class Batch(NamedTuple):
+    """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays."""
 
-    ``starts`` and ``stops`` are (parts, t), ``idf`` and ``counts`` (t,).
-    """
-
-    starts: Int64
-    stops: Int64
+    found: list[Term]
     idf: Float32
+    pointers: Int64
+    terms: Int64
     counts: Int64
-    shift: float
+    shifts: Float64
+
+    def bounds(self, place: int) -> Int64:
+        """Return where the postings of each term are in one part, (u, 4)."""
+        return np.array([term.bounds[place] for term in self.found], np.int64).reshape(-1, 4)
 
 
 @dataclass(eq=False)
@@ -76,25 +82,62 @@ class BatchResult:
         return f"BatchResult({queries} queries, up to {width} matches each)"
 
 
-def plan(snapshot: Snapshot, terms: Sequence[str]) -> Query:
-    """Resolve the terms of a query."""
-    counted = Counter(terms)
-    found = [(term, count) for name, count in counted.items() if (term := snapshot.term(name))]
-    bounds = np.array([term.bounds for term, _ in found], np.int64)
-    bounds = bounds.reshape(len(found), len(snapshot.parts), 2)
-    idf = np.array([term.idf for term, _ in found], np.float32)
-    counts = np.array([count for _, count in found], np.int64)
-    return Query(bounds[:, :, 0].T, bounds[:, :, 1].T, idf, counts, _shift(snapshot, idf, counts))
+def shift_of(snapshot: Snapshot, counts: Mapping[str, int]) -> float:
+    """Return what the lower bounds of a query's terms add to every score.
 
-
-def _shift(snapshot: Snapshot, idf: Float32, counts: Int64) -> float:
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    counts
+        How often each term occurs in the query, in order of first occurrence.
+    """
     absent = snapshot.parameters.absent_weight
-    if not absent:
-        return 0.0
     shift = 0.0
-    for weight, count in zip(idf, counts.tolist(), strict=True):
-        shift += float(weight * absent) * count
+    if absent:
+        for name, count in counts.items():
+            if (term := snapshot.term(name)) is not None:
+                shift += float(term.idf * absent) * count
     return shift
+
+
+def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
+    """Look the terms of queries up; those of no document are left out.
+
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    queries
+        The terms of each query.
+    """
+    found: list[Term] = []
+    places: dict[str, int] = {}
+    pointers, own, counts, shifts = [0], array("q"), array("q"), []
+    for query in queries:
+        counted: dict[str, int] = {}
+        for name in query:
+            counted[name] = counted.get(name, 0) + 1
+        for name, count in counted.items():
+            place = places.get(name)
+            if place is None:
+                term = snapshot.term(name)
+                place = places[name] = -1 if term is None else len(found)
+                if term is not None:
+                    found.append(term)
+            if place >= 0:
+                own.append(place)
+                counts.append(count)
+        pointers.append(len(own))
+        shifts.append(shift_of(snapshot, counted))
+    return Batch(
+        found,
+        np.array([term.idf for term in found], np.float32),
+        np.array(pointers, np.int64),
+        np.frombuffer(own, np.int64),
+        np.frombuffer(counts, np.int64),
+        np.array(shifts),
+    )
 
 
 def search(
@@ -116,7 +159,7 @@ def search(
     k
         How many matches at most, >= 0.
     masks
-        Which documents of each part may be returned.
+        Which documents of each part may be returned; ``None``: all.
     min_score
         The least score returned; ``None``: any.
     threads
@@ -129,16 +172,16 @@ def search(
         np.zeros(len(queries), np.int64),
         snapshot,
     )
-    if not width:
+    if not width or not queries:
         return result
-    floor = -np.inf if min_score is None else min_score
+    batch = resolve(snapshot, queries)
+    floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
+    rank = kernels(_work(snapshot, batch)).search
 
     def fill(first: int, last: int) -> None:
-        for number in range(first, last):
-            rows, scores = _search_one(snapshot, queries[number], width, masks, floor)
-            result.counts[number] = len(rows)
-            result.rows[number, : len(rows)] = rows
-            result.scores[number, : len(rows)] = scores
+        block = _Block(result, first, last, floor)
+        for place, mask in enumerate(masks):
+            _search_part(block, place, batch, mask, rank)
 
     most = _cores() if threads is None else threads
     workers = min(most, len(queries) // _QUERIES_PER_THREAD)
@@ -147,12 +190,14 @@ def search(
         return result
     edges = [len(queries) * worker // workers for worker in range(workers + 1)]
     with ThreadPoolExecutor(workers) as pool:
-        jobs = [
-            pool.submit(copy_context().run, fill, first, last) for first, last in pairwise(edges)
-        ]
-        for job in jobs:
+        for job in [pool.submit(fill, *span) for span in pairwise(edges)]:
             job.result()
     return result
+
+
+def _work(snapshot: Snapshot, batch: Batch) -> int:
+    frequencies = np.array([term.document_frequency for term in batch.found], np.int64)
+    return int(frequencies[batch.terms].sum()) + len(batch.shifts) * snapshot.count
 
 
 def _cores() -> int:
@@ -162,57 +207,92 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-def _search_one(
-    snapshot: Snapshot,
-    terms: Sequence[str],
-    k: int,
-    masks: Sequence[Bool | None],
-    floor: float,
-) -> tuple[Int64, Float64]:
-    query = plan(snapshot, terms)
-    rank = kernels().search
-    rows, scores = [], []
-    for place, part in enumerate(snapshot.parts):
-        postings = part.segment.postings
-        numbers, found = rank(
-            postings.documents,
-            postings.codes,
-            snapshot.tables[place],
-            query.starts[place],
-            query.stops[place],
-            query.idf,
-            query.counts,
-            len(part.segment),
-            query.shift,
-            masks[place],
-            k,
-            floor,
-        )
-        rows.append(part.ranks(numbers) + snapshot.bases[place])
-        scores.append(found)
-    if len(rows) == 1:
-        return rows[0], scores[0]
-    # The parts come in document order, so a stable sort keeps it among equal scores.
-    all_rows, all_scores = np.concatenate(rows), np.concatenate(scores)
-    order = np.argsort(-all_scores, kind="stable")[:k]
-    return all_rows[order], all_scores[order]
+class _Block:
+    """The consecutive queries that one thread answers, part after part."""
+
+    def __init__(self, result: BatchResult, first: int, last: int, floor: float) -> None:
+        self.snapshot = result.snapshot
+        self.first, self.last = first, last
+        self.rows, self.scores = result.rows[first:last], result.scores[first:last]
+        self.counts = result.counts[first:last]
+        self.floors = np.full(last - first, floor)
+
+    def take(self, rows: Int64, scores: Float64, counts: Int64) -> None:
+        """Take the matches in a later part; of equal scores the earlier stay first."""
+        width = self.rows.shape[1]
+        if not self.counts.any():
+            found = rows.shape[1]
+            self.rows[:, :found], self.scores[:, :found], self.counts[:] = rows, scores, counts
+        else:
+            rows = np.concatenate((self.rows, rows), axis=1)
+            scores = np.concatenate((self.scores, scores), axis=1)
+            order = np.argsort(-scores, axis=1, kind="stable")[:, :width]
+            self.rows[:] = np.take_along_axis(rows, order, axis=1)
+            self.scores[:] = np.take_along_axis(scores, order, axis=1)
+            self.counts[:] = np.minimum(self.counts + counts, width)
+        # From now on only what beats the last of a full row can still come in.
+        np.maximum(self.floors, self.scores[:, -1], out=self.floors)
+
+
+def _search_part(
+    block: _Block, place: int, batch: Batch, mask: Bool | None, rank: Callable[..., None]
+) -> None:
+    snapshot = block.snapshot
+    part = snapshot.parts[place]
+    postings = part.segment.postings
+    size, queries = len(part.segment), block.last - block.first
+    k = min(block.rows.shape[1], size)
+    rows, scores = np.full((queries, k), -1, np.int64), np.full((queries, k), -np.inf)
+    counts = np.zeros(queries, np.int64)
+    rank(
+        postings.documents,
+        postings.codes,
+        snapshot.tables[place],
+        postings.fronts.codes,
+        batch.bounds(place),
+        batch.idf,
+        batch.pointers[block.first : block.last + 1],
+        batch.terms,
+        batch.counts,
+        batch.shifts[block.first : block.last],
+        size,
+        _ALL if mask is None else mask,
+        k,
+        block.floors,
+        WINDOW,
+        rows,
+        scores,
+        counts,
+    )
+    if len(part.dead) or snapshot.bases[place]:
+        used = rows >= 0
+        rows[used] = part.ranks(rows[used]) + snapshot.bases[place]
+    block.take(rows, scores, counts)
 
 
 def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
-    """Score every living document for one query, (N,), shift included."""
-    query = plan(snapshot, terms)
+    """Score every living document for one query, (N,), shift included.
+
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    terms
+        The terms of the query.
+    """
+    batch = resolve(snapshot, [terms])
     sums = []
     for place, part in enumerate(snapshot.parts):
-        postings = part.segment.postings
-        scores, _ = kernels().accumulate(
+        postings, bounds = part.segment.postings, batch.bounds(place)
+        scores, _ = accumulate(
             postings.documents,
             postings.codes,
             snapshot.tables[place],
-            query.starts[place],
-            query.stops[place],
-            query.idf,
-            query.counts,
+            bounds[:, 0],
+            bounds[:, 1],
+            batch.idf,
+            batch.counts,
             len(part.segment),
         )
         sums.append(scores)
-    return by_row(sums, snapshot) + query.shift
+    return by_row(sums, snapshot) + float(batch.shifts[0])

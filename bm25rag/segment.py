@@ -16,7 +16,7 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt32, text_of, utf8
 from bm25rag.analysis import Analyzer
 from bm25rag.columns import Column, ColumnBuilder, StringTable, build_column, index_column
-from bm25rag.postings import Postings, Run, build_postings, count_run, merge_postings
+from bm25rag.postings import Bounds, Postings, Run, build_postings, count_run, merge_postings
 
 # Tokens that are gathered before they are sorted and counted; bounds the memory of a build
 # to about 50 bytes for each of them, beyond 12 bytes for every posting and the result.
@@ -167,7 +167,7 @@ class Part:
 
     def __post_init__(self) -> None:
         self._living: Bool | None = None
-        self._gone: dict[tuple[int, int], int] = {}
+        self._gone: dict[int, int] = {}
         gone = int(self.segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
         self.tokens = self.segment.tokens - gone
         self.count = len(self.segment) - len(self.dead)
@@ -204,17 +204,17 @@ class Part:
         changed = self.changed.get(number)
         return self.segment.metadata.get(number) if changed is None else changed
 
-    def frequency(self, bounds: tuple[int, int]) -> int:
+    def frequency(self, bounds: Bounds) -> int:
         """Count the living documents among the postings of one term."""
-        start, stop = bounds
+        start, stop = bounds.start, bounds.stop
         if start == stop or not len(self.dead):
             return stop - start
-        gone = self._gone.get(bounds)
+        gone = self._gone.get(start)
         if gone is None:
             documents = self.segment.postings.documents[start:stop]
             places = np.searchsorted(documents, self.dead.astype(documents.dtype))
             places[places == len(documents)] = 0
-            gone = self._gone[bounds] = int(np.count_nonzero(documents[places] == self.dead))
+            gone = self._gone[start] = int(np.count_nonzero(documents[places] == self.dead))
         return stop - start - gone
 
     def frequencies(self) -> Int64:

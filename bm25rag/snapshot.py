@@ -12,6 +12,7 @@ import numpy as np
 from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
+from bm25rag.postings import Bounds
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
@@ -24,12 +25,12 @@ _MOST_MASKS = 64
 class Term:
     """A query term in a snapshot.
 
-    ``bounds`` says where its postings begin and end in each part.
+    ``bounds`` says where its postings are in each part.
     """
 
     document_frequency: int
     idf: np.float32
-    bounds: tuple[tuple[int, int], ...]
+    bounds: tuple[Bounds, ...]
 
 
 class Snapshot:

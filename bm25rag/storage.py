@@ -24,7 +24,7 @@ from bm25rag._types import text_of, utf8
 from bm25rag.arrays_file import UNREADABLE, Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.columns import Column, StringTable, build_column
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
-from bm25rag.postings import Postings
+from bm25rag.postings import Fronts, Postings
 from bm25rag.segment import Part, Segment
 
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
     term_keys = file.array("terms.keys", "u4")
     documents = file.array("documents", "u2", "u4")
     code_tf = file.array("code_tf", "u4")
+    front_terms = file.array("front.terms", "u4")
     none = np.empty(0, np.uint32)
     postings = Postings(
         StringTable(
@@ -177,6 +178,11 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         code_tf,
         file.array("code_length", "u4", count=len(code_tf)),
         lengths,
+        Fronts(
+            front_terms,
+            file.array("front.indptr", "u4", count=len(front_terms) + 1),
+            file.array("front.codes", "u2", "u4"),
+        ),
         file,
     )
     ids = StringTable(
@@ -333,6 +339,8 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     postings = segment.postings
     names = ("indptr", "documents", "codes", "code_tf", "code_length", "lengths")
     arrays = {name: getattr(postings, name) for name in names}
+    fronts = zip(("terms", "indptr", "codes"), postings.fronts, strict=True)
+    arrays |= {f"front.{name}": values for name, values in fronts}
     arrays["terms.keys"] = postings.terms.keys
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {

@@ -16,10 +16,12 @@ COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"
 settings.register_profile(
     "bm25rag",
     deadline=None,
-    max_examples=100,
+    max_examples=60,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# `make soak` asks for this one.
+settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=2000)
 settings.load_profile("bm25rag")
 
 

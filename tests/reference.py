@@ -173,8 +173,9 @@ class Reference:
 
     @property
     def average(self) -> float:
-        """Mean length in terms, one float64 division."""
-        return sum(map(len, self.documents.values())) / len(self.documents)
+        """Mean length in terms, one float64 division; 0 where there is no document."""
+        total = sum(map(len, self.documents.values()))
+        return total / len(self.documents) if self.documents else 0.0
 
     def df(self, term: str) -> int:
         """How many living documents contain a term."""
@@ -192,10 +193,10 @@ class Reference:
         """Delta in force, 0 where the variant has none."""
         return DEFAULT_DELTA.get(self.variant, 0.0) if self.delta is None else self.delta
 
-    def f(self, tf: int, length: int) -> float:
+    def f(self, tf: int, length: int, average: float) -> float:
         """Compute f under this index's parameters."""
         delta = self.effective_delta
-        return frequency(self.variant, tf, length, self.average, self.k1, self.b, delta)
+        return frequency(self.variant, tf, length, average, self.k1, self.b, delta)
 
     def absent(self) -> float:
         """Return f(0) where the sum runs over all query terms; nothing where over matched ones."""
@@ -220,29 +221,33 @@ class Reference:
             total += times * float(weight * np.float32(self.absent()))
         return total
 
-    def part(self, weight: np.float32, terms: Sequence[str], term: str) -> np.float32:
+    def part(
+        self, weight: np.float32, terms: Sequence[str], term: str, average: float
+    ) -> np.float32:
         """float32 product of idf and f - f(0) of one posting."""
-        f = self.f(terms.count(term), len(terms)) - self.absent()
+        f = self.f(terms.count(term), len(terms), average) - self.absent()
         return np.float32(weight * np.float32(f))
 
     def scores(self, query: Sequence[str]) -> list[float]:
         """Score of every living document, by definition."""
-        weights, shift, result = self.weights(query), self.shift(query), []
+        weights, shift, average = self.weights(query), self.shift(query), self.average
+        result = []
         for terms in self.documents.values():
             total = 0.0
             for term, times, weight in weights:
                 if term in terms:
-                    total += times * float(self.part(weight, terms, term))
+                    total += times * float(self.part(weight, terms, term, average))
             result.append(total + shift)
         return result
 
     def real_scores(self, query: Sequence[str]) -> list[float]:
         """Score of every living document in plain float64, straight from the formula."""
-        size, absent = len(self.documents), self.absent()
+        size, absent, average = len(self.documents), self.absent(), self.average
         known = [(term, idf(self.variant, size, self.df(term))) for term in query if self.df(term)]
         return [
             math.fsum(
-                weight * (self.f(terms.count(term), len(terms)) if term in terms else absent)
+                weight
+                * (self.f(terms.count(term), len(terms), average) if term in terms else absent)
                 for term, weight in known
             )
             for terms in self.documents.values()
@@ -275,8 +280,8 @@ class Reference:
 
     def explain(self, query: Sequence[str], name: str) -> dict[str, float]:
         """Contribution of each known query term to a document's score, by term."""
-        terms = self.documents[name]
+        terms, average = self.documents[name], self.average
         return {
-            term: times * float(self.part(weight, terms, term)) if term in terms else 0.0
+            term: times * float(self.part(weight, terms, term, average)) if term in terms else 0.0
             for term, times, weight in self.weights(query)
         }

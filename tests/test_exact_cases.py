@@ -142,3 +142,28 @@ def test_two_thousand_documents_with_many_ties_at_every_k() -> None:
         expected = bits(reference.matches(query))
         for k in (1, 2, 10, 99, 100, 1000, 1999, 2000, 5000):
             assert bits(index.search(query, k)) == expected[:k]
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 65_600])
+def test_document_numbers_beyond_sixteen_bits(size: int) -> None:
+    texts = [["a"] if number % 3 else ["a", "b"] for number in range(size - 1)] + [["b"]]
+    index, reference = build(texts)
+    expected = bits(reference.matches(["b"]))
+    assert bits(index.search(["b"], k=size)) == expected
+    assert expected[0][0] == str(size - 1)
+    assert [s.hex() for s in index.scores(["b", "a"])] == [
+        s.hex() for s in reference.scores(["b", "a"])
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("documents", [400, 430])
+def test_impact_codes_beyond_sixteen_bits(documents: int) -> None:
+    """Each document has a length of its own and 160 terms of as many frequencies."""
+    words = [f"t{number}" for number in range(160)]
+    common = [word for times, word in enumerate(words, start=1) for _ in range(times)]
+    texts = [[*common, *["x"] * number] for number in range(documents)]
+    index, reference = build(texts, variant="bm25l", b=0.9)
+    assert (index.stats()["impact_codes"] > 65_536) is (documents > 410)
+    for query in (["t0"], ["t159", "t80", "x"], ["t7", "t7"]):
+        assert_same_scores(index, reference, query)

@@ -179,7 +179,7 @@ def test_the_matrix_holds_the_float32_part_of_every_posting(
         weight = reference.weights([term])[0][2]
         for row, words in enumerate(texts):
             if term in words:
-                expected[row, column] = reference.part(weight, words, term)
+                expected[row, column] = reference.part(weight, words, term, reference.average)
                 postings += 1
     assert matrix.format == "csc"
     assert matrix.dtype == np.float32

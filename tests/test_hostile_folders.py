@@ -12,8 +12,6 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.errors import BM25Error, CorruptIndexError, NotAnIndexError, StorageError
 
-pytestmark = pytest.mark.usefixtures("backend")
-
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "unknown"]
 
 

@@ -21,6 +21,8 @@ SMALL = {
     "bm25rag.segment.RUN_TOKENS": 5,  # every second document begins a run
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.snapshot._MOST_MASKS": 1,
+    "bm25rag.postings.FRONT_LEAST": 2,  # nearly every term has a front
+    "bm25rag.search.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.arrays_file.BLOCK": 64,  # a checksum for every cache line
 }

@@ -10,8 +10,6 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import LockedError, ReadOnlyError, TokenizerRequiredError
 
-pytestmark = pytest.mark.usefixtures("backend")
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
