@@ -45,6 +45,10 @@ class NewDocuments:
 
     def __iter__(self) -> Iterator[tuple[Text, str | None, object, bytes | None]]:
         """Yield text, id, metadata and payload of each document."""
+        if self.ids is None and self.metadata is None and self.payloads is None:
+            for number, text in enumerate(self._shown()):
+                yield (text if type(text) is str else _check_text(text, number)), None, None, None
+            return
         beside = [
             repeat(None) if given is None else chain(given, repeat(_END))
             for given in (self.ids, self.metadata, self.payloads)
@@ -114,13 +118,14 @@ def take_documents(
     places: dict[str, int] = {}
     replaced: set[tuple[int, int]] = set()
     stale: list[int] = []
+    find = snapshot.find if snapshot.parts else _find_nothing
     count = 0
     for text, id, metadata, payload in documents:
         if id is None:
-            while str(next_id) in places or snapshot.find(str(next_id)) is not None:
+            while str(next_id) in places or find(str(next_id)) is not None:
                 next_id += 1
             id, next_id = str(next_id), next_id + 1
-        earlier, present = places.get(id), snapshot.find(id)
+        earlier, present = places.get(id), find(id)
         if earlier is not None or present is not None:
             if on_duplicate == "error":
                 where = "occurs twice in ids" if earlier is not None else "is in the index already"
@@ -140,5 +145,9 @@ def take_documents(
     segment = builder.finish()
     if stale:
         segment = merge_parts([Part(segment).without(stale)])
-    words = list(islice(builder.analysed_words, _SAMPLED_WORDS))
+    words = list(islice(builder.words, _SAMPLED_WORDS))
     return Added(segment, list(places), replaced, next_id, words)
+
+
+def _find_nothing(id: str) -> tuple[int, int] | None:
+    return None

@@ -162,24 +162,29 @@ class Analyzer:
             raise TypeError(f"text must be a str, got {type(text).__name__}")
         if self.tokenizer is not None:
             return _check_tokens(self.tokenizer(text))
-        text = self._fold(text)
+        text = self.fold(text)
         if text.isascii():
             return self._find(text)
         if self.cjk and scripts.has_cjk(text):
             return scripts.cut_cjk(text, self._find_marked)
         return self._find_marked(text)
 
-    def _fold(self, text: str) -> str:
+    def fold(self, text: str) -> str:
+        """Return a text normalised and lower-cased, before it is cut.
+
+        Parameters
+        ----------
+        text
+            Any string.
+        """
         if not text.isascii():
-            if self.normalize is not None:
+            if self.normalize is not None and not (
+                self.normalize == "NFC" and scripts.is_surely_nfc(text)
+            ):
                 text = unicodedata.normalize(self.normalize, text)
             if self.cjk:
                 text = scripts.fold_widths(text)
-        if not self.lowercase:
-            return text
-        if self.language == "turkish":
-            text = text.translate(scripts.TURKISH)
-        return text.lower()
+        return scripts.lower(text, self.language == "turkish") if self.lowercase else text
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
@@ -226,7 +231,7 @@ class Analyzer:
         words = list(check_sequence("stopwords", stopwords, "words"))
         if not all(isinstance(word, str) for word in words):
             raise TypeError(f"stopwords must be words, got {words!r:.100}")
-        return frozenset(self._fold(word) for word in words)
+        return frozenset(self.fold(word) for word in words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values: stop words by value, a tokenizer by name."""

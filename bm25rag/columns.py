@@ -11,13 +11,16 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Protocol
 
 import numpy as np
 
 from bm25rag._types import Bool, UInt8, UInt32, Unsigned
+
+# Strings that are joined at once, to bound the memory of a build.
+_AT_ONCE = 4096
 
 
 class Guard(Protocol):
@@ -128,21 +131,25 @@ class ColumnBuilder:
     """Collects byte strings into a ``Column``."""
 
     def __init__(self) -> None:
-        self._offsets = array("Q", [0])
+        self._lengths = array("Q")
         self._data = bytearray()
         self._null = bytearray()
 
-    def append(self, value: bytes | memoryview | None) -> None:
-        """Add one string."""
-        if value is not None:
-            self._data += value
-        self._null.append(value is None)
-        self._offsets.append(len(self._data))
+    def extend(self, values: Sequence[bytes | memoryview | None]) -> None:
+        """Add strings."""
+        if None in values:
+            self._null += bytes([value is None for value in values])
+            values = [b"" if value is None else value for value in values]
+        else:
+            self._null += bytes(len(values))
+        self._lengths.extend(map(len, values))
+        self._data += b"".join(values)
 
     def finish(self) -> Column:
         """Return the column; the builder is used up."""
         null = np.frombuffer(self._null, dtype=np.bool_)
-        offsets = np.frombuffer(self._offsets, dtype=np.uint64)
+        offsets = np.zeros(len(null) + 1, np.uint64)
+        np.cumsum(np.frombuffer(self._lengths, np.uint64), out=offsets[1:])
         if len(null) and null.all():
             offsets = offsets[:0]
         if null.all() or not null.any():
@@ -153,8 +160,9 @@ class ColumnBuilder:
 def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
     """Make a column of ``values``."""
     builder = ColumnBuilder()
-    for value in values:
-        builder.append(value)
+    remaining = iter(values)
+    while some := list(islice(remaining, _AT_ONCE)):
+        builder.extend(some)
     return builder.finish()
 
 

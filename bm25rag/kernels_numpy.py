@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, Unsigned
+from bm25rag._types import Bool, Float32, Float64, Int64, UInt32, Unsigned
 
 
 def accumulate(
@@ -138,3 +138,79 @@ def _best(numbers: Int64, scores: Float64, k: int, floor: float) -> tuple[Int64,
         numbers, scores = numbers[kept], scores[kept]
     order = np.argsort(-scores, kind="stable")[:k]
     return numbers[order], scores[order]
+
+
+STOPPED = 0xFFFFFFFF
+
+
+def count(
+    tokens: UInt32, counts: UInt32, terms: int, first: int
+) -> tuple[UInt32, UInt32, UInt32, UInt32]:
+    """Count the tokens of some documents.
+
+    Parameters
+    ----------
+    tokens
+        The term of every token, uint32; ``STOPPED`` for a stop word.
+    counts
+        How many tokens each document has, stop words too, uint32.
+    terms
+        How many terms there are.
+    first
+        The number of the first document.
+
+    Returns
+    -------
+    terms, documents, tf
+        The postings, uint32; those of a term with documents ascending.
+    lengths
+        |d| of each document, uint32.
+    """
+    documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+    kept = tokens != STOPPED
+    documents = documents[kept]
+    lengths = np.bincount(documents, minlength=len(counts)).astype(np.uint32)
+    keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | (documents + np.uint32(first))
+    keys.sort()
+    starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
+    tf = np.diff(starts, append=keys.size).astype(np.uint32)
+    keys = keys[starts]
+    return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), tf, lengths
+
+
+def tally(terms: UInt32, frequencies: Int64) -> None:
+    """Add how often each term occurs to ``frequencies``, int64."""
+    frequencies += np.bincount(terms, minlength=len(frequencies))
+
+
+def fill(
+    terms: UInt32,
+    run_documents: UInt32,
+    run_codes: Unsigned,
+    ranks: Int64,
+    cursors: Int64,
+    documents: Unsigned,
+    codes: Unsigned,
+) -> None:
+    """Put the postings of a run into their places.
+
+    Parameters
+    ----------
+    terms, run_documents, run_codes
+        The run.
+    ranks
+        The term's number in the store, for each of the run's.
+    cursors
+        Where the next posting of each term goes; moved on.
+    documents, codes
+        Take the postings.
+    """
+    order = np.argsort(terms, kind="stable")
+    heads = ranks[terms[order]]
+    starts = np.flatnonzero(np.concatenate(([True], heads[1:] != heads[:-1]))[: heads.size])
+    counts = np.diff(starts, append=heads.size)
+    first = heads[starts]
+    places = np.arange(heads.size) + np.repeat(cursors[first] - starts, counts)
+    cursors[first] += counts
+    documents[places] = run_documents[order]
+    codes[places] = run_codes[order]

@@ -16,12 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt32, Unsigned
+from bm25rag.backend import kernels
 from bm25rag.columns import Guard, StringTable, build_table
 
 # Most codes (and documents) that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
 # Postings from which a term has a front; below, looking at all of them is as fast.
 FRONT_LEAST = 256
+# Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
+_LARGEST_GRID = 1 << 24
 
 
 class Bounds(NamedTuple):
@@ -50,7 +53,7 @@ class Fronts(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Postings of consecutive documents, sorted by term, then by document; uint32 arrays."""
+    """Postings of consecutive documents, those of a term with documents ascending; uint32."""
 
     terms: UInt32
     documents: UInt32
@@ -220,22 +223,6 @@ class Postings:
         return sum(part.nbytes for part in arrays) + self.lengths.nbytes + terms
 
 
-def count_run(terms: UInt32, documents: UInt32) -> Run:
-    """Count the tokens of some documents.
-
-    Parameters
-    ----------
-    terms, documents
-        Term and document of every token, uint32.
-    """
-    keys = (terms.astype(np.uint64) << np.uint64(32)) | documents
-    keys.sort()
-    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
-    tf = np.diff(first, append=keys.size).astype(np.uint32)
-    keys = keys[first]
-    return Run((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), tf)
-
-
 def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> Postings:
     """Make the store of some documents.
 
@@ -250,9 +237,10 @@ def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> 
     lengths
         |d| of every document, uint32.
     """
+    hot = kernels(sum(len(run.terms) for run in runs))
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
-        frequencies += np.bincount(run.terms, minlength=len(terms))
+        hot.tally(run.terms, frequencies)
     used = np.flatnonzero(frequencies)
     table, ranks = build_table([terms[number] for number in used.tolist()])
     rank_of = np.zeros(len(terms), np.int64)
@@ -261,16 +249,12 @@ def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> 
     ordered[ranks] = frequencies[used]
     indptr = np.concatenate(([0], np.cumsum(ordered)))
 
-    pairs = _distinct(
-        np.concatenate([_distinct(_pairs(run, lengths)) for run in runs] or [_NO_PAIRS])
-    )
+    pairs, run_codes = _encode_pairs(runs, lengths)
     documents = np.empty(indptr[-1], _width(len(lengths)))
     codes = np.empty(indptr[-1], _width(len(pairs)))
-    cursor = indptr[:-1].copy()
-    for run in runs:
-        places = _places(rank_of[run.terms], cursor)
-        documents[places] = run.documents
-        codes[places] = np.searchsorted(pairs, _pairs(run, lengths))
+    cursors = indptr[:-1].copy()
+    for run, own in zip(runs, run_codes, strict=True):
+        hot.fill(run.terms, run.documents, own, rank_of, cursors, documents, codes)
     code_tf, code_length = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
     return Postings(
         table,
@@ -302,11 +286,26 @@ def _fronts(indptr: Int64, codes: Unsigned, code_tf: UInt32, code_length: UInt32
     return Fronts(terms.astype(np.uint32), np.array(ends, np.uint32), np.array(chosen, codes.dtype))
 
 
-_NO_PAIRS = np.empty(0, np.uint64)
-
-
-def _pairs(run: Run, lengths: UInt32) -> Unsigned:
-    return (run.tf.astype(np.uint64) << np.uint64(32)) | lengths[run.documents]
+def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[UInt32]]:
+    """Give the pairs (tf, |d|) numbers in their order; return them as tf << 32 | |d|, and each run's codes."""
+    tallest, longest = max([int(run.tf.max(initial=0)) for run in runs], default=0), 0
+    if len(lengths):
+        longest = int(lengths.max())
+    if (tallest + 1) * (longest + 1) > _LARGEST_GRID:
+        keys = [
+            (run.tf.astype(np.uint64) << np.uint64(32)) | lengths[run.documents] for run in runs
+        ]
+        pairs = _distinct(np.concatenate([_distinct(own) for own in keys]))
+        return pairs, [np.searchsorted(pairs, own).astype(np.uint32) for own in keys]
+    width = np.uint32(longest + 1)
+    cells = [run.tf * width + lengths[run.documents] for run in runs]
+    present = np.zeros((tallest + 1) * (longest + 1), np.bool_)
+    for own in cells:
+        present[own] = True
+    code_of = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
+    used = np.flatnonzero(present).astype(np.uint64)
+    pairs = (used // width << np.uint64(32)) | used % width
+    return pairs, [code_of[own] for own in cells]
 
 
 def _distinct(values: Unsigned) -> Unsigned:
@@ -316,18 +315,6 @@ def _distinct(values: Unsigned) -> Unsigned:
 
 def _width(count: int) -> type[np.uint16] | type[np.uint32]:
     return np.uint16 if count <= NARROW else np.uint32
-
-
-def _places(terms: Int64, cursor: Int64) -> Int64:
-    """Give every posting of a run its place, and move each term's cursor behind them."""
-    if not terms.size:
-        return terms
-    starts = np.flatnonzero(np.concatenate(([True], terms[1:] != terms[:-1])))
-    counts = np.diff(starts, append=terms.size)
-    heads = terms[starts]
-    places = np.arange(terms.size) + np.repeat(cursor[heads] - starts, counts)
-    cursor[heads] += counts
-    return places
 
 
 def merge_postings(parts: Iterable[tuple[Postings, Bool | None]]) -> Postings:

@@ -7,7 +7,6 @@ that a reader's snapshot never changes under it and a write never copies posting
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,14 +14,13 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt32, text_of, utf8
 from bm25rag.analysis import Analyzer
+from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, build_column, index_column
-from bm25rag.postings import Bounds, Postings, Run, build_postings, count_run, merge_postings
+from bm25rag.encoding import Encoder
+from bm25rag.postings import Bounds, Postings, Run, build_postings, merge_postings
 
-# Tokens that are gathered before they are sorted and counted; bounds the memory of a build
-# to about 50 bytes for each of them, beyond 12 bytes for every posting and the result.
-RUN_TOKENS = 1 << 21
-
-_STOPPED = 0xFFFFFFFF
+# Characters of text that are gathered before they are analysed and counted.
+CHUNK = 1 << 20
 
 
 @dataclass(eq=False)
@@ -58,31 +56,19 @@ class Segment:
         return self.postings.nbytes + keys + sum(column.nbytes for column in columns)
 
 
-class _Numbers(dict[str, int]):
-    """Words to term numbers, for the length of one build; an unknown word is analysed once."""
-
-    def __init__(self, analyzer: Analyzer | None, terms: dict[str, int]) -> None:
-        self._analyzer = analyzer
-        self._terms = terms
-
-    def __missing__(self, word: str) -> int:
-        term = word if self._analyzer is None else self._analyzer.stem(word)
-        number = _STOPPED if term is None else self._terms.setdefault(term, len(self._terms))
-        self[word] = number
-        return number
-
-
 class SegmentBuilder:
-    """Takes documents one by one and makes a segment of them."""
+    """Takes documents one by one and makes a segment of them.
+
+    Parameters
+    ----------
+    analyzer
+        How texts become terms.
+    """
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-        self._numbers: dict[str, int] = {}
-        own = analyzer if analyzer.tokenizer is None else None
-        self._of_word = _Numbers(own, self._numbers)
-        self._of_term = _Numbers(None, self._numbers)
-        self._tokens = array("I")
-        self._counts = array("I")  # tokens of each document since the last run, stop words too
+        self._encoder = Encoder(analyzer)
+        self._pending: list[tuple[str, str | Sequence[str], bool, bytes | None, bytes | None]] = []
+        self._room = CHUNK
         self._lengths: list[UInt32] = []
         self._runs: list[Run] = []
         self._done = 0
@@ -98,37 +84,39 @@ class SegmentBuilder:
         payload: bytes | None,
     ) -> None:
         """Add a document; ``text`` is analysed, or a list of terms taken as it is."""
-        if isinstance(text, str):
-            words: Sequence[str] = self._analyzer.words(text)
-            find = self._of_word
-            self._texts.append(utf8(text) if stored else None)
-        else:
-            words, find = text, self._of_term
-            self._texts.append(None)
-        self._tokens.extend(map(find.__getitem__, words))
-        self._counts.append(len(words))
-        self._ids.append(utf8(id))
-        self._metadata.append(metadata or None)
-        self._payloads.append(payload)
-        if len(self._tokens) >= RUN_TOKENS:
-            self._count()
+        self._pending.append((id, text, stored, metadata or None, payload))
+        self._room -= len(text)
+        if self._room <= 0:
+            self._take()
 
-    def _count(self) -> None:
-        counts = np.frombuffer(self._counts, np.uint32)
-        terms = np.frombuffer(self._tokens, np.uint32)
-        documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
-        kept = terms != _STOPPED
-        terms, documents = terms[kept], documents[kept]
-        self._lengths.append(np.bincount(documents, minlength=len(counts)).astype(np.uint32))
-        self._runs.append(count_run(terms, documents + np.uint32(self._done)))
-        self._done += len(counts)
-        self._tokens, self._counts = array("I"), array("I")
+    def _take(self) -> None:
+        if not self._pending:
+            return
+        ids, texts, stored, metadata, payloads = zip(*self._pending, strict=True)
+        self._ids.extend(list(map(utf8, ids)))
+        kept = zip(texts, stored, strict=True)
+        self._texts.extend(
+            [utf8(text) if keep and isinstance(text, str) else None for text, keep in kept]
+        )
+        self._metadata.extend(metadata)
+        self._payloads.extend(payloads)
+        self._count(texts)
+        self._pending, self._room = [], CHUNK
+
+    def _count(self, texts: Sequence[str | Sequence[str]]) -> None:
+        tokens, counts = self._encoder.encode(texts)
+        hot = kernels(len(tokens))
+        terms, documents, tf, lengths = hot.count(tokens, counts, len(self._encoder), self._done)
+        self._runs.append(Run(terms, documents, tf))
+        self._lengths.append(lengths)
+        self._done += len(texts)
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
-        self._count()
-        terms = [utf8(term) for term in self._numbers]
-        postings = build_postings(terms, self._runs, np.concatenate(self._lengths))
+        self._take()
+        terms = [utf8(term) for term in self._encoder.terms]
+        lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
+        postings = build_postings(terms, self._runs, lengths)
         return Segment(
             postings,
             index_column(self._ids.finish()),
@@ -139,9 +127,9 @@ class SegmentBuilder:
         )
 
     @property
-    def analysed_words(self) -> list[str]:
+    def words(self) -> list[str]:
         """The distinct words met so far."""
-        return list(self._of_word)
+        return self._encoder.words
 
 
 _NONE_DEAD = np.empty(0, np.uint32)

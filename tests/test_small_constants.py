@@ -18,7 +18,7 @@ from bm25rag import BM25Index
 
 SMALL = {
     "bm25rag.postings.NARROW": 3,  # codes and document numbers widen almost at once
-    "bm25rag.segment.RUN_TOKENS": 5,  # every second document begins a run
+    "bm25rag.segment.CHUNK": 5,  # every second document begins a run
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.snapshot._MOST_MASKS": 1,
     "bm25rag.postings.FRONT_LEAST": 2,  # nearly every term has a front

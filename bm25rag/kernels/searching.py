@@ -1,9 +1,6 @@
-"""The hot loops, compiled by Numba; ``kernels_numpy`` is their twin.
+"""Compiled search.
 
-Nothing here checks bounds: whoever calls has validated every array. All functions
-release the GIL and share nothing, so threads may call them at once.
-
-How a query is searched. Documents are walked in windows whose accumulators stay in
+Documents are walked in windows whose accumulators stay in
 the first-level cache. Terms are sorted by what they can add at most; as soon as the
 k-th best score is known, terms whose bounds together cannot reach it are not walked
 any more but looked up for the documents that still can (MaxScore: Turtle and Flood,
@@ -14,25 +11,10 @@ positive, is walked whole and in the order of its terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 
 from bm25rag._types import Bool, Float32, Float64, Int64, Unsigned
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def compiled(function: _Function) -> _Function:
-    """Compile on first call; keep the result on disk where a folder is writable."""
-    try:
-        dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
-    except RuntimeError:  # Numba found no place for its cache
-        dispatcher = njit(nogil=True, error_model="numpy")(function)
-    return cast("_Function", dispatcher)
-
+from bm25rag.kernels.compiling import compiled
 
 _CHUNK = 64
 # Bounds are raised by this much, beyond any rounding of theirs.

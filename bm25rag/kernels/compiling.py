@@ -1,0 +1,19 @@
+"""How the kernels are compiled: the only place that imports Numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def compiled(function: _Function) -> _Function:
+    """Compile on first call; keep the result on disk where a folder is writable."""
+    try:
+        dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # Numba found no place for its cache
+        dispatcher = njit(nogil=True, error_model="numpy")(function)
+    return cast("_Function", dispatcher)
