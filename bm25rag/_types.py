@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +32,9 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
         If it is smaller than ``least``.
     """
     message = f"{name} must be an integer >= {least}, got {value!r}"
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
         raise TypeError(message)
-    try:
-        count = operator.index(value)  # type: ignore[arg-type]  # the point of the try
-    except TypeError:
-        raise TypeError(message) from None
+    count = operator.index(value)
     if count < least:
         raise ValueError(message)
     return count
@@ -87,15 +84,15 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
-    """Return ``value`` if it is an iterable other than a bare ``str`` or ``bytes``.
+    """Return ``value`` if it is an iterable other than a bare ``str``, ``bytes`` or a mapping.
 
     Raises
     ------
     TypeError
-        If it is a string, bytes or no iterable.
+        If it is a string, bytes, a mapping or no iterable.
     """
     message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
-    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(message)
     return value
 

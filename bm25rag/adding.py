@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from typing import Any
 
 from bm25rag._types import check_sequence
@@ -14,9 +14,6 @@ from bm25rag.errors import DuplicateIdError
 from bm25rag.reader import Text, check_id
 from bm25rag.segment import Part, Segment, SegmentBuilder, merge_parts
 from bm25rag.snapshot import Snapshot
-
-# Words of a call from which the probe of the stemmer is drawn.
-_SAMPLED_WORDS = 2048
 
 _END = object()
 
@@ -38,10 +35,6 @@ class NewDocuments:
             value = getattr(self, name)
             if value is not None:
                 check_sequence(name, value, "one element for each text")
-            if isinstance(value, Mapping):
-                raise TypeError(
-                    f"{name} must have one element for each text, got a {type(value).__name__}"
-                )
 
     def __iter__(self) -> Iterator[tuple[Text, str | None, object, bytes | None]]:
         """Yield text, id, metadata and payload of each document."""
@@ -107,7 +100,6 @@ class Added:
     ids: list[str]
     replaced: set[tuple[int, int]]
     next_id: int
-    words: list[str]
 
 
 def take_documents(
@@ -145,8 +137,7 @@ def take_documents(
     segment = builder.finish()
     if stale:
         segment = merge_parts([Part(segment).without(stale)])
-    words = list(islice(builder.words, _SAMPLED_WORDS))
-    return Added(segment, list(places), replaced, next_id, words)
+    return Added(segment, list(places), replaced, next_id)
 
 
 def _find_nothing(id: str) -> tuple[int, int] | None:

@@ -7,26 +7,21 @@ into overlapping bigrams, as Lucene's CJK analyzer does.
 
 from __future__ import annotations
 
-import importlib
 import re
-import threading
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterable, Mapping
-from types import ModuleType
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from bm25rag import scripts
-from bm25rag._types import check_choice, check_sequence, utf8
+from bm25rag._types import check_choice, check_sequence
 from bm25rag.errors import TokenizerRequiredError
-from bm25rag.languages import Language, find_language, load_stopwords
+from bm25rag.languages import LANGUAGES, Language, find_language, load_stopwords
+from bm25rag.stemming import Stemmer, check_algorithm
 
 Tokenizer = Callable[[str], list[str]]
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 PAPER_PATTERN = r"(?u)\b\w\w+\b"
-
-_PROBE_WORDS = 512
 
 _SETTINGS = (
     "language",
@@ -114,7 +109,9 @@ class Analyzer:
         self.normalize = None if normalize is None else _check_form(normalize)
         self.lowercase = _check_flag("lowercase", lowercase)
         self.cjk = True if cjk == "auto" else _check_flag("cjk", cjk)
-        self.stemmer = _choose_stemmer(stemmer, spoken)
+        if stemmer == "auto":
+            stemmer = None if spoken is None else spoken.stemmer
+        self.stemmer = None if stemmer is None else check_algorithm(stemmer)
         self._prepare()
         self.stopwords = self._choose_stopwords(stopwords, spoken)
 
@@ -123,7 +120,7 @@ class Analyzer:
         auto = self.token_pattern == "auto"
         self._find = re.compile(PAPER_PATTERN if auto else self.token_pattern).findall
         self._find_marked = scripts.find_marked_words if auto else self._find
-        self._local = threading.local()
+        self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeats included.
@@ -177,14 +174,17 @@ class Analyzer:
         text
             Any string.
         """
-        if not text.isascii():
-            if self.normalize is not None and not (
-                self.normalize == "NFC" and scripts.is_surely_nfc(text)
-            ):
-                text = unicodedata.normalize(self.normalize, text)
-            if self.cjk:
-                text = scripts.fold_widths(text)
-        return scripts.lower(text, self.language == "turkish") if self.lowercase else text
+        plain = text.isascii()
+        if self.cjk and not plain:
+            text = scripts.fold_widths(text)
+        if self.lowercase:
+            text = scripts.lower(text, self.language == "turkish")
+        # Last, since the lower case of a normal form need not be one.
+        if self.normalize is None or plain:
+            return text
+        if self.normalize == "NFC" and scripts.is_surely_nfc(text):
+            return text
+        return unicodedata.normalize(self.normalize, text)
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
@@ -194,18 +194,7 @@ class Analyzer:
         words
             Tokens, as ``words()`` returns them.
         """
-        if self.stemmer is None:
-            return words
-        # A PyStemmer object must not be used from two threads: one each.
-        stemmer = getattr(self._local, "stemmer", None)
-        if stemmer is None:
-            stemmer = self._local.stemmer = _new_stemmer(self.stemmer)
-        try:
-            stems: list[str] = stemmer.stemWords(words)
-        except UnicodeEncodeError:  # a lone surrogate: its word stays as it is
-            stems = [stemmer.stemWord(word) if _is_unicode(word) else word for word in words]
-        # Snowball leaves nothing of a few words (Nepali, Tamil, Irish): those stay as they are.
-        return stems if all(stems) else [a or b for a, b in zip(stems, words, strict=True)]
+        return words if self._stemmer is None else self._stemmer.stems(words)
 
     def stem(self, word: str) -> str | None:
         """Return the term of one word, or ``None`` for a stop word.
@@ -222,7 +211,7 @@ class Analyzer:
     def _choose_stopwords(
         self, stopwords: str | Iterable[str] | None, language: Language | None
     ) -> frozenset[str]:
-        if stopwords == "auto":
+        if isinstance(stopwords, str) and stopwords == "auto":
             stopwords = None if language is None else language.stopwords
         if stopwords is None:
             return frozenset()
@@ -281,28 +270,17 @@ class Analyzer:
             raise TypeError("settings['stopwords'] must be a list of words")
         return cls(**{name: value for name, value in settings.items() if name != "tokenizer"})
 
-    def probe(self, words: Iterable[str] = ()) -> dict[str, str]:
-        """Return the stems of up to 512 words: the language's commonest and some of ``words``.
+    def probe(self) -> dict[str, str]:
+        """Return common words of the stemmer's language and their stems.
 
         Saved with an index, they show on opening whether the stemmer has changed.
-
-        Parameters
-        ----------
-        words
-            Tokens of the documents.
         """
         if self.stemmer is None:
             return {}
-        common: set[str] = set()
-        if self.language is not None:
-            name = find_language(self.language).stopwords
-            common = (
-                set(load_stopwords("english_long" if name == "english" else name))
-                if name
-                else set()
-            )
-        chosen = sorted(common | set(words), key=lambda word: zlib.crc32(utf8(word)))[:_PROBE_WORDS]
-        return dict(sorted(zip(chosen, self.stems(chosen), strict=True)))
+        lists = {one.stemmer: one.stopwords for one in LANGUAGES if one.stopwords}
+        name = lists.get(self.stemmer, "english")
+        words = sorted(load_stopwords("english_long" if name == "english" else name))
+        return dict(zip(words, self.stems(words), strict=True))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Analyzer):
@@ -329,49 +307,13 @@ class Analyzer:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for derived in ("_find", "_find_marked", "_local"):
+        for derived in ("_find", "_find_marked", "_stemmer"):
             del state[derived]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._prepare()
-
-
-class _Stemmer(Protocol):
-    # ruff: noqa: N802 - the names are PyStemmer's
-    def stemWord(self, word: str) -> str: ...
-    def stemWords(self, words: list[str]) -> list[str]: ...
-
-
-def _pystemmer() -> ModuleType:
-    return importlib.import_module("Stemmer")
-
-
-def _new_stemmer(algorithm: str | None) -> _Stemmer:
-    # Its cache is worth nothing to us: distinct words reach it once.
-    stemmer: _Stemmer = _pystemmer().Stemmer(algorithm, 0)
-    return stemmer
-
-
-def stemmer_version() -> str:
-    """Return the version of the installed PyStemmer."""
-    version: str = _pystemmer().version()
-    return version
-
-
-def _choose_stemmer(stemmer: str | None, language: Language | None) -> str | None:
-    if stemmer == "auto":
-        stemmer = None if language is None else language.stemmer
-    if stemmer is None:
-        return None
-    try:
-        return check_choice("stemmer", stemmer, _pystemmer().algorithms())
-    except ValueError as error:
-        raise ValueError(
-            f"{error}; the installed PyStemmer is {stemmer_version()}: "
-            "a newer one may have it, and stemmer=None does without"
-        ) from None
 
 
 def _check_flag(name: str, value: object) -> bool:
@@ -390,8 +332,8 @@ def _check_pattern(pattern: object) -> str:
         raise TypeError(f"token_pattern must be a regular expression or 'auto', got {pattern!r}")
     try:
         groups = re.compile(pattern).groups
-    except re.error as error:
-        raise ValueError(f"token_pattern {pattern!r} does not compile: {error}") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"token_pattern {pattern!r:.100} does not compile: {error}") from None
     if groups > 1:
         raise ValueError(
             f"token_pattern {pattern!r} has {groups} groups; use one at most, or (?:...) for more"
@@ -415,7 +357,3 @@ def _check_tokens(tokens: object) -> list[str]:
 def _name_of(function: Tokenizer) -> str:
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', '?')}.{name}"
-
-
-def _is_unicode(word: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in word)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -193,8 +194,23 @@ class ArraysFile:
         return CorruptIndexError(f"{self._path}: {name} {problem}; restore the folder from a copy")
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; refuse folders, pipes and devices, which could hang."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags)
+    except PermissionError:
+        if path.is_dir():  # so Windows says it
+            raise CorruptIndexError(f"{path}: is no regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise CorruptIndexError(f"{path}: is no regular file")
+    return os.fdopen(handle, "rb")
+
+
 def _load(path: Path, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size != record.size or size < 16:
             raise CorruptIndexError(

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Protocol
 
 import numpy as np
 
-from bm25rag._types import Bool, UInt8, UInt32, Unsigned
+from bm25rag._types import Bool, Int64, UInt8, UInt32, Unsigned
 
 # Strings that are joined at once, to bound the memory of a build.
 _AT_ONCE = 4096
@@ -65,7 +65,8 @@ class Column:
         self.count = count
         self._guard = guard
         self._name = name
-        self._checked = None if guard is None else bytearray(count)
+        # Zeros that are touched as they are used, whatever count a file claims.
+        self._checked = None if guard is None else np.zeros(count, np.uint8).data
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         self._starts = offsets.data
         self._bytes = data.data
@@ -83,23 +84,22 @@ class Column:
         """
         if not len(self._starts):
             return None
-        if self._checked is not None and not self._checked[number]:
-            self._check(number, number + 1)
-            self._checked[number] = 1
+        guard, checked = self._guard, self._checked
+        if guard is not None and checked is not None and not checked[number]:
+            self._check(guard, number, number + 1)
+            checked[number] = 1
         if len(self.null) and self.null[number]:
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
 
     def check_all(self) -> None:
         """Check every string that a guard has not yet passed."""
-        if self._checked is not None and len(self._starts):
-            self._check(0, self.count)
-            self._checked = None
-
-    def _check(self, first: int, last: int) -> None:
         guard = self._guard
-        if guard is None:
-            return
+        if guard is not None and len(self._starts):
+            self._check(guard, 0, self.count)
+        self._guard = None
+
+    def _check(self, guard: Guard, first: int, last: int) -> None:
         guard.check(f"{self._name}.offsets", first, last + 1)
         ascending = bool(np.all(self.offsets[first:last] <= self.offsets[first + 1 : last + 1]))
         if not ascending or self._starts[last] > len(self._bytes):
@@ -137,13 +137,14 @@ class ColumnBuilder:
 
     def extend(self, values: Sequence[bytes | memoryview | None]) -> None:
         """Add strings."""
-        if None in values:
-            self._null += bytes([value is None for value in values])
-            values = [b"" if value is None else value for value in values]
-        else:
+        strings = [value for value in values if value is not None]
+        if len(strings) == len(values):
             self._null += bytes(len(values))
-        self._lengths.extend(map(len, values))
-        self._data += b"".join(values)
+        else:
+            self._null += bytes([value is None for value in values])
+            strings = [b"" if value is None else value for value in values]
+        self._lengths.extend(map(len, strings))
+        self._data += b"".join(strings)
 
     def finish(self) -> Column:
         """Return the column; the builder is used up."""
@@ -174,7 +175,7 @@ class StringTable:
     column
         The strings.
     keys
-        Their CRC-32, ascending, uint32.
+        Their CRC-32, ascending, uint32; of equal ones the strings ascend.
     order
         The number in ``column`` of the string that each key belongs to, uint32;
         empty if the column is in the keys' order.
@@ -203,16 +204,24 @@ class StringTable:
 
     def find(self, value: bytes) -> int:
         """Return the number of ``value`` in the column, or -1."""
-        if self._guard is not None:
-            self._check_keys(self._guard)
+        guard = self._guard
+        if guard is not None:
+            self._check_keys(guard)
         key = zlib.crc32(value)
-        place = bisect_left(self._keys, key)
-        while place < len(self._keys) and self._keys[place] == key:
-            number = self._order[place] if len(self._order) else place
-            if bytes(self.column.get(number) or b"") == value:
-                return int(number)
-            place += 1
+        low = bisect_left(self._keys, key)
+        high = low + 1 if low < len(self._keys) and self._keys[low] == key else low
+        if high < len(self._keys) and self._keys[high] == key:
+            high = bisect_right(self._keys, key, high)
+            low = bisect_left(range(high), value, low, key=self._string_at)
+        if low < high and self._string_at(low) == value:
+            return self._number_at(low)
         return -1
+
+    def _number_at(self, place: int) -> int:
+        return int(self._order[place]) if len(self._order) else place
+
+    def _string_at(self, place: int) -> bytes:
+        return bytes(self.column.get(self._number_at(place)) or b"")
 
     def _check_keys(self, guard: Guard) -> None:
         # A damaged key would hide a term, so all are checked before the first look-up.
@@ -231,16 +240,17 @@ class StringTable:
 
     def check_all(self) -> None:
         """Check every key and string that a guard has not yet passed."""
-        if self._guard is not None:
-            self._check_keys(self._guard)
+        guard = self._guard
+        if guard is not None:
+            self._check_keys(guard)
         self.column.check_all()
 
 
 def index_column(column: Column) -> StringTable:
     """Make the table of a column whose order must stay."""
-    keys = np.fromiter((zlib.crc32(value or b"") for value in column), np.uint32, len(column))
-    order = np.argsort(keys, kind="stable").astype(np.uint32)
-    return StringTable(column, keys[order], order)
+    values = [bytes(value or b"") for value in column]
+    keys, order = _sort_keys(values)
+    return StringTable(column, keys, order.astype(np.uint32))
 
 
 def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
@@ -253,15 +263,22 @@ def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
     ranks
         Where each of ``values`` went, uint32.
     """
-    keys = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    # Equal keys are rare (260 pairs in 1.5 M terms); their strings decide.
-    for start in np.flatnonzero(ordered[1:] == ordered[:-1]):
-        stop = int(np.searchsorted(ordered, ordered[start], side="right"))
-        first = int(np.searchsorted(ordered, ordered[start], side="left"))
-        order[first:stop] = sorted(order[first:stop], key=lambda number: values[number])
+    keys, order = _sort_keys(values)
     ranks = np.empty(len(values), np.uint32)
     ranks[order] = np.arange(len(values), dtype=np.uint32)
-    column = build_column(values[number] for number in order.tolist())
-    return StringTable(column, ordered, ranks[:0]), ranks
+    column = build_column([values[number] for number in order.tolist()])
+    return StringTable(column, keys, ranks[:0]), ranks
+
+
+def _sort_keys(values: list[bytes]) -> tuple[UInt32, Int64]:
+    """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
+    keys = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    # Equal keys are rare (260 pairs in 1.5 M terms); their strings decide.
+    equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
+    starts = np.flatnonzero(~equal[:-1] & equal[1:])
+    stops = np.flatnonzero(equal[:-1] & ~equal[1:]) + 1
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        order[start:stop] = sorted(order[start:stop].tolist(), key=values.__getitem__)
+    return keys, order

@@ -55,12 +55,6 @@ class Encoder:
         """The terms so far, in the order of their numbers."""
         return list(self._terms)
 
-    @property
-    def words(self) -> list[str]:
-        """The distinct words of the texts so far."""
-        scanned = [] if self._scanner is None else self._scanner.words
-        return [*scanned, *self._of_word]
-
     def encode(self, texts: Sequence[str | Sequence[str]]) -> tuple[UInt32, UInt32]:
         """Turn texts into numbers of their terms.
 
@@ -127,7 +121,6 @@ class _Scanner:
         self._pool = np.zeros(1 << 15, np.uint32)
         self._slots = np.zeros(1 << 13, np.uint32)
         self._term_of = np.zeros(0, np.uint32)
-        self.words: list[str] = []
 
     def encode(self, texts: Sequence[str]) -> tuple[UInt32, UInt32] | None:
         """As ``Encoder.encode``; ``None`` if the texts use every separator."""
@@ -181,7 +174,7 @@ class _Scanner:
         self._hot.rehash(self._hashes, int(self._state[3]), self._slots)
 
     def _take_new_words(self) -> None:
-        known, count = len(self.words), int(self._state[3])
+        known, count = len(self._term_of), int(self._state[3])
         starts = self._starts[known : count + 1]
         joined = self._pool[starts[0] : starts[-1]].tobytes().decode("utf-32-le", "surrogatepass")
         edges = (starts - starts[0]).tolist()
@@ -192,7 +185,6 @@ class _Scanner:
             STOPPED if word in stopwords else terms.setdefault(stem, len(terms))
             for word, stem in zip(new, stems, strict=True)
         ]
-        self.words += new
         self._term_of = np.concatenate((self._term_of, np.array(numbers, np.uint32)))
 
 

@@ -14,6 +14,7 @@ from bm25rag.analysis import Analyzer
 # Classes of code points.
 OTHER, WORD, CJK, MARK, SEPARATOR = range(5)
 
+_DOT_ABOVE = 0x307  # after I, in Turkish, it makes an i
 _CAPITAL_SIGMA = "\u03a3"  # its lower case depends on where it stands
 
 
@@ -80,6 +81,8 @@ def _peculiar(
 ) -> Bool:
     characters = _characters(width)
     peculiar = _lower(width, lowercase, turkish)[1].copy()
+    if lowercase and turkish and width > 1:
+        peculiar[_DOT_ABOVE] = True
     patterns = []
     if normalize is not None:
         patterns.append(scripts.NOT_SURELY_NFC if normalize == "NFC" else scripts.NOT_ASCII)
@@ -90,4 +93,5 @@ def _peculiar(
     for pattern in patterns:
         for match in pattern.finditer(characters):
             peculiar[match.start() : match.end()] = True
-    return peculiar
+    # What a table lower-cases must not need normalising after that.
+    return peculiar | peculiar[_lower(width, lowercase, turkish)[0]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -14,7 +16,7 @@ from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.errors import ReadOnlyError
 from bm25rag.reader import Text
 from bm25rag.snapshot import Snapshot
-from bm25rag.store import State, Store, read_state
+from bm25rag.store import State, Store, read_state, verify_folder
 from bm25rag.variants import Parameters
 from bm25rag.writer import Writer
 
@@ -74,6 +76,7 @@ class BM25Index(Writer):
         self._snapshot = Snapshot((), Parameters(variant, k1, b, delta, delta_on))
         self._next_id = 0
         self._probe: dict[str, str] = {}
+        self._extra: dict[str, Any] = {}
         self._why_read_only: str | None = None
         self._store: Store | None = None
         self._renew_lock()
@@ -135,12 +138,12 @@ class BM25Index(Writer):
         given = {name: value for name, value in given.items() if value is not _KEEP}
         snapshot = self._snapshot
         parameters = snapshot.parameters.changed(given)
-        return self._view(snapshot.tuned(parameters), "a view made by tune()")
+        return self._view(Snapshot(snapshot.parts, parameters), "a view made by tune()")
 
     def _view(self, snapshot: Snapshot, why: str) -> Self:
-        view = type(self).__new__(type(self))
-        view.__setstate__(self._state())
+        view = type(self)(self._analyzer)
         view._snapshot, view._why_read_only = snapshot, why
+        view._next_id, view._probe, view._extra = self._next_id, self._probe, self._extra
         return view
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
@@ -178,7 +181,12 @@ class BM25Index(Writer):
 
     # --- saving -------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What was last saved beside the index for a caller's own use; a fresh copy."""
+        return deepcopy(self._extra)
+
+    def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
         """Save the index in a folder, in one atomic step.
 
         A folder that holds an index is replaced: until the last moment it opens to the
@@ -188,6 +196,9 @@ class BM25Index(Writer):
         ----------
         path
             The folder; made if it is missing.
+        extra
+            JSON values to keep with the index, in the same atomic step: the settings of
+            an adapter, say. ``None`` keeps those of the last time.
 
         Raises
         ------
@@ -198,7 +209,9 @@ class BM25Index(Writer):
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = Path(path)
+        folder = Path(path).resolve()
+        if extra is not None:
+            self._extra = _check_extra(extra)
         if self._store is not None and self._store.holds(folder):
             self.commit()
             return
@@ -250,7 +263,7 @@ class BM25Index(Writer):
             If the installed stemmer gives other stems than those indexed.
         """
         check_choice("mode", mode, ("r", "w"))
-        folder = Path(path)
+        folder = Path(path).resolve()
         store = Store.lock(folder) if mode == "w" else None
         try:
             state = (
@@ -285,7 +298,7 @@ class BM25Index(Writer):
         CorruptIndexError
             If a file is damaged; the message names it.
         """
-        read_state(Path(path), mapped=True).check_all()
+        verify_folder(Path(path))
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -313,8 +326,8 @@ class BM25Index(Writer):
 
     def close(self) -> None:
         """Give up the writer's lock, without a commit; without a lock, do nothing."""
-        if self._store is not None:
-            with self._lock:
+        with self._locked():
+            if self._store is not None:
                 self._store.close()
                 self._store = None
                 self._why_read_only = "a writer that was closed"
@@ -329,8 +342,8 @@ class BM25Index(Writer):
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self._store is not None and error is None:
-                self.commit()
+            if self._store is not None:
+                self.commit() if error is None else self.rollback()
         finally:
             self.close()
 
@@ -346,13 +359,18 @@ class BM25Index(Writer):
     def _state(self) -> State:
         snapshot = self._snapshot
         return State(
-            self._analyzer, snapshot.parameters, list(snapshot.parts), self._next_id, self._probe
+            self._analyzer,
+            snapshot.parameters,
+            list(snapshot.parts),
+            self._next_id,
+            self._probe,
+            self._extra,
         )
 
     def _load(self, state: State) -> None:
         self._analyzer = state.analyzer
         self._snapshot = Snapshot(state.parts, state.parameters)
-        self._next_id, self._probe = state.next_id, state.probe
+        self._next_id, self._probe, self._extra = state.next_id, state.probe, state.extra
 
     def __getstate__(self) -> State:
         return self._state()
@@ -365,3 +383,13 @@ class BM25Index(Writer):
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         return f"BM25Index({len(self)} documents, {settings})"
+
+
+def _check_extra(extra: object) -> dict[str, Any]:
+    if not isinstance(extra, dict):
+        raise TypeError(f"extra must be a dict of JSON values or None, got {extra!r:.100}")
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"extra must be a dict of JSON values: {error}") from None
+    return copy

@@ -97,7 +97,7 @@ class Postings:
     def __post_init__(self) -> None:
         self._bounds = self.indptr.data
         self._front_terms = self.fronts.terms.data
-        self._checked = None if self.guard is None else bytearray(len(self.terms))
+        self._checked = np.zeros(0 if self.guard is None else len(self.terms), np.uint8).data
         self._table_checked = False
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
@@ -116,8 +116,8 @@ class Postings:
         number = self.terms.find(term)
         if number < 0:
             return Bounds(0, 0, 0, 0)
-        if self._checked is not None and not self._checked[number]:
-            self._check(number)
+        if (guard := self.guard) is not None and not self._checked[number]:
+            self._check(guard, number)
             self._checked[number] = 1
         return Bounds(self._bounds[number], self._bounds[number + 1], *self._front(number))
 
@@ -127,10 +127,7 @@ class Postings:
             return 0, 0
         return int(self.fronts.indptr[place]), int(self.fronts.indptr[place + 1])
 
-    def _check(self, number: int) -> None:
-        guard = self.guard
-        if guard is None:
-            return
+    def _check(self, guard: Guard, number: int) -> None:
         guard.check("indptr", number, number + 2)
         start, stop = self._bounds[number], self._bounds[number + 1]
         if not start < stop <= len(self.documents):
@@ -172,12 +169,13 @@ class Postings:
         )
         if not np.array_equal(tokens, self.lengths):
             raise guard.reject("lengths", "does not agree with the postings")
-        self._checked = None
+        self.guard = None
 
     def pairs(self) -> tuple[UInt32, UInt32]:
         """Return tf and |d| of every code, checked; (C,), uint32."""
-        if self.guard is not None and not self._table_checked:
-            self._check_table(self.guard)
+        guard = self.guard
+        if guard is not None and not self._table_checked:
+            self._check_table(guard)
         return self.code_tf, self.code_length
 
     def _check_table(self, guard: Guard) -> None:
@@ -198,8 +196,9 @@ class Postings:
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return |d| of some documents, checked, int64."""
-        if self.guard is not None and len(documents):
-            self.guard.check("lengths", int(documents.min()), int(documents.max()) + 1)
+        guard = self.guard
+        if guard is not None and len(documents):
+            guard.check("lengths", int(documents.min()), int(documents.max()) + 1)
         return self.lengths[documents].astype(np.int64)
 
     def frequencies(self) -> Int64:
@@ -287,14 +286,20 @@ def _fronts(indptr: Int64, codes: Unsigned, code_tf: UInt32, code_length: UInt32
 
 
 def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[UInt32]]:
-    """Give the pairs (tf, |d|) numbers in their order; return them as tf << 32 | |d|, and each run's codes."""
+    """Give the pairs (tf, |d|) numbers in their order.
+
+    Returns
+    -------
+    pairs
+        ``tf << 32 | |d|`` of every code, uint64.
+    codes
+        The codes of each run, uint32.
+    """
     tallest, longest = max([int(run.tf.max(initial=0)) for run in runs], default=0), 0
     if len(lengths):
         longest = int(lengths.max())
     if (tallest + 1) * (longest + 1) > _LARGEST_GRID:
-        keys = [
-            (run.tf.astype(np.uint64) << np.uint64(32)) | lengths[run.documents] for run in runs
-        ]
+        keys = [run.tf.astype(np.uint64) << np.uint64(32) | lengths[run.documents] for run in runs]
         pairs = _distinct(np.concatenate([_distinct(own) for own in keys]))
         return pairs, [np.searchsorted(pairs, own).astype(np.uint32) for own in keys]
     width = np.uint32(longest + 1)

@@ -12,7 +12,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.explain import Explanation, explain
-from bm25rag.filters import Filter, FilterSpec, parse_filter
+from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.search import BatchResult, score_all, search
 from bm25rag.snapshot import Snapshot
 
@@ -31,7 +31,7 @@ def check_id(name: str, id: object) -> str:
     """Return an id, which is a string."""
     if not isinstance(id, str):
         raise TypeError(f"{name} must be a str, got {type(id).__name__}")
-    return id
+    return str(id)  # of a subclass, NumPy's too, the plain string
 
 
 class Reader:
@@ -47,7 +47,7 @@ class Reader:
         self,
         query: Text,
         k: int = 10,
-        filter: FilterSpec | Filter | None = None,
+        filter: FilterSpec | None = None,
         min_score: float | None = None,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
@@ -83,7 +83,7 @@ class Reader:
         self,
         queries: Iterable[Text],
         k: int = 10,
-        filter: FilterSpec | Filter | None = None,
+        filter: FilterSpec | None = None,
         min_score: float | None = None,
         threads: int | None = None,
     ) -> BatchResult:
@@ -120,7 +120,7 @@ class Reader:
         self,
         queries: Sequence[Text],
         k: int,
-        filter: FilterSpec | Filter | None,
+        filter: FilterSpec | None,
         min_score: float | None,
         threads: int | None,
         name: str,
@@ -147,9 +147,7 @@ class Reader:
         """
         return score_all(self._snapshot, self._terms(query, "query"))
 
-    def explain(
-        self, query: Text, id: str, filter: FilterSpec | Filter | None = None
-    ) -> Explanation:
+    def explain(self, query: Text, id: str, filter: FilterSpec | None = None) -> Explanation:
         """Explain the score of a document, whether or not it matches.
 
         Parameters
@@ -183,7 +181,7 @@ class Reader:
 
     # --- looking ------------------------------------------------------------------
 
-    def get(self, ids: Iterable[str], filter: FilterSpec | Filter | None = None) -> list[Document]:
+    def get(self, ids: Iterable[str], filter: FilterSpec | None = None) -> list[Document]:
         """Return documents by id, in the order asked.
 
         Ids that are unknown, or whose documents the filter rejects, are left out.
@@ -203,7 +201,7 @@ class Reader:
             if place is not None and snapshot.passes(*place, parsed)
         ]
 
-    def count(self, filter: FilterSpec | Filter | None = None) -> int:
+    def count(self, filter: FilterSpec | None = None) -> int:
         """Count the documents that the filter passes.
 
         Parameters
@@ -216,7 +214,7 @@ class Reader:
             return snapshot.count
         return sum(int(mask.sum()) for mask in snapshot.masks(parsed) if mask is not None)
 
-    def ids(self, filter: FilterSpec | Filter | None = None) -> list[str]:
+    def ids(self, filter: FilterSpec | None = None) -> list[str]:
         """Return the ids of the documents that the filter passes, in document order.
 
         Parameters
@@ -251,7 +249,7 @@ class Reader:
     def stats(self) -> dict[str, int | float]:
         """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
         snapshot = self._snapshot
-        frequencies = self.document_frequencies()
+        frequencies = snapshot.frequencies()[1]
         return {
             "documents": snapshot.count,
             "terms": len(frequencies),

@@ -28,11 +28,14 @@ WORD = re.compile(r"\w")
 _CJK_RUNS = re.compile(f"([{_CJK}]+)")
 WIDTH_FORMS = re.compile("[\uff01-\uff5e\uff65-\uff9f]+")
 _TURKISH = str.maketrans({"İ": "i", "I": "ı"})
+_DOTTED_I = "I\u0307"
 
 
 def lower(text: str, turkish: bool) -> str:
     """Return the lower case, of I and İ as Turkish has it."""
-    return (text.translate(_TURKISH) if turkish else text).lower()
+    if turkish:
+        text = text.replace(_DOTTED_I, "i").translate(_TURKISH)
+    return text.lower()
 
 
 def is_surely_nfc(text: str) -> bool:

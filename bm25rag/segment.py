@@ -43,7 +43,10 @@ class Segment:
 
     def check_all(self) -> None:
         """Check every array that comes from a file; raise ``CorruptIndexError``."""
+        guard = self.postings.guard
         self.postings.check_all()
+        if guard is not None and int(self.postings.lengths.sum(dtype=np.int64)) != self.tokens:
+            raise guard.reject("lengths", "does not agree with the manifest")
         self.ids.check_all()
         for column in (self.texts, self.metadata, self.payloads):
             column.check_all()
@@ -125,11 +128,6 @@ class SegmentBuilder:
             self._payloads.finish(),
             int(postings.lengths.sum(dtype=np.int64)),
         )
-
-    @property
-    def words(self) -> list[str]:
-        """The distinct words met so far."""
-        return self._encoder.words
 
 
 _NONE_DEAD = np.empty(0, np.uint32)
@@ -234,8 +232,9 @@ class Part:
 
     def without(self, numbers: Sequence[int]) -> Part:
         """Return the part after these living documents are deleted."""
-        dead = np.union1d(self.dead, np.asarray(numbers, np.uint32))
         gone = set(numbers)
+        new = np.array(sorted(gone), np.uint32)
+        dead = np.insert(self.dead, np.searchsorted(self.dead, new), new)
         changed = {number: data for number, data in self.changed.items() if number not in gone}
         return Part(self.segment, dead, changed)
 

@@ -19,6 +19,7 @@ from bm25rag.variants import Parameters
 # Resolved terms that a snapshot remembers, and filter masks.
 _MOST_TERMS = 1 << 16
 _MOST_MASKS = 64
+_LONGEST_TERM = 100
 
 
 @dataclass(slots=True)
@@ -58,10 +59,6 @@ class Snapshot:
         self._tables: tuple[Float32, ...] | None = None
         self._masks: dict[str, tuple[Bool | None, ...]] = {}
 
-    def tuned(self, parameters: Parameters) -> Snapshot:
-        """Return a snapshot of the same parts under other parameters."""
-        return Snapshot(self.parts, parameters)
-
     # --- statistics and scores -------------------------------------------------
 
     def term(self, term: str) -> Term | None:
@@ -70,9 +67,10 @@ class Snapshot:
             return self._terms[term]
         except KeyError:
             found = self._resolve(utf8(term))
-            if len(self._terms) >= _MOST_TERMS:
-                self._terms = {}
-            self._terms[term] = found
+            if len(term) <= _LONGEST_TERM:
+                if len(self._terms) >= _MOST_TERMS:
+                    self._terms = {}
+                self._terms[term] = found
             return found
 
     def _resolve(self, term: bytes) -> Term | None:

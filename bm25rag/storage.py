@@ -1,66 +1,27 @@
 """A saved index: a folder of files that are written once, and a manifest that is replaced last.
 
-Whoever reads the manifest sees one commit, whole; whatever it does not name is a
-leftover. Nothing is unpickled, nothing named in a file is imported, and no path
-leaves the folder.
+Nothing is unpickled, nothing named in a file is imported, and no path leaves the
+folder. ``docs/format.md`` describes the files.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import secrets
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bm25rag._types import text_of, utf8
-from bm25rag.arrays_file import UNREADABLE, Array, ArraysFile, FileRecord, write_arrays
+from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.columns import Column, StringTable, build_column
-from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
+from bm25rag.errors import CorruptIndexError
+from bm25rag.manifest import Manifest, Stored, flush_folder, read_manifest, replace_manifest
 from bm25rag.postings import Fronts, Postings
 from bm25rag.segment import Part, Segment
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
-VERSION = 1
-MANIFEST = "manifest.json"
-LOCK = "lock"
-
-_OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 _RETRIES = 20
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Where a part lies on disk: its segment's file, and what has changed since, if anything."""
-
-    segment: FileRecord
-    changes: FileRecord | None
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """One commit: the settings, and the files of each part in document order.
-
-    ``settings`` are JSON values that the index itself understands; ``tokens`` the total
-    length of each segment.
-    """
-
-    commit: int
-    settings: dict[str, Any]
-    stored: tuple[Stored, ...]
-    tokens: tuple[int, ...]
-
-
-# --- reading ---------------------------------------------------------------------
 
 
 def read_index(folder: Path, mapped: bool) -> tuple[Manifest, list[Part]]:
@@ -82,68 +43,11 @@ def read_index(folder: Path, mapped: bool) -> tuple[Manifest, list[Part]]:
             return manifest, [_read_part(folder, manifest, number, mapped) for number in numbers]
         except FileNotFoundError as error:
             # A writer has committed and cleaned up in between: read again.
-            if read_manifest(folder).commit == manifest.commit or attempt == _RETRIES - 1:
+            if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
                 raise CorruptIndexError(
                     f"{error.filename}: is missing; restore the folder from a copy"
                 ) from None
     raise AssertionError("unreachable")
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Read and check the manifest of a folder."""
-    path = folder / MANIFEST
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
-    try:
-        outer = json.loads(text_of(data))
-        body = outer["body"]
-        if outer["format"] != "bm25rag":
-            raise NotAnIndexError(f"{path} is not the manifest of a bm25rag index")
-        if _natural(outer["version"]) > VERSION:
-            raise FormatVersionError(
-                f"{path} has format version {outer['version']}, newer than {VERSION}: "
-                "install a newer bm25rag"
-            )
-        if outer["checksum"] != zlib.crc32(_canonical(body)):
-            raise ValueError("it does not have the recorded checksum")
-        return _parse_body(body)
-    except (*UNREADABLE, CorruptIndexError) as error:
-        raise CorruptIndexError(
-            f"{path}: cannot be read ({error}); restore the folder from a copy"
-        ) from None
-
-
-def _canonical(body: object) -> bytes:
-    return utf8(json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
-
-
-def _parse_body(body: Mapping[str, Any]) -> Manifest:
-    stored = []
-    tokens = []
-    for entry in body["segments"]:
-        changes = entry["changes"]
-        stored.append(
-            Stored(_parse_record(entry), None if changes is None else _parse_record(changes))
-        )
-        tokens.append(_natural(entry["tokens"]))
-    if not isinstance(body["settings"], dict):
-        raise TypeError("settings is no object")
-    return Manifest(_natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
-
-
-def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
-    name = entry["file"]
-    if not isinstance(name, str) or not _OURS.fullmatch(name):
-        raise ValueError(f"{name!r} is no file name of an index")
-    return FileRecord(name, _natural(entry["size"]), _natural(entry["checksum"]))
-
-
-def _natural(number: object) -> int:
-    if type(number) is not int or not 0 <= number < 1 << 62:
-        raise ValueError(f"{number!r} is no size")
-    return number
 
 
 def _read_part(folder: Path, manifest: Manifest, number: int, mapped: bool) -> Part:
@@ -222,47 +126,6 @@ def _read_changes(file: ArraysFile, count: int) -> tuple[Array, dict[int, bytes]
     return dead, dict(zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True))
 
 
-# --- writing ---------------------------------------------------------------------
-
-
-def check_target(folder: Path) -> None:
-    """Refuse a folder that holds something else.
-
-    Raises
-    ------
-    NotAnIndexError
-        If it is a file, or not empty and no index.
-    """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise NotAnIndexError(f"{folder} is a file; choose a folder")
-    names = {path.name for path in folder.iterdir()}
-    strangers = [name for name in names if name != LOCK and not _OURS.fullmatch(name)]
-    if strangers and MANIFEST not in names:
-        raise NotAnIndexError(
-            f"{folder} is not empty and holds no bm25rag index; choose another folder"
-        )
-
-
-def lock(folder: Path) -> BaseFileLock:
-    """Take the writer's lock of a folder, which ends with the process at the latest.
-
-    Raises
-    ------
-    LockedError
-        If another writer holds it.
-    """
-    from filelock import FileLock, Timeout
-
-    held = FileLock(folder / LOCK, timeout=0, thread_local=False)
-    try:
-        held.acquire()
-    except Timeout:
-        raise LockedError(f"another writer has {folder} open; close it first") from None
-    return held
-
-
 def write_commit(
     folder: Path,
     commit: int,
@@ -272,6 +135,8 @@ def write_commit(
     known_changes: Mapping[Part, FileRecord | None],
 ) -> Manifest:
     """Write what is not on disk yet, then the manifest. The caller holds the lock.
+
+    On return the commit is visible; ``flush_folder`` makes it durable.
 
     Parameters
     ----------
@@ -295,37 +160,21 @@ def write_commit(
                 segment = _write(folder, "segment", _segment_arrays(part.segment), written)
             if part in known_changes:
                 changes = known_changes[part]
+            elif len(part.dead) or part.changed:
+                changes = _write(folder, "changes", _change_arrays(part), written)
             else:
-                changed = bool(len(part.dead) or part.changed)
-                changes = (
-                    _write(folder, "changes", _change_arrays(part), written) if changed else None
-                )
+                changes = None
             stored.append(Stored(segment, changes))
-        tokens = tuple(part.segment.tokens for part in parts)
-        manifest = Manifest(commit, settings, tuple(stored), tokens)
-        _flush_folder(folder)
-        _replace_manifest(folder, manifest)
+        flush_folder(folder)
     except BaseException:
         for path in written:
             with suppress(OSError):
                 path.unlink()
         raise
-    # From here on the commit is visible: whatever fails now, its files must stay.
-    _flush_folder(folder)
-    clean(folder, manifest)
+    # From here on the commit may be visible: whatever fails, its files stay.
+    manifest = Manifest(commit, settings, tuple(stored), tuple(p.segment.tokens for p in parts))
+    replace_manifest(folder, manifest)
     return manifest
-
-
-def clean(folder: Path, manifest: Manifest) -> None:
-    """Remove files of ours that the manifest does not name."""
-    named = {
-        record.name for pair in manifest.stored for record in (pair.segment, pair.changes) if record
-    }
-    for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in named:
-            # Windows keeps a file that a reader has mapped; a later commit removes it.
-            with suppress(OSError):
-                path.unlink()
 
 
 def _write(folder: Path, kind: str, arrays: dict[str, Array], written: list[Path]) -> FileRecord:
@@ -368,46 +217,3 @@ def _column_arrays(name: str, column: Column) -> dict[str, Array]:
         f"{name}.data": column.data,
         f"{name}.null": column.null,
     }
-
-
-def _replace_manifest(folder: Path, manifest: Manifest) -> None:
-    body = {
-        "commit": manifest.commit,
-        "settings": manifest.settings,
-        "segments": [
-            _record(pair.segment)
-            | {"tokens": tokens, "changes": pair.changes and _record(pair.changes)}
-            for pair, tokens in zip(manifest.stored, manifest.tokens, strict=True)
-        ],
-    }
-    outer = {
-        "format": "bm25rag",
-        "version": VERSION,
-        "checksum": zlib.crc32(_canonical(body)),
-        "body": body,
-    }
-    new = folder / f"manifest-{secrets.token_hex(8)}.tmp"
-    try:
-        with new.open("xb") as file:
-            file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(folder / MANIFEST)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink()
-        raise
-
-
-def _record(record: FileRecord) -> dict[str, Any]:
-    return {"file": record.name, "size": record.size, "checksum": record.checksum}
-
-
-def _flush_folder(folder: Path) -> None:
-    if os.name == "nt":  # a folder cannot be flushed there; NTFS journals the rename
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -10,24 +10,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bm25rag.analysis import Analyzer, Tokenizer, stemmer_version
+from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.errors import (
     AnalyzerChangedWarning,
     CorruptIndexError,
-    NotAnIndexError,
     ReadOnlyError,
     TokenizerRequiredError,
 )
-from bm25rag.segment import Part
-from bm25rag.storage import (
+from bm25rag.manifest import (
     MANIFEST,
     Manifest,
     check_target,
+    clean,
+    flush_folder,
     lock,
-    read_index,
+    natural,
     read_manifest,
-    write_commit,
 )
+from bm25rag.segment import Part
+from bm25rag.stemming import snowball_version
+from bm25rag.storage import read_index, write_commit
 from bm25rag.variants import Parameters
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 class State:
     """All there is to an index, at one moment.
 
-    ``probe`` holds words and their stems at the time they were indexed.
+    ``probe`` holds words and their stems at the time they were indexed, ``extra`` what a
+    caller keeps with the index.
     """
 
     analyzer: Analyzer
@@ -46,6 +49,7 @@ class State:
     parts: list[Part]
     next_id: int
     probe: dict[str, str]
+    extra: dict[str, Any]
 
     def check_all(self) -> None:
         """Check every byte that comes from a file; raise ``CorruptIndexError``."""
@@ -59,7 +63,8 @@ class State:
             "parameters": asdict(self.parameters),
             "next_id": self.next_id,
             "probe": self.probe,
-            "snowball": None if self.analyzer.stemmer is None else stemmer_version(),
+            "extra": self.extra,
+            "snowball": None if self.analyzer.stemmer is None else snowball_version(),
             "unicode": unicodedata.unidata_version,
         }
 
@@ -69,9 +74,10 @@ def read_state(folder: Path, mapped: bool, tokenizer: Tokenizer | None = None) -
     return _understand(folder, *read_index(folder, mapped), tokenizer)
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings of a folder's last commit, as JSON values, without its analyzer."""
-    return read_manifest(folder).settings
+def verify_folder(folder: Path) -> None:
+    """Check every byte of a folder; needs neither its stemmer nor its tokenizer."""
+    for part in read_index(folder, mapped=True)[1]:
+        part.segment.check_all()
 
 
 def _understand(
@@ -80,10 +86,13 @@ def _understand(
     settings = manifest.settings
     try:
         parameters = Parameters(**settings["parameters"])
-        next_id, probe = settings["next_id"], settings["probe"]
-        known = isinstance(settings["analyzer"], dict) and _are_strings(probe)
-        if not known or type(next_id) is not int or next_id < 0:
-            raise ValueError("analyzer, next_id or probe")
+        next_id, probe = natural(settings["next_id"]), settings["probe"]
+        extra = settings["extra"]
+        for name in ("analyzer", "extra"):
+            if not isinstance(settings[name], dict):
+                raise ValueError(f"{name} is no object")
+        if not _are_strings(probe):
+            raise ValueError("probe does not map words to stems")
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptIndexError(f"{folder / MANIFEST}: wrong settings ({error})") from None
     try:
@@ -93,7 +102,7 @@ def _understand(
     except (ValueError, TypeError) as error:
         raise ValueError(f"the analyzer of {folder} cannot be made here: {error}") from error
     _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
-    return State(analyzer, parameters, parts, next_id, probe)
+    return State(analyzer, parameters, parts, next_id, probe, extra)
 
 
 def _are_strings(probe: object) -> bool:
@@ -111,9 +120,10 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
     ]
     if changed:
         warnings.warn(
-            f"the stemmer has changed since these documents were indexed (Snowball {version}, now "
-            f"{stemmer_version()}): {'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries "
-            "can miss documents; index.reanalyze() makes the index anew from its stored texts",
+            "the stemmer has changed since these documents were indexed "
+            f"(Snowball {version}, now {snowball_version()}): "
+            f"{'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries can miss documents; "
+            "index.reanalyze() makes the index anew from its stored texts",
             AnalyzerChangedWarning,
             stacklevel=5,
         )
@@ -143,11 +153,8 @@ class Store:
         store = cls(folder, lock(folder))
         try:
             check_target(folder)
-            try:
-                commit = read_manifest(folder).commit
-            except (NotAnIndexError, CorruptIndexError):
-                commit = 0
-            store._manifest = Manifest(commit, {}, (), ())
+            if (folder / MANIFEST).exists():
+                store._manifest = Manifest(read_manifest(folder).commit, {}, (), ())
             store.commit(state)
         finally:
             store.close()
@@ -167,7 +174,10 @@ class Store:
 
     def holds(self, folder: Path) -> bool:
         """Whether this is the writer of ``folder``."""
-        return folder.exists() and self._folder.samefile(folder)
+        try:
+            return self._folder.samefile(folder)
+        except OSError:  # one of them is not there
+            return False
 
     def commit(self, state: State) -> None:
         """Make a state durable."""
@@ -178,15 +188,14 @@ class Store:
             for part, stored in zip(self._state.parts, self._manifest.stored, strict=True):
                 known[part.segment] = stored.segment
                 known_changes[part] = stored.changes
+        commit = self._manifest.commit + 1
         self._manifest = write_commit(
-            self._folder,
-            self._manifest.commit + 1,
-            state.settings(),
-            state.parts,
-            known,
-            known_changes,
+            self._folder, commit, state.settings(), state.parts, known, known_changes
         )
+        # It is visible now, so it is what a rollback goes back to even if the flush fails.
         self._state = state
+        flush_folder(self._folder)
+        clean(self._folder, self._manifest)
 
     def close(self) -> None:
         """Give up the lock."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from os import getpid
 from typing import Any
+from weakref import WeakSet
 
 from bm25rag._types import check_choice, check_sequence
 from bm25rag.adding import NewDocuments, take_documents
@@ -25,6 +26,7 @@ class Writer(Reader):
 
     _next_id: int
     _probe: dict[str, str]
+    _busy: bool
 
     def add(
         self,
@@ -83,7 +85,7 @@ class Writer(Reader):
             new = take_documents(documents, self._analyzer, snapshot, self._next_id, on_duplicate)
             if new.ids:
                 self._next_id = new.next_id
-                self._probe = self._analyzer.probe(new.words) | self._probe
+                self._probe = self._probe or self._analyzer.probe()
                 self._install([*_without(snapshot, new.replaced), Part(new.segment)])
         return new.ids
 
@@ -141,8 +143,6 @@ class Writer(Reader):
             If the index is a view or was opened for reading.
         """
         wanted = check_ids(ids)
-        if isinstance(metadata, Mapping):
-            raise TypeError("metadata must be one dict for each id, got a single dict")
         given = list(check_sequence("metadata", metadata, "dicts"))
         if len(given) != len(wanted):
             raise ValueError(
@@ -163,23 +163,43 @@ class Writer(Reader):
 
     @contextmanager
     def _writing(self) -> Iterator[Snapshot]:
-        if self._why_read_only is not None:
-            raise ReadOnlyError(f"this is {self._why_read_only}; it cannot be changed")
         with self._locked():
+            if self._why_read_only is not None:
+                raise ReadOnlyError(f"this is {self._why_read_only}; it cannot be changed")
             yield self._snapshot
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        if self._process != getpid():  # after a fork the lock may be held by nobody
-            self._renew_lock()
         with self._lock:
-            yield
+            if self._busy:
+                raise RuntimeError(
+                    "the index cannot be changed from within add(), by what its texts come from"
+                )
+            self._busy = True
+            try:
+                yield
+            finally:
+                self._busy = False
 
     def _renew_lock(self) -> None:
-        self._lock, self._process = threading.RLock(), getpid()
+        self._lock, self._busy = threading.RLock(), False
+        _WRITERS.add(self)
 
     def _install(self, parts: Iterable[Part]) -> None:
         self._snapshot = Snapshot(tidy(list(parts)), self._snapshot.parameters)
+
+
+# Every index of the process: after a fork a lock may be held by a thread that is not there.
+_WRITERS: WeakSet[Writer] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for writer in list(_WRITERS):
+        writer._renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _without(snapshot: Snapshot, places: set[tuple[int, int]]) -> list[Part]:

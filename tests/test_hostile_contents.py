@@ -22,7 +22,13 @@ import pytest
 from test_hostile_folders import QUERIES
 
 from bm25rag import BM25Index, storage
-from bm25rag.errors import CorruptIndexError, DocumentNotFoundError, StorageError
+from bm25rag.errors import (
+    CorruptIndexError,
+    DocumentNotFoundError,
+    NotAnIndexError,
+    StorageError,
+)
+from bm25rag.manifest import MANIFEST
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -199,7 +205,7 @@ def replaced(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 def write_manifest(folder: Path, body: Any) -> None:
     """Write a manifest with the right checksum."""
-    path = folder / storage.MANIFEST
+    path = folder / MANIFEST
     outer = json.loads(path.read_bytes())
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
     outer |= {"body": body, "checksum": zlib.crc32(canonical)}
@@ -218,7 +224,7 @@ def committed(tmp_path: Path) -> Path:
 
 @pytest.mark.filterwarnings("ignore::bm25rag.errors.AnalyzerChangedWarning")
 def test_a_forged_manifest_is_refused_or_harmless(committed: Path) -> None:
-    body = json.loads((committed / storage.MANIFEST).read_bytes())["body"]
+    body = json.loads((committed / MANIFEST).read_bytes())["body"]
     modules = set(sys.modules)
     for path in leaves(body):
         if "probe" in path[:2] and len(path) > 2:
@@ -238,7 +244,7 @@ def test_a_forged_manifest_is_refused_or_harmless(committed: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../other.bin", "/etc/passwd", "segment-0.bin/../../x", "lock"])
 def test_no_path_leaves_the_folder(committed: Path, name: str) -> None:
-    body = json.loads((committed / storage.MANIFEST).read_bytes())["body"]
+    body = json.loads((committed / MANIFEST).read_bytes())["body"]
     body["segments"][0]["file"] = name
     write_manifest(committed, body)
     with pytest.raises(CorruptIndexError, match="file name"):
@@ -246,7 +252,7 @@ def test_no_path_leaves_the_folder(committed: Path, name: str) -> None:
 
 
 def test_a_newer_format_says_so(committed: Path) -> None:
-    path = committed / storage.MANIFEST
+    path = committed / MANIFEST
     outer = json.loads(path.read_bytes())
     path.write_text(json.dumps(outer | {"version": outer["version"] + 1}))
     for mode in ("r", "w"):
@@ -257,6 +263,6 @@ def test_a_newer_format_says_so(committed: Path) -> None:
 
 def test_a_manifest_of_brackets_only_is_refused(committed: Path) -> None:
     for content in (b"[" * 200_000, b"{}", b"[]", b"null", b"\xff\xfe", b"1" * 10_000, b""):
-        (committed / storage.MANIFEST).write_bytes(content)
-        with pytest.raises(CorruptIndexError, match=storage.MANIFEST):
+        (committed / MANIFEST).write_bytes(content)
+        with pytest.raises((CorruptIndexError, NotAnIndexError), match=MANIFEST):
             BM25Index.open(committed)

@@ -21,7 +21,7 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.output import message_console
 from bm25rag.cli.sources import SOURCES_HELP, check_sources, read_sources, source_options
-from bm25rag.storage import MANIFEST, check_target
+from bm25rag.manifest import MANIFEST, check_target
 
 __all__ = ["add_command", "delete_command", "index_command"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -144,7 +145,11 @@ class CallableFilter(Filter):
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
-        return bool(self.function(fresh(dict(metadata))))
+        result = self.function(fresh(dict(metadata)))
+        if inspect.isawaitable(result):
+            message = "filter: expected a plain function, got one that returns an awaitable"
+            raise TypeError(message)
+        return bool(result)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,218 @@
+"""The folder of a saved index: its lock, and the manifest that says what belongs to it.
+
+Whoever reads the manifest sees one commit, whole; whatever it does not name is a
+leftover. It is replaced in one step, after everything that it names is on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bm25rag._types import text_of, utf8
+from bm25rag.arrays_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+VERSION = 1
+MANIFEST = "manifest.json"
+LOCK = "lock"
+
+_OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+# Far more than a manifest ever has; a larger one is not read.
+_LARGEST_MANIFEST = 1 << 26
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Where a part lies on disk: its segment's file, and what has changed since, if anything."""
+
+    segment: FileRecord
+    changes: FileRecord | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One commit: the settings, and the files of each part in document order.
+
+    ``settings`` are JSON values that the index itself understands; ``tokens`` the total
+    length of each segment.
+    """
+
+    commit: int
+    settings: dict[str, Any]
+    stored: tuple[Stored, ...]
+    tokens: tuple[int, ...]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check the manifest of a folder."""
+    path = folder / MANIFEST
+    try:
+        with open_regular(path) as file:
+            data = file.read(_LARGEST_MANIFEST)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
+    try:
+        outer = json.loads(text_of(data))
+        if not isinstance(outer, dict) or outer.get("format") != "bm25rag":
+            raise NotAnIndexError(f"{path} is not the manifest of a bm25rag index")
+        if natural(outer["version"]) > VERSION:
+            raise FormatVersionError(
+                f"{path} has format version {outer['version']}, newer than {VERSION}: "
+                "install a newer bm25rag"
+            )
+        body = outer["body"]
+        if outer["checksum"] != zlib.crc32(_canonical(body)):
+            raise ValueError("it does not have the recorded checksum")
+        return _parse_body(body)
+    except (*UNREADABLE, CorruptIndexError) as error:
+        raise CorruptIndexError(
+            f"{path}: cannot be read ({error}); restore the folder from a copy"
+        ) from None
+
+
+def _canonical(body: object) -> bytes:
+    return utf8(json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _parse_body(body: Mapping[str, Any]) -> Manifest:
+    stored = []
+    tokens = []
+    for entry in body["segments"]:
+        changes = entry["changes"]
+        stored.append(
+            Stored(_parse_record(entry), None if changes is None else _parse_record(changes))
+        )
+        tokens.append(natural(entry["tokens"]))
+    names = [record.name for pair in stored for record in (pair.segment, pair.changes) if record]
+    if len(set(names)) != len(names):
+        raise ValueError("a file is named twice")
+    if not isinstance(body["settings"], dict):
+        raise TypeError("settings is no object")
+    return Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
+
+
+def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
+    name = entry["file"]
+    if not isinstance(name, str) or not _OURS.fullmatch(name):
+        raise ValueError(f"{name!r} is no file name of an index")
+    return FileRecord(name, natural(entry["size"]), natural(entry["checksum"]))
+
+
+def natural(number: object) -> int:
+    """Return a number that may be a size or a count; raise ``ValueError``."""
+    if type(number) is not int or not 0 <= number < 1 << 62:
+        raise ValueError(f"{number!r} is no size")
+    return number
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder that holds something else.
+
+    Raises
+    ------
+    NotAnIndexError
+        If it is a file, or not empty and no index.
+    FormatVersionError
+        If it holds an index of a newer bm25rag.
+    CorruptIndexError
+        If it holds an index whose manifest is damaged: its texts may still be saved.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise NotAnIndexError(f"{folder} is a file; choose a folder")
+    names = {path.name for path in folder.iterdir()}
+    if MANIFEST in names:
+        read_manifest(folder)
+    elif any(name != LOCK and not _OURS.fullmatch(name) for name in names):
+        raise NotAnIndexError(
+            f"{folder} is not empty and holds no bm25rag index; choose another folder"
+        )
+
+
+def lock(folder: Path) -> BaseFileLock:
+    """Take the writer's lock of a folder, which ends with the process at the latest.
+
+    Raises
+    ------
+    LockedError
+        If another writer holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    held = FileLock(folder / LOCK, timeout=0, thread_local=False)
+    try:
+        held.acquire()
+    except Timeout:
+        raise LockedError(f"another writer has {folder} open; close it first") from None
+    return held
+
+
+def clean(folder: Path, manifest: Manifest) -> None:
+    """Remove files of ours that the manifest does not name."""
+    named = {
+        record.name for pair in manifest.stored for record in (pair.segment, pair.changes) if record
+    }
+    # Windows keeps a file that a reader has mapped; whatever fails, a later commit removes it.
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name) and path.name not in named:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def replace_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make a commit visible, all at once; ``flush_folder`` makes it durable."""
+    body = {
+        "commit": manifest.commit,
+        "settings": manifest.settings,
+        "segments": [
+            _record(pair.segment)
+            | {"tokens": tokens, "changes": pair.changes and _record(pair.changes)}
+            for pair, tokens in zip(manifest.stored, manifest.tokens, strict=True)
+        ],
+    }
+    outer = {
+        "format": "bm25rag",
+        "version": VERSION,
+        "checksum": zlib.crc32(_canonical(body)),
+        "body": body,
+    }
+    new = folder / f"manifest-{secrets.token_hex(8)}.tmp"
+    try:
+        with new.open("xb") as file:
+            file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(folder / MANIFEST)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
+
+
+def _record(record: FileRecord) -> dict[str, Any]:
+    return {"file": record.name, "size": record.size, "checksum": record.checksum}
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk."""
+    if os.name == "nt":  # a folder cannot be flushed there; NTFS journals the rename
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
