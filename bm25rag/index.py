@@ -186,7 +186,12 @@ class BM25Index(Writer):
         """What was last saved beside the index for a caller's own use; a fresh copy."""
         return deepcopy(self._extra)
 
-    def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        extra: dict[str, Any] | None = None,
+        overwrite: bool = True,
+    ) -> None:
         """Save the index in a folder, in one atomic step.
 
         A folder that holds an index is replaced: until the last moment it opens to the
@@ -199,9 +204,13 @@ class BM25Index(Writer):
         extra
             JSON values to keep with the index, in the same atomic step: the settings of
             an adapter, say. ``None`` keeps those of the last time.
+        overwrite
+            Whether to replace an index that the folder holds.
 
         Raises
         ------
+        FileExistsError
+            If the folder holds an index and ``overwrite`` is false.
         NotAnIndexError
             If the folder holds something else.
         LockedError
@@ -216,7 +225,7 @@ class BM25Index(Writer):
             self.commit()
             return
         with self._locked():
-            Store.write(folder, self._state())
+            Store.write(folder, self._state(), overwrite)
 
     @classmethod
     def open(

@@ -27,18 +27,18 @@ _ALL = np.empty(0, np.bool_)
 
 
 class Batch(NamedTuple):
-    """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays."""
+    """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays.
 
-    found: list[Term]
+    ``bounds`` are those of each part, (parts, u, 4); ``work`` is the number of postings.
+    """
+
+    bounds: Int64
     idf: Float32
     pointers: Int64
     terms: Int64
     counts: Int64
     shifts: Float64
-
-    def bounds(self, place: int) -> Int64:
-        """Return where the postings of each term are in one part, (u, 4)."""
-        return np.array([term.bounds[place] for term in self.found], np.int64).reshape(-1, 4)
+    work: int
 
 
 @dataclass(eq=False)
@@ -94,10 +94,9 @@ def shift_of(snapshot: Snapshot, counts: Mapping[str, int]) -> float:
     """
     absent = snapshot.parameters.absent_weight
     shift = 0.0
-    if absent:
-        for name, count in counts.items():
-            if (term := snapshot.term(name)) is not None:
-                shift += float(term.idf * absent) * count
+    for name, count in counts.items():
+        if (term := snapshot.term(name)) is not None:
+            shift += float(term.idf * absent) * count
     return shift
 
 
@@ -111,6 +110,7 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     queries
         The terms of each query.
     """
+    shifted = bool(snapshot.parameters.absent_weight)
     found: list[Term] = []
     places: dict[str, int] = {}
     pointers, own, counts, shifts = [0], array("q"), array("q"), []
@@ -129,14 +129,19 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
                 own.append(place)
                 counts.append(count)
         pointers.append(len(own))
-        shifts.append(shift_of(snapshot, counted))
+        shifts.append(shift_of(snapshot, counted) if shifted else 0.0)
+    packed = np.frombuffer(b"".join([term.packed for term in found]), np.int64)
+    bounds = packed.reshape(len(found), len(snapshot.parts), 4).transpose(1, 0, 2)
+    terms = np.frombuffer(own, np.int64)
+    frequencies = np.array([term.document_frequency for term in found], np.int64)
     return Batch(
-        found,
+        np.ascontiguousarray(bounds),
         np.array([term.idf for term in found], np.float32),
         np.array(pointers, np.int64),
-        np.frombuffer(own, np.int64),
+        terms,
         np.frombuffer(counts, np.int64),
         np.array(shifts),
+        int(frequencies[terms].sum()),
     )
 
 
@@ -176,7 +181,7 @@ def search(
         return result
     batch = resolve(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
-    rank = kernels(_work(snapshot, batch)).search
+    rank = kernels(batch.work + len(queries) * snapshot.count).search
 
     def fill(first: int, last: int) -> None:
         block = _Block(result, first, last, floor)
@@ -193,11 +198,6 @@ def search(
         for job in [pool.submit(fill, *span) for span in pairwise(edges)]:
             job.result()
     return result
-
-
-def _work(snapshot: Snapshot, batch: Batch) -> int:
-    frequencies = np.array([term.document_frequency for term in batch.found], np.int64)
-    return int(frequencies[batch.terms].sum()) + len(batch.shifts) * snapshot.count
 
 
 def _cores() -> int:
@@ -249,7 +249,7 @@ def _search_part(
         postings.codes,
         snapshot.tables[place],
         postings.fronts.codes,
-        batch.bounds(place),
+        batch.bounds[place],
         batch.idf,
         batch.pointers[block.first : block.last + 1],
         batch.terms,
@@ -283,7 +283,7 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     batch = resolve(snapshot, [terms])
     sums = []
     for place, part in enumerate(snapshot.parts):
-        postings, bounds = part.segment.postings, batch.bounds(place)
+        postings, bounds = part.segment.postings, batch.bounds[place]
         scores, _ = accumulate(
             postings.documents,
             postings.codes,

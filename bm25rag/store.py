@@ -146,14 +146,16 @@ class Store:
         return cls(folder, lock(folder))
 
     @classmethod
-    def write(cls, folder: Path, state: State) -> None:
-        """Save a state into a folder, whatever index that held before."""
+    def write(cls, folder: Path, state: State, overwrite: bool) -> None:
+        """Save a state into a folder."""
         check_target(folder)
         folder.mkdir(parents=True, exist_ok=True)
         store = cls(folder, lock(folder))
         try:
             check_target(folder)
             if (folder / MANIFEST).exists():
+                if not overwrite:
+                    raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
                 store._manifest = Manifest(read_manifest(folder).commit, {}, (), ())
             store.commit(state)
         finally:

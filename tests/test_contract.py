@@ -48,7 +48,7 @@ def names(hits: list[Hit]) -> list[str]:
         ("search_batch", "queries k=10 filter=None min_score=None threads=None"),
         ("explain", "query id filter=None"),
         ("scores", "query"),
-        ("save", "path"),
+        ("save", "path extra=None overwrite=True"),
         ("open", "path mode=r mmap=True tokenizer=None verify=False"),
     ],
 )  # fmt: skip

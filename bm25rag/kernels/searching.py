@@ -16,7 +16,19 @@ import numpy as np
 from bm25rag._types import Bool, Float32, Float64, Int64, Unsigned
 from bm25rag.kernels.compiling import compiled
 
-_CHUNK = 64
+# Postings that are walked in the time of one look-up.
+_LOOK_UP = 16.0
+# Documents of the first window; each later one is twice as long, so that a floor is found soon.
+_FIRST_WINDOW = 256
+# Documents from which walking fewer postings pays for looking up the others.
+_WORTH_PRUNING = 1 << 19
+# How much of its estimate a cut keeps from window to window.
+_FADING = 0.95
+# The number of a power of two, by multiplication: Leiserson, Prokop, Randall 1998.
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_BIT_OF = np.zeros(64, np.int64)
+for _bit in range(64):
+    _BIT_OF[((1 << _bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = _bit
 # Bounds are raised by this much, beyond any rounding of theirs.
 _SLACK = 1.0 + 1e-6
 
@@ -72,13 +84,31 @@ def _keep_best(numbers: Int64, scores: Float64, spare: Float64, count: int, k: i
 
 @compiled
 def _sort(
-    numbers: Int64, scores: Float64, count: int, out_numbers: Int64, out_scores: Float64
+    numbers: Int64, scores: Float64, count: int, spare_numbers: Int64, spare_scores: Float64
 ) -> None:
-    """Write documents by score descending, keeping the order of equals."""
-    order = np.argsort(-scores[:count], kind="mergesort")
-    for place in range(count):
-        out_numbers[place] = numbers[order[place]]
-        out_scores[place] = scores[order[place]]
+    """Sort a collection by score descending; of equal ones the order stays. Merge sort."""
+    for first in range(0, count, 8):
+        for place in range(first + 1, min(first + 8, count)):
+            number, score, hole = numbers[place], scores[place], place
+            while hole > first and scores[hole - 1] < score:
+                numbers[hole], scores[hole] = numbers[hole - 1], scores[hole - 1]
+                hole -= 1
+            numbers[hole], scores[hole] = number, score
+    width = 8
+    while width < count:
+        for first in range(0, count, 2 * width):
+            middle, stop = min(first + width, count), min(first + 2 * width, count)
+            left, right = first, middle
+            for place in range(first, stop):
+                if left < middle and (right >= stop or scores[left] >= scores[right]):
+                    spare_numbers[place], spare_scores[place] = numbers[left], scores[left]
+                    left += 1
+                else:
+                    spare_numbers[place], spare_scores[place] = numbers[right], scores[right]
+                    right += 1
+        numbers[:count] = spare_numbers[:count]
+        scores[:count] = spare_scores[:count]
+        width *= 2
 
 
 @compiled
@@ -153,6 +183,68 @@ def _whole(
 
 
 @compiled
+def _above(sums: Float64, count: int, least: float, out: Int64) -> int:
+    """List the places of sums greater than ``least``; return how many there are."""
+    found = 0
+    for chunk in range(0, count, 64):
+        mask = np.uint64(0)
+        first = np.uint64(chunk)  # unsigned, or a test for negative places would forbid vectors
+        for bit in range(64):
+            mask |= np.uint64(sums[first + np.uint64(bit)] > least) << np.uint64(bit)
+        while mask:
+            lowest = mask & (np.uint64(0) - mask)
+            out[found] = chunk + _BIT_OF[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            found += 1
+            mask ^= lowest
+    return found
+
+
+@compiled
+def _add(
+    documents: Unsigned,
+    codes: Unsigned,
+    table: Float32,
+    weight: np.float32,
+    count: float,
+    place: int,
+    stop: int,
+    base: int,
+    end: int,
+    sums: Float64,
+) -> int:
+    """Add a term's parts to the sums of a window; return its first posting behind the window."""
+    while place < stop:
+        document = np.int64(documents[place])
+        if document >= end:
+            break
+        sums[np.uint64(document - base)] += np.float64(table[codes[place]] * weight) * count
+        place += 1
+    return place
+
+
+@compiled
+def _cut(essential: int, postings: Float64, waited: Float64) -> int:
+    """Choose how many terms to walk: the rest is looked up for the documents still waiting.
+
+    ``postings`` are those of each term in a window, ``waited`` how many documents waited
+    when the terms were last cut there; it fades, so that every cut is tried again.
+    """
+    terms = len(postings)
+    walked = 0.0
+    for term in range(essential):
+        walked += postings[term]
+    best, least = terms, np.inf
+    for cut in range(essential, terms + 1):
+        waited[cut] *= _FADING
+        cost = walked + waited[cut] * _LOOK_UP * (terms - cut)
+        if cost < least:
+            best, least = cut, cost
+        if cut < terms:
+            walked += postings[cut]
+    return best
+
+
+@compiled
 def _pruned(
     documents: Unsigned,
     codes: Unsigned,
@@ -172,7 +264,7 @@ def _pruned(
     spare: Float64,
     window: int,
     sums: Float64,
-    candidates: Int64,
+    waiting: Int64,
 ) -> int:
     """Walk windows of documents, the essential terms whole, the others where they can matter.
 
@@ -182,64 +274,50 @@ def _pruned(
     terms = len(cursors)
     essential = terms
     found = 0
-    for base in range(0, size, window):
+    postings = (stops - cursors).astype(np.float64) * (window / size)
+    waited = np.zeros(terms + 1)
+    base, span = 0, min(_FIRST_WINDOW, window)
+    while base < size:
         while essential > 0 and rest[essential - 1] + shift <= floor:
             essential -= 1
         if essential == 0:
             break
-        end = min(base + window, size)
-        walked = 0
-        for term in range(essential):
-            place, stop = cursors[term], stops[term]
-            weight, count = idf[term], counts[term]
-            first = place
-            while place < stop:
-                document = np.int64(documents[place])
-                if document >= end:
-                    break
-                sums[document - base] += np.float64(table[codes[place]] * weight) * count
-                place += 1
-            cursors[term] = place
-            walked += place - first
-        if walked == 0:
-            continue
-        # Which documents of the window can still be among the best?
-        least = max(floor - shift - rest[essential], 0.0)
-        waiting = 0
-        for chunk in range(0, end - base, _CHUNK):
-            edge = min(chunk + _CHUNK, end - base)
-            hits = 0
-            for place in range(chunk, edge):
-                hits += sums[place] > least
-            if hits:
-                for place in range(chunk, edge):
-                    if sums[place] > least and (len(allowed) == 0 or allowed[base + place]):
-                        candidates[waiting] = place
-                        waiting += 1
-        for term in range(essential, terms):
-            if waiting == 0:
-                break
-            stop = stops[term]
-            first = _first_at_least(documents, cursors[term], stop, base)
-            weight, count = idf[term], counts[term]
+        cut = terms if size < _WORTH_PRUNING else _cut(essential, postings, waited)
+        end = min(base + span, size)
+        for term in range(cut):
+            place = _first_at_least(documents, cursors[term], stops[term], base)
+            cursors[term] = _add(
+                documents, codes, table, idf[term], counts[term],
+                place, stops[term], base, end, sums,
+            )  # fmt: skip
+        count = _above(sums, end - base, max(floor - shift - rest[cut], 0.0), waiting)
+        waited[cut] = count
+        if len(allowed):
             kept = 0
+            for number in range(count):
+                waiting[kept] = waiting[number]
+                kept += allowed[base + waiting[number]]
+            count = kept
+        for term in range(cut, terms):
+            if count == 0:
+                break
+            place, stop = _first_at_least(documents, cursors[term], stops[term], base), stops[term]
             least = floor - shift - rest[term + 1]
-            place = first
-            for number in range(waiting):
-                candidate = candidates[number]
-                place = _first_at_least(documents, place, stop, base + candidate)
-                if place < stop and np.int64(documents[place]) == base + candidate:
-                    sums[candidate] += np.float64(table[codes[place]] * weight) * count
-                if sums[candidate] > least:
-                    candidates[kept] = candidate
-                    kept += 1
+            kept = 0
+            for number in range(count):
+                offset = waiting[number]
+                place = _first_at_least(documents, place, stop, base + offset)
+                if place < stop and np.int64(documents[place]) == base + offset:
+                    part = np.float64(table[codes[place]] * idf[term])
+                    sums[offset] += part * counts[term]
+                waiting[kept] = offset
+                kept += sums[offset] > least
             cursors[term] = place
-            waiting = kept
-        for number in range(waiting):
-            candidate = candidates[number]
-            score = sums[candidate] + shift
+            count = kept
+        for number in range(count):
+            score = sums[waiting[number]] + shift
             if score > floor:
-                numbers[found], scores[found] = base + candidate, score
+                numbers[found], scores[found] = base + waiting[number], score
                 found += 1
                 if found == len(numbers):
                     floor = _keep_best(numbers, scores, spare, found, k)
@@ -248,6 +326,7 @@ def _pruned(
         if found > k + (k >> 1):
             floor = _keep_best(numbers, scores, spare, found, k)
             found = k
+        base, span = end, min(2 * span, window)
     return found
 
 
@@ -274,11 +353,11 @@ def search(
 ) -> None:
     """Find the best k matches of each query in one segment; see ``kernels_numpy.search``."""
     room = k + max(k, 64)
-    numbers = np.empty(room, np.int64)
-    scores = np.empty(room)
-    spare = np.empty(room)
-    sums = np.zeros(min(window, size))
-    candidates = np.empty(min(window, size), np.int64)
+    numbers, spare_numbers = np.empty(room, np.int64), np.empty(room, np.int64)
+    scores, spare = np.empty(room), np.empty(room)
+    width = -(-min(window, size) // 64) * 64
+    sums = np.zeros(width)
+    waiting = np.empty(width, np.int64)
     lowest = np.inf
     for code in range(len(table)):
         lowest = min(lowest, np.float64(table[code]))
@@ -304,7 +383,7 @@ def search(
             found = _pruned(
                 documents, codes, table, bounds[chosen, 0], bounds[chosen, 1], idf[chosen],
                 weights[order], rest, size, shift, allowed, k, floor,
-                numbers, scores, spare, window, sums, candidates,
+                numbers, scores, spare, window, sums, waiting,
             )  # fmt: skip
         else:
             found = _whole(
@@ -314,5 +393,7 @@ def search(
         if found > k:
             _keep_best(numbers, scores, spare, found, k)
             found = k
-        _sort(numbers, scores, found, out_numbers[query], out_scores[query])
+        _sort(numbers, scores, found, spare_numbers, spare)
+        out_numbers[query, :found] = numbers[:found]
+        out_scores[query, :found] = scores[:found]
         out_counts[query] = found
