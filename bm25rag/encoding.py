@@ -117,9 +117,8 @@ class _Scanner:
         self._hot = hot
         self._state = np.zeros(6, np.int64)
         self._starts = np.zeros(1 << 12, np.int64)
-        self._hashes = np.zeros(1 << 12, np.uint32)
         self._pool = np.zeros(1 << 15, np.uint32)
-        self._slots = np.zeros(1 << 13, np.uint32)
+        self._slots = np.zeros(1 << 14, np.uint64)
         self._term_of = np.zeros(0, np.uint32)
 
     def encode(self, texts: Sequence[str]) -> tuple[UInt32, UInt32] | None:
@@ -161,17 +160,16 @@ class _Scanner:
         return folded, classes
 
     def _scan(self, units: Unsigned, classes: UInt8, tokens: UInt32, ends: Int64) -> bool:
-        arrays = (self._starts, self._hashes, self._pool, self._slots)
+        arrays = (self._starts, self._pool, self._slots)
         return bool(self._hot.scan(units, classes, *arrays, tokens, ends, self._state))
 
     def _grow(self) -> None:
         needed = int(self._state[5])
         self._starts = _larger(self._starts, needed)
-        self._hashes = _larger(self._hashes, needed)
         self._pool = _larger(self._pool, needed)
-        size = 1 << (2 * len(self._starts)).bit_length()
-        self._slots = np.zeros(size, np.uint32)
-        self._hot.rehash(self._hashes, int(self._state[3]), self._slots)
+        slots = np.zeros(1 << (4 * len(self._starts)).bit_length(), np.uint64)
+        self._hot.rehash(self._slots, slots)
+        self._slots = slots
 
     def _take_new_words(self) -> None:
         known, count = len(self._term_of), int(self._state[3])

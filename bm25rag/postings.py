@@ -25,6 +25,7 @@ NARROW = 65_536
 FRONT_LEAST = 256
 # Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
 _LARGEST_GRID = 1 << 24
+_ENDLESS = 1 << 40
 
 
 class Bounds(NamedTuple):
@@ -269,20 +270,25 @@ def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> 
 
 def _fronts(indptr: Int64, codes: Unsigned, code_tf: UInt32, code_length: UInt32) -> Fronts:
     terms = np.flatnonzero(indptr[1:] - indptr[:-1] >= FRONT_LEAST)
-    ends = [0]
-    chosen: list[int] = []
-    for term in terms:
-        least = -1
-        # By tf descending, then by |d| descending: the last of a tf is its shortest.
-        for code in np.unique(codes[indptr[term] : indptr[term + 1]])[::-1].tolist():
-            length = int(code_length[code])
-            if least < 0 or length < least:
-                if least >= 0 and code_tf[code] == code_tf[chosen[-1]]:
-                    chosen.pop()
-                chosen.append(code)
-                least = length
-        ends.append(len(chosen))
-    return Fronts(terms.astype(np.uint32), np.array(ends, np.uint32), np.array(chosen, codes.dtype))
+    present = np.zeros(len(code_tf), np.bool_)
+    chosen = []
+    for start, stop in zip(indptr[terms].tolist(), indptr[terms + 1].tolist(), strict=True):
+        present[codes[start:stop]] = True
+        found = np.flatnonzero(present)
+        present[found] = False
+        # From the largest tf down, a shortest |d| yet. Codes ascend by tf, then |d|, so the
+        # first of each tf is its shortest, and comes last this way.
+        lengths = code_length[found[::-1]].astype(np.int64)
+        last = np.diff(code_tf[found[::-1]], append=0) != 0
+        before = np.minimum.accumulate(np.where(last, lengths, _ENDLESS))
+        least = np.concatenate(([_ENDLESS], before[:-1]))
+        chosen.append(found[::-1][last & (lengths < least)].astype(codes.dtype))
+    ends = np.cumsum([0, *map(len, chosen)])
+    return Fronts(
+        terms.astype(np.uint32),
+        ends.astype(np.uint32),
+        np.concatenate([np.empty(0, codes.dtype), *chosen]),
+    )
 
 
 def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[UInt32]]:

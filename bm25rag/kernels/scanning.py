@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt8, UInt32, Unsigned
+from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.folding import CJK, MARK, SEPARATOR, WORD
 from bm25rag.kernels.compiling import compiled
 
@@ -13,6 +13,12 @@ POSITION, TOKENS, TEXTS, WORDS, USED, NEEDED = range(6)
 
 _SEED = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_BYTE = np.uint64(8)
+# Words of up to 7 characters below 256 are their own keys, with their length on top: to find
+# one of them is to look at one cache line. Others have a hash, and this on top.
+_PACKED = 7
+_HASHED = np.uint64(0xFF) << np.uint64(56)
 
 
 @compiled
@@ -52,41 +58,62 @@ def translate(
 
 
 @compiled
+def _slot(key: np.uint64, slots: UInt64) -> np.uint64:
+    mask = np.uint64(len(slots) // 2 - 1)
+    return ((key * _SPREAD) >> np.uint64(32)) & mask
+
+
+@compiled
 def _number(
     units: Unsigned,
     first: int,
     length: int,
-    mixed: np.uint64,
+    key: np.uint64,
     starts: Int64,
-    hashes: UInt32,
     pool: UInt32,
-    slots: UInt32,
+    slots: UInt64,
     state: Int64,
 ) -> int:
-    """Return the number of a word, a new one if it is new; ``slots`` hold numbers plus one."""
-    key = np.uint32(mixed >> np.uint64(32))
-    mask = np.uint64(len(slots) - 1)
-    slot = np.uint64(key) & mask
-    while slots[slot]:
-        word = np.int64(slots[slot]) - 1
-        start = starts[word]
-        if hashes[word] == key and starts[word + 1] - start == length:
-            same = True
-            for place in range(length):
-                if pool[start + place] != units[first + place]:
-                    same = False
-                    break
+    """Return the number of a word, a new one if it is new.
+
+    ``slots`` hold a key and a number plus one, side by side.
+    """
+    mask = np.uint64(len(slots) // 2 - 1)
+    slot = _slot(key, slots)
+    while slots[2 * slot + 1]:
+        if slots[2 * slot] == key:
+            word = np.int64(slots[2 * slot + 1]) - 1
+            start = starts[word]
+            same = key < _HASHED or starts[word + 1] - start == length
+            if key >= _HASHED and same:
+                for place in range(length):
+                    if pool[start + place] != units[first + place]:
+                        same = False
+                        break
             if same:
                 return int(word)
         slot = (slot + np.uint64(1)) & mask
     word, used = state[WORDS], state[USED]
     for place in range(length):
         pool[used + place] = units[first + place]
-    hashes[word] = key
     starts[word + 1] = used + length
-    slots[slot] = word + 1
+    slots[2 * slot], slots[2 * slot + 1] = key, np.uint64(word + 1)
     state[WORDS], state[USED] = word + 1, used + length
     return int(word)
+
+
+@compiled
+def _key(units: Unsigned, first: int, length: int) -> np.uint64:
+    """Return the key of a word."""
+    packed, mixed, wide = np.uint64(0), _SEED, np.uint64(0)
+    for place in range(first, first + length):
+        unit = np.uint64(units[place])
+        packed = (packed << _BYTE) | unit
+        mixed = (mixed ^ unit) * _PRIME
+        wide |= unit
+    if length <= _PACKED and wide < np.uint64(256):
+        return packed | (np.uint64(length) << np.uint64(56))
+    return mixed | _HASHED
 
 
 @compiled
@@ -94,9 +121,8 @@ def scan(
     units: Unsigned,
     classes: UInt8,
     starts: Int64,
-    hashes: UInt32,
     pool: UInt32,
-    slots: UInt32,
+    slots: UInt64,
     tokens: UInt32,
     ends: Int64,
     state: Int64,
@@ -109,10 +135,11 @@ def scan(
         The code points, (n,).
     classes
         The class of every code point that can occur.
-    starts, hashes, pool
+    starts, pool
         The words so far: ``pool[starts[w] : starts[w + 1]]`` are the code points of word w.
     slots
-        Hash table with open addressing, a power of two long, at most half full.
+        Hash table with open addressing, pairs of key and number, a power of two of them,
+        at most half full.
     tokens
         Takes the word of every token, (n,).
     ends
@@ -131,19 +158,18 @@ def scan(
         kind = classes[units[place]]
         last = place + 1
         if kind == WORD:
-            mixed = (_SEED ^ np.uint64(units[place])) * _PRIME
             while last < size:
                 beyond = classes[units[last]]
                 if beyond != WORD and beyond != MARK:
                     break
-                mixed = (mixed ^ np.uint64(units[last])) * _PRIME
                 last += 1
             if last - place >= 2:
                 if _is_full(last - place, 1, starts, pool, slots, state):
                     state[POSITION] = place
                     return False
+                key = _key(units, place, last - place)
                 tokens[state[TOKENS]] = _number(
-                    units, place, last - place, mixed, starts, hashes, pool, slots, state
+                    units, place, last - place, key, starts, pool, slots, state
                 )
                 state[TOKENS] += 1
         elif kind == CJK:
@@ -154,11 +180,9 @@ def scan(
                 return False
             length = min(2, last - place)
             for first in range(place, max(place + 1, last - 1)):
-                mixed = (_SEED ^ np.uint64(units[first])) * _PRIME
-                if length == 2:
-                    mixed = (mixed ^ np.uint64(units[first + 1])) * _PRIME
+                key = _key(units, first, length)
                 tokens[state[TOKENS]] = _number(
-                    units, first, length, mixed, starts, hashes, pool, slots, state
+                    units, first, length, key, starts, pool, slots, state
                 )
                 state[TOKENS] += 1
         elif kind == SEPARATOR:
@@ -171,19 +195,20 @@ def scan(
 
 @compiled
 def _is_full(
-    units: int, words: int, starts: Int64, pool: UInt32, slots: UInt32, state: Int64
+    units: int, words: int, starts: Int64, pool: UInt32, slots: UInt64, state: Int64
 ) -> bool:
     state[NEEDED] = units
     after = state[WORDS] + words
-    return bool(after >= len(starts) or 2 * after > len(slots) or state[USED] + units > len(pool))
+    return bool(after >= len(starts) or 4 * after > len(slots) or state[USED] + units > len(pool))
 
 
 @compiled
-def rehash(hashes: UInt32, count: int, slots: UInt32) -> None:
-    """Put the first ``count`` words into an empty table."""
-    mask = np.uint64(len(slots) - 1)
-    for word in range(count):
-        slot = np.uint64(hashes[word]) & mask
-        while slots[slot]:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = word + 1
+def rehash(old: UInt64, slots: UInt64) -> None:
+    """Put the words of a table into a larger, empty one."""
+    mask = np.uint64(len(slots) // 2 - 1)
+    for place in range(0, len(old), 2):
+        if old[place + 1]:
+            slot = _slot(old[place], slots)
+            while slots[2 * slot + 1]:
+                slot = (slot + np.uint64(1)) & mask
+            slots[2 * slot], slots[2 * slot + 1] = old[place], old[place + 1]
