@@ -184,7 +184,11 @@ class Analyzer:
             return text
         if self.normalize == "NFC" and scripts.is_surely_nfc(text):
             return text
-        return unicodedata.normalize(self.normalize, text)
+        text = unicodedata.normalize(self.normalize, text)
+        if self.lowercase and self.normalize[2] == "K":  # which makes capitals of some signs
+            text = scripts.lower(text, self.language == "turkish")
+            text = unicodedata.normalize(self.normalize, text)
+        return text
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.

@@ -71,7 +71,7 @@ class Encoder:
             How many tokens each text has, uint32.
         """
         plain = [text for text in texts if isinstance(text, str)]
-        if len(plain) == len(texts) and (scanner := self._scanner_for(plain)) is not None:
+        if plain and len(plain) == len(texts) and (scanner := self._scanner_for(plain)) is not None:
             encoded = scanner.encode(plain)
             if encoded is not None:
                 return encoded

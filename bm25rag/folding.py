@@ -58,8 +58,12 @@ def _lower(width: int, lowercase: bool, turkish: bool) -> tuple[Unsigned, Bool]:
         for number, character in enumerate(characters):
             lowered = scripts.lower(character, turkish)
             if lowered != character:
-                odd[number] |= len(lowered) != 1
-                lower[number] = ord(lowered[0])
+                point = ord(lowered[0])
+                # In Turkish the lower case of I does not fit in one byte.
+                if len(lowered) != 1 or point >= len(lower):
+                    odd[number] = True
+                else:
+                    lower[number] = point
     return lower, odd
 
 

@@ -6,6 +6,7 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,9 @@ def read_state(folder: Path, mapped: bool, tokenizer: Tokenizer | None = None) -
 
 def verify_folder(folder: Path) -> None:
     """Check every byte of a folder; needs neither its stemmer nor its tokenizer."""
-    for part in read_index(folder, mapped=True)[1]:
+    manifest, parts = read_index(folder, mapped=True)
+    _check_settings(folder, manifest.settings)
+    for part in parts:
         part.segment.check_all()
 
 
@@ -84,6 +87,20 @@ def _understand(
     folder: Path, manifest: Manifest, parts: list[Part], tokenizer: Tokenizer | None
 ) -> State:
     settings = manifest.settings
+    parameters, next_id, probe, extra = _check_settings(folder, settings)
+    try:
+        analyzer = Analyzer.from_dict(settings["analyzer"], tokenizer)
+    except TokenizerRequiredError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the analyzer of {folder} cannot be made here: {error}") from error
+    _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
+    return State(analyzer, parameters, parts, next_id, probe, extra)
+
+
+def _check_settings(
+    folder: Path, settings: dict[str, Any]
+) -> tuple[Parameters, int, dict[str, str], dict[str, Any]]:
     try:
         parameters = Parameters(**settings["parameters"])
         next_id, probe = natural(settings["next_id"]), settings["probe"]
@@ -95,14 +112,7 @@ def _understand(
             raise ValueError("probe does not map words to stems")
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptIndexError(f"{folder / MANIFEST}: wrong settings ({error})") from None
-    try:
-        analyzer = Analyzer.from_dict(settings["analyzer"], tokenizer)
-    except TokenizerRequiredError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the analyzer of {folder} cannot be made here: {error}") from error
-    _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
-    return State(analyzer, parameters, parts, next_id, probe, extra)
+    return parameters, next_id, probe, extra
 
 
 def _are_strings(probe: object) -> bool:
@@ -191,9 +201,17 @@ class Store:
                 known[part.segment] = stored.segment
                 known_changes[part] = stored.changes
         commit = self._manifest.commit + 1
-        self._manifest = write_commit(
-            self._folder, commit, state.settings(), state.parts, known, known_changes
-        )
+        try:
+            self._manifest = write_commit(
+                self._folder, commit, state.settings(), state.parts, known, known_changes
+            )
+        except BaseException:
+            # An interrupt may have come when the commit was visible already.
+            with suppress(OSError):
+                manifest = read_manifest(self._folder)
+                if manifest.commit == commit:
+                    self._manifest, self._state = manifest, state
+            raise
         # It is visible now, so it is what a rollback goes back to even if the flush fails.
         self._state = state
         flush_folder(self._folder)

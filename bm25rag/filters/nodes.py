@@ -147,6 +147,8 @@ class CallableFilter(Filter):
         """Say whether the function returns something true."""
         result = self.function(fresh(dict(metadata)))
         if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()  # or Python warns that nobody awaited it
             message = "filter: expected a plain function, got one that returns an awaitable"
             raise TypeError(message)
         return bool(result)

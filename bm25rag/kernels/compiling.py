@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -16,4 +17,6 @@ def compiled(function: _Function) -> _Function:
         dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
     except RuntimeError:  # Numba found no place for its cache
         dispatcher = njit(nogil=True, error_model="numpy")(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT: NumPy warns where a hash overflows
+        return np.errstate(over="ignore")(function)
     return cast("_Function", dispatcher)

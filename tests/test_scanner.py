@@ -1,0 +1,210 @@
+"""The compiled scanner gives the terms that `Analyzer.terms` gives, whatever the texts are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bm25rag import Analyzer, BM25Index, scripts
+from bm25rag import backend as backends
+from bm25rag.analysis import PAPER_PATTERN
+from bm25rag.encoding import Encoder
+from bm25rag.kernels_numpy import STOPPED
+
+PAPER = Analyzer(
+    language=None, token_pattern=PAPER_PATTERN, normalize=None, stopwords=None, cjk=False
+)
+ANALYZERS = {
+    "english": Analyzer(),
+    "paper": PAPER,
+    "turkish": Analyzer("turkish"),
+    "turkish, not normalised": Analyzer("turkish", normalize=None),
+    "greek": Analyzer("greek"),
+    "hindi": Analyzer("hindi"),
+    "arabic": Analyzer("arabic"),
+    "chinese": Analyzer("chinese"),
+    "case kept": Analyzer(lowercase=False),
+    "NFD": Analyzer(normalize="NFD"),
+    "NFKC": Analyzer(normalize="NFKC"),
+    "NFKD": Analyzer(language=None, normalize="NFKD"),
+    "not normalised": Analyzer(normalize=None),
+    "paper's pattern, bigrams": Analyzer(token_pattern=PAPER_PATTERN),
+}
+analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZERS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> Iterator[None]:
+    """Force the backend that has a scanner."""
+    if "numba" not in backends.available():
+        pytest.skip("Numba is not installed, and only its kernels have a scanner")
+    with backends.use("numba"):
+        assert hasattr(backends.kernels(), "scan")
+        yield
+
+
+def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
+    """Terms of each text, by way of their numbers."""
+    tokens, counts = encoder.encode(texts)
+    assert tokens.dtype == counts.dtype == np.uint32
+    assert len(counts) == len(texts)
+    terms, ends = encoder.terms, np.cumsum(counts)
+    assert len(terms) == len(set(terms)) == len(encoder)
+    assert len(tokens) == sum(counts.tolist())
+    return [
+        [terms[token] for token in tokens[end - count : end].tolist() if token != STOPPED]
+        for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
+    """Hold chunks, one after another through one encoder, against the analyzer."""
+    encoder = Encoder(analyzer)
+    for texts in chunks:
+        for text, terms in zip(texts, encoded(encoder, texts), strict=True):
+            assert terms == analyzer.terms(text), ascii(text[:200])
+
+
+# -- any text ----------------------------------------------------------------------------------
+
+PIECES = [
+    *"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x1f\x7f\x85\xa0\xad\ufeff",
+    "the", "running", "RUNNING", "a", "I", "i", "ı", "İ", "I\u0307", "i\u0307", "ISI",
+    "Σ", "ΟΔΟΣ", "ς", "ΐ", "ΐ".upper(), "ß", "ẞ", "ŉ", "ǰ", "ﬁ", "ﬀ", "K", "Å", "Ω", "DŽ",
+    "é", "e\u0301", "É", "E\u0301", "\u0301", "\u0323\u0307", "\u0307\u0323", "\u0345", "\u05b0",
+    "हिन्दी", "क\u094d\u200dष", "क\u094d\u200cष", "\u200d", "\u200c", "தமிழ்", "שָׁלוֹם", "عَرَبِيّ",
+    "漢", "漢字", "カタカナ", "ｶﾞ", "ﾊﾟ", "か\u3099", "ー", "한국어", "\u1100\u1161\u11a8", "々",
+    "ｆｕｌｌ", "ＷＩＤＥ", "ｅ\u0301", "５", "\uff9e", "℡", "㎒", "²", "½", "Ⅷ", "ⓐ", "ᴬ", "𝐀",
+    "\ud800", "\udfff", "\udc00\ud800", "\U00010400", "\U00010428", "\U0001d400", "😀", "𠀀",
+    "\U0002f800", "\U000e0100", "\U0010ffff", "_", "__", "x_1", "0", "42", " ", "  ", "\n", "-",
+]  # fmt: skip
+pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+# Without a codec all code points come, lone surrogates too.
+anything = st.text(st.characters(codec=None), max_size=12)
+latin = st.text(st.characters(codec="latin-1"), max_size=12)
+texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_size=6)
+
+
+@analyzers
+@given(first=texts, second=texts)
+@example(first=[""], second=["", ""])
+@example(first=["\x00\x01\x02\x03\x04\x05\x06\x07 red boat"], second=["red"])
+@example(first=["\x00\x01\x02 red", "\x03\x04 red"], second=["\x00", "red\x01boat"])
+@example(first=["漢"], second=["漢字漢字", "字"])
+def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
+    assert_same(analyzer, first, second)
+
+
+@given(first=texts, second=texts)
+def test_in_the_papers_mode_the_terms_are_what_re_finds(
+    first: list[str], second: list[str]
+) -> None:
+    encoder = Encoder(PAPER)
+    for some in (first, second):
+        expected = [re.findall(PAPER_PATTERN, text.lower()) for text in some]
+        assert encoded(encoder, some) == expected
+
+
+@analyzers
+def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
+    assert_same(analyzer, PIECES, ["ab" + one + "cd" for one in PIECES])
+    assert_same(analyzer, [one + other for one in PIECES for other in PIECES[::7]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["english", "paper", "turkish", "NFD", "NFKC"])
+def test_every_code_point_within_a_word(name: str) -> None:
+    points = [*range(0x32000), *range(0xE0000, 0xE0200)]
+    for start in range(0, len(points), 1 << 15):
+        letters = map(chr, points[start : start + (1 << 15)])
+        assert_same(ANALYZERS[name], [f"a{letter}b {letter}{letter} Ab" for letter in letters])
+
+
+# -- width, size and number --------------------------------------------------------------------
+
+
+# One test for each analyzer: making the tables for its code points takes longer than using them.
+@analyzers
+def test_a_text_is_the_same_whatever_the_texts_beside_it_need(analyzer: Analyzer) -> None:
+    """Code points take 1, 2 or 4 bytes, as the widest of a chunk asks."""
+    ordinary = ["The CATS of Iowa", "I IS", "na\xefve CAF\xc9", "\xdf\xb5\xff"]
+    for other in ("", "\xe9", "ı", "漢", "\U0001f600", "\ud800"):
+        assert_same(analyzer, ordinary, [*ordinary, other], [other, *ordinary])
+
+
+def test_the_table_of_words_grows() -> None:
+    words = [f"w{number:x}" for number in range(30_000)]
+    chunks = [[" ".join(words[start : start + 3000])] for start in range(0, len(words), 2500)]
+    chunks += [["x" * 100_000], ["y" * 40_000 + " " + "x" * 100_000], words[::-1]]
+    assert_same(Analyzer(language=None), *chunks)
+
+
+def test_a_run_of_ideographs_longer_than_the_table() -> None:
+    run = "".join(chr(0x4E00 + number * 7 % 20_000) for number in range(15_000))
+    assert_same(Analyzer(language=None), [run, run[::-1]], ["漢" * 50_000 + "字"])
+
+
+def test_many_texts_among_them_many_empty_ones() -> None:
+    assert_same(
+        Analyzer(), [""] * 1000, [f"word{number % 50}" * (number % 2) for number in range(5000)]
+    )
+    assert_same(Analyzer(), [])
+
+
+@pytest.mark.parametrize("name", ["english", "paper", "turkish", "NFKC"])
+def test_where_a_build_is_cut_into_chunks_does_not_show(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyzer = ANALYZERS[name]
+    documents = [one * (1 + number % 5) for number, one in enumerate(PIECES)]
+    documents += ["The CATS of Iowa é 漢字漢字 " * 80, "", "\x00\x01\x02\x03\x04\x05\x06\x07 cats"]
+    expected = BM25Index.from_texts([analyzer.terms(text) for text in documents])
+    for room in (1, 50, 1000, 1 << 20):
+        monkeypatch.setattr("bm25rag.segment.CHUNK", room)
+        index = BM25Index.from_texts(documents, analyzer=analyzer)
+        assert index.vocabulary == expected.vocabulary
+        assert index.to_scipy().toarray().tobytes() == expected.to_scipy().toarray().tobytes()
+
+
+def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
+    index = BM25Index.from_texts(["The cats", ["The", "cats"], "ran"])
+    assert index.vocabulary == ["The", "cat", "cats", "ran"]
+
+
+# -- real texts --------------------------------------------------------------------------------
+
+LANGUAGES = {
+    "cmrc2018-zh": "chinese", "cranfield": "english", "scifact": "english",
+    "xquad-de": "german", "xquad-en": "english", "xquad-es": "spanish",
+    "xquad-ru": "russian", "xquad-zh": "chinese",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "language"), LANGUAGES.items())
+def test_documents_of_a_collection_at_once_and_one_by_one(
+    collections: Path, name: str, language: str
+) -> None:
+    with (collections / name / "corpus.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in islice(file, 60)]
+    documents = [f"{row.get('title', '')} {row['text']}" for row in rows]
+    analyzer = Analyzer(language)
+    assert_same(analyzer, documents)
+    single = Encoder(analyzer)
+    assert [encoded(single, [text])[0] for text in documents[:20]] == [
+        analyzer.terms(text) for text in documents[:20]
+    ]
+
+
+def test_the_separators_are_no_part_of_any_word() -> None:
+    """What ends a text in a chunk must be nothing that a text without it could use."""
+    for separator in map(chr, range(8)):
+        assert scripts.WORD.search(separator) is None
+        assert_same(Analyzer(), [f"red{separator}boat", f"{separator}red", f"boat{separator}"])
