@@ -46,6 +46,7 @@ class Encoder:
         self._of_word = _Numbers(own, self._terms)
         self._of_term = _Numbers(None, self._terms)
         self._scanner: _Scanner | None = None
+        self._seen = 0
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -88,7 +89,8 @@ class Encoder:
 
     def _scanner_for(self, texts: Sequence[str]) -> _Scanner | None:
         if self._scanner is None and self._analyzer.token_pattern in ("auto", PAPER_PATTERN):
-            hot = kernels(_WORK * sum(map(len, texts)))
+            self._seen += sum(map(len, texts))
+            hot = kernels(_WORK * self._seen)
             if self._analyzer.tokenizer is None and hasattr(hot, "scan"):
                 self._scanner = _Scanner(self._analyzer, self._terms, hot)
         return self._scanner

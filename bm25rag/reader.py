@@ -9,6 +9,7 @@ import numpy as np
 
 from bm25rag._types import Float64, Int64, check_count, check_real, check_sequence
 from bm25rag.analysis import Analyzer
+from bm25rag.backend import available, use
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.explain import Explanation, explain
@@ -131,6 +132,15 @@ class Reader:
         snapshot = self._snapshot
         terms = [self._terms(query, name.format(n)) for n, query in enumerate(queries)]
         return search(snapshot, terms, most, snapshot.masks(parsed), floor, threads)
+
+    def warmup(self) -> None:
+        """Load and, the first time on a machine, compile the kernels for this index.
+
+        Otherwise NumPy answers, many times as slowly, until a batch or a build is large
+        enough to pay for loading Numba. Without Numba this does nothing.
+        """
+        with use(available()[0]):
+            self.search_batch([[""]], k=1)
 
     def scores(self, query: Text) -> Float64:
         """Score every document, those that do not match too; the shift included.
