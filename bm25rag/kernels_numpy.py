@@ -73,6 +73,7 @@ def search(
     k: int,
     floors: Float64,
     window: int,
+    prune: bool,
     out_numbers: Int64,
     out_scores: Float64,
     out_counts: Int64,
@@ -107,6 +108,8 @@ def search(
         What scores must exceed, (q,).
     window
         How many documents the compiled twin walks at a time; without meaning here.
+    prune
+        Whether it may look terms up instead of walking them; without meaning here.
     out_numbers, out_scores, out_counts
         Take the matches of each query, (q, k), by score descending, then number
         ascending, and how many there are, (q,).

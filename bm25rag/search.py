@@ -22,6 +22,9 @@ from bm25rag.snapshot import Snapshot, Term, by_row
 _QUERIES_PER_THREAD = 32
 # Documents that the compiled kernel walks at a time: 32 KiB of float64 sums.
 WINDOW = 4096
+# Documents of a part from which it looks up the terms that can decide little, where that is
+# cheaper than walking their postings: at 150,000 it costs as much as it saves.
+WORTH_PRUNING = 1 << 19
 
 _ALL = np.empty(0, np.bool_)
 
@@ -260,6 +263,7 @@ def _search_part(
         k,
         block.floors,
         WINDOW,
+        size >= WORTH_PRUNING,
         rows,
         scores,
         counts,

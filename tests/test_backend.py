@@ -51,8 +51,12 @@ def test_an_unknown_backend_is_refused() -> None:
         pass
 
 
-def test_backends_agree_on_what_pruning_skips() -> None:
+@pytest.mark.parametrize("worth_pruning", [0, 1 << 30])
+def test_backends_agree_on_what_pruning_skips(
+    monkeypatch: pytest.MonkeyPatch, worth_pruning: int
+) -> None:
     """Enough documents for many windows, and queries of rare and common terms."""
+    monkeypatch.setattr("bm25rag.search.WORTH_PRUNING", worth_pruning)
     generator = np.random.default_rng(5)
     words = np.minimum(generator.zipf(1.3, size=(20_000, 12)), 500)
     texts = [[str(word) for word in row] for row in words.tolist()]

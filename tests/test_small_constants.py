@@ -22,6 +22,7 @@ SMALL = {
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.snapshot._MOST_MASKS": 1,
     "bm25rag.postings.FRONT_LEAST": 2,  # nearly every term has a front
+    "bm25rag.search.WORTH_PRUNING": 0,  # terms are looked up wherever that may be cheaper
     "bm25rag.search.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.arrays_file.BLOCK": 64,  # a checksum for every cache line

@@ -20,8 +20,6 @@ from bm25rag.kernels.compiling import compiled
 _LOOK_UP = 16.0
 # Documents of the first window; each later one is twice as long, so that a floor is found soon.
 _FIRST_WINDOW = 256
-# Documents from which walking fewer postings pays for looking up the others.
-_WORTH_PRUNING = 1 << 19
 # How much of its estimate a cut keeps from window to window.
 _FADING = 0.95
 # The number of a power of two, by multiplication: Leiserson, Prokop, Randall 1998.
@@ -263,6 +261,7 @@ def _pruned(
     scores: Float64,
     spare: Float64,
     window: int,
+    prune: bool,
     sums: Float64,
     waiting: Int64,
 ) -> int:
@@ -282,7 +281,7 @@ def _pruned(
             essential -= 1
         if essential == 0:
             break
-        cut = terms if size < _WORTH_PRUNING else _cut(essential, postings, waited)
+        cut = _cut(essential, postings, waited) if prune else terms
         end = min(base + span, size)
         for term in range(cut):
             place = _first_at_least(documents, cursors[term], stops[term], base)
@@ -347,6 +346,7 @@ def search(
     k: int,
     floors: Float64,
     window: int,
+    prune: bool,
     out_numbers: Int64,
     out_scores: Float64,
     out_counts: Int64,
@@ -383,7 +383,7 @@ def search(
             found = _pruned(
                 documents, codes, table, bounds[chosen, 0], bounds[chosen, 1], idf[chosen],
                 weights[order], rest, size, shift, allowed, k, floor,
-                numbers, scores, spare, window, sums, waiting,
+                numbers, scores, spare, window, prune, sums, waiting,
             )  # fmt: skip
         else:
             found = _whole(
