@@ -18,8 +18,6 @@ from bm25rag.kernels.compiling import compiled
 
 # Postings that are walked in the time of one look-up.
 _LOOK_UP = 16.0
-# Documents of the first window; each later one is twice as long, so that a floor is found soon.
-_FIRST_WINDOW = 256
 # How much of its estimate a cut keeps from window to window.
 _FADING = 0.95
 # The number of a power of two, by multiplication: Leiserson, Prokop, Randall 1998.
@@ -198,6 +196,29 @@ def _above(sums: Float64, count: int, least: float, out: Int64) -> int:
 
 
 @compiled
+def _kth_of_maxima(sums: Float64, count: int, k: int, spare: Float64) -> float:
+    """Return a sum that at least k documents of a window reach, or 0: cheap, and near the best.
+
+    The k-th largest of the maxima of chunks is one. Sums are not negative, so their bits
+    compare as integers, which become vector instructions where floats would not.
+    """
+    length = 64
+    while length > 8 and count < 4 * k * length:
+        length >>= 1
+    chunks = count // length
+    if chunks < k or chunks > len(spare):
+        return 0.0
+    bits = sums.view(np.int64)
+    maxima = spare.view(np.int64)
+    for chunk in range(chunks):
+        first, largest = np.uint64(chunk * length), np.int64(0)
+        for place in range(length):
+            largest = max(largest, bits[first + np.uint64(place)])
+        maxima[chunk] = largest
+    return _select(spare, chunks, k)
+
+
+@compiled
 def _add(
     documents: Unsigned,
     codes: Unsigned,
@@ -275,20 +296,24 @@ def _pruned(
     found = 0
     postings = (stops - cursors).astype(np.float64) * (window / size)
     waited = np.zeros(terms + 1)
-    base, span = 0, min(_FIRST_WINDOW, window)
+    base = 0
     while base < size:
         while essential > 0 and rest[essential - 1] + shift <= floor:
             essential -= 1
         if essential == 0:
             break
         cut = _cut(essential, postings, waited) if prune else terms
-        end = min(base + span, size)
+        end = min(base + window, size)
         for term in range(cut):
             place = _first_at_least(documents, cursors[term], stops[term], base)
             cursors[term] = _add(
                 documents, codes, table, idf[term], counts[term],
                 place, stops[term], base, end, sums,
             )  # fmt: skip
+        if base == 0 and cut == terms and len(allowed) == 0:
+            reached = _kth_of_maxima(sums, end, k, spare)
+            if reached > 0.0:
+                floor = max(floor, np.nextafter(reached + shift, -np.inf))
         count = _above(sums, end - base, max(floor - shift - rest[cut], 0.0), waiting)
         waited[cut] = count
         if len(allowed):
@@ -325,7 +350,7 @@ def _pruned(
         if found > k + (k >> 1):
             floor = _keep_best(numbers, scores, spare, found, k)
             found = k
-        base, span = end, min(2 * span, window)
+        base = end
     return found
 
 
@@ -352,7 +377,7 @@ def search(
     out_counts: Int64,
 ) -> None:
     """Find the best k matches of each query in one segment; see ``kernels_numpy.search``."""
-    room = k + max(k, 64)
+    room = k + max(k, 512)
     numbers, spare_numbers = np.empty(room, np.int64), np.empty(room, np.int64)
     scores, spare = np.empty(room), np.empty(room)
     width = -(-min(window, size) // 64) * 64
