@@ -1,29 +1,153 @@
-# Every target sets up what it needs in a private .venv; nothing is installed globally.
+# Every target sets up what it needs, in private environments (.venv, .venv-*); nothing is global.
 PYTHON ?= python3
-VENV := .venv
 ifeq ($(OS),Windows_NT)
-BIN := $(VENV)/Scripts
+BIN := Scripts
 else
-BIN := $(VENV)/bin
+BIN := bin
 endif
+
+VENV := .venv
+PY := $(VENV)/$(BIN)/python
 STAMP := $(VENV)/.installed
+# The adapters: whatever lies under integrations/ with a pyproject.toml.
+ADAPTERS := $(patsubst integrations/%/pyproject.toml,%,$(wildcard integrations/*/pyproject.toml))
+ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
+FRAMEWORKS := $(VENV)/.frameworks
+PIP := -m pip --disable-pip-version-check -qq
+PYTEST := -m pytest -q
+# The modes beside the usual one try fewer examples of each property, and leave the slow tests out.
+REPEATED ?= -m "not slow" --hypothesis-profile=quick
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint types bench soak clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help install demo test check lint types test-all test-interpreted test-plain test-lowest \
+	wheel adapters together tree-before tree-after soak bench clean
 
 help:  ## List the targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
-install: $(STAMP)  ## Make the private environment.
+install: $(STAMP)  ## Make the private environment .venv.
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bm25rag needs Python 3.11 or newer; run: make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $(STAMP)
-
-demo: $(STAMP)  ## Index the standard library's documentation, search it, change it, save and reopen it.
-	$(BIN)/python -m bm25rag demo
+demo: $(FRAMEWORKS)  ## Index real text, search it, change it, save and reopen it.
+	$(PY) -m bm25rag demo
+	$(PY) examples/frameworks.py
 
 test: $(STAMP)  ## Run the tests (under five minutes).
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(PY) $(PYTEST) -m "not slow"
+
+# --- the whole check ----------------------------------------------------------------
+
+check: tree-before lint types test-all test-interpreted test-plain test-lowest wheel adapters together tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters.
+	@echo "make check: everything passed"
+
+lint: $(STAMP)  ## Check style and formatting.
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(STAMP)  ## Check types, strictly.
+	$(PY) -m mypy
+	$(PY) -m mypy tools
+
+test-all: $(STAMP)  ## Run all tests, the slow ones too.
+	$(PY) $(PYTEST)
+
+test-interpreted: $(STAMP)  ## Run the tests with the kernels interpreted; measure coverage.
+	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run $(PYTEST) $(REPEATED)
+	$(PY) -m coverage report
+
+test-plain: .venv-plain/.installed  ## Run the tests where Numba is not installed.
+	.venv-plain/$(BIN)/python $(PYTEST) $(REPEATED)
+
+test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
+	.venv-lowest/$(BIN)/python $(PYTEST) $(REPEATED)
+
+wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment.
+	$(PY) tools/check_wheel.py
+
+adapters: $(ADAPTERS:%=adapter-%)  ## Check each adapter: its wheel alone, then its lowest versions.
+
+adapter-%: .venv-%/.installed .venv-%-lowest/.installed
+	$(PY) tools/adapters.py check $* .venv-$*/$(BIN)/python
+	$(PY) tools/adapters.py check $* .venv-$*-lowest/$(BIN)/python --lowest
+
+# pytest-asyncio warns where its options are missing, as for adapters that do without it.
+together: .venv-together/.installed  ## Run the tests of all adapters in one environment.
+	@set -e; for name in $(ADAPTERS); do \
+		.venv-together/$(BIN)/python -P $(PYTEST) -W ignore::pytest.PytestDeprecationWarning \
+			integrations/$$name/tests; \
+	done
+
+tree-before: $(STAMP)
+	@$(PY) tools/tree.py remember $(VENV)/.tree
+
+tree-after: $(STAMP)
+	@$(PY) tools/tree.py compare $(VENV)/.tree
+
+# --- longer than a check ------------------------------------------------------------
+
+soak: $(STAMP)  ## Run the tests with thirty times as many random examples (long).
+	$(PY) $(PYTEST) --hypothesis-profile=soak
+
+bench: .venv-bench/.installed  ## Run every benchmark.
+	@set -e; for script in benchmarks/[a-z]*.py; do \
+		echo "$$script"; .venv-bench/$(BIN)/python $$script; \
+	done
+
+clean:  ## Remove the private environments and everything that was built.
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist build
+
+# --- environments -------------------------------------------------------------------
+# A stamp is newer than the files it was made from; `make clean` makes everything anew.
+
+define new_venv
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bm25rag needs Python 3.11 or newer; run: make PYTHON=python3.12")'
+@echo "setting up $(@D)"
+@$(PYTHON) -m venv $(@D)
+endef
+
+$(STAMP): pyproject.toml
+	$(new_venv)
+	@$(PY) $(PIP) install -e '.[dev]'
+	@touch $@
+
+# All adapters beside the core, for `make demo`; not what tests them, which disturbs other tests.
+$(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
+	@$(if $(ADAPTERS),$(PY) $(PIP) install -e . $(ADAPTERS:%=-e integrations/%))
+	@touch $@
+
+.venv-together/.installed: pyproject.toml $(ADAPTER_PROJECTS)
+	$(new_venv)
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test]')
+	@touch $@
+
+# Beside the peers that the adapters' extra `bench` names.
+.venv-bench/.installed: pyproject.toml $(ADAPTER_PROJECTS)
+	$(new_venv)
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[bench]')
+	@touch $@
+
+.venv-plain/.installed: pyproject.toml
+	$(new_venv)
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]'
+	@$(@D)/$(BIN)/python $(PIP) uninstall --yes numba llvmlite
+	@touch $@
+
+.venv-lowest/.installed: pyproject.toml tools/lowest.py
+	$(new_venv)
+	@$(PYTHON) tools/lowest.py pyproject.toml > $(@D)/lowest.txt
+	@$(@D)/$(BIN)/python $(PIP) install --prefer-binary -e '.[test]' -c $(@D)/lowest.txt
+	@touch $@
+
+# The wheels, not the folders: what is installed must work away from the checkout.
+.venv-%/.installed: integrations/%/pyproject.toml $(STAMP)
+	$(new_venv)
+	@$(PY) tools/adapters.py install $* $(@D)/$(BIN)/python
+	@touch $@
+
+.venv-%-lowest/.installed: integrations/%/pyproject.toml $(STAMP)
+	$(new_venv)
+	@$(PY) tools/adapters.py install $* $(@D)/$(BIN)/python --lowest
+	@touch $@
+
+.PRECIOUS: .venv-%/.installed .venv-%-lowest/.installed

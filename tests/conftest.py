@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,16 +11,19 @@ from hypothesis import HealthCheck, settings
 
 from bm25rag import backend as backends
 
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 settings.register_profile(
     "bm25rag",
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# The modes that repeat the tests (interpreted, without Numba, lowest versions) ask for this one.
+settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=12)
 # `make soak` asks for this one.
 settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=2000)
 settings.load_profile("bm25rag")
@@ -28,6 +32,8 @@ settings.load_profile("bm25rag")
 @pytest.fixture(scope="session")
 def collections() -> Path:
     """Folder of the shared test collections; where it is missing, the test is skipped."""
+    if INTERPRETED:
+        pytest.skip("the collections are too large for interpreted kernels")
     if not COLLECTIONS.is_dir():
         pytest.skip("the test collections (../shared/collections) are not on this machine")
     return COLLECTIONS

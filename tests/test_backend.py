@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import INTERPRETED
 
 from bm25rag import BM25Index, backend
 
@@ -58,7 +59,7 @@ def test_backends_agree_on_what_pruning_skips(
     """Enough documents for many windows, and queries of rare and common terms."""
     monkeypatch.setattr("bm25rag.search.WORTH_PRUNING", worth_pruning)
     generator = np.random.default_rng(5)
-    words = np.minimum(generator.zipf(1.3, size=(20_000, 12)), 500)
+    words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
     texts = [[str(word) for word in row] for row in words.tolist()]
     queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "400", "3"], ["1"]]
     found = []

@@ -13,11 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import INTERPRETED
 
 from bm25rag import BM25Index
 from bm25rag.errors import BM25Error, MetadataError
 
 pytestmark = pytest.mark.usefixtures("backend")
+
+not_interpreted = pytest.mark.skipif(
+    INTERPRETED, reason="takes minutes with the kernels interpreted"
+)
 
 
 @pytest.fixture
@@ -124,6 +129,7 @@ def test_nul_characters_are_kept(tmp_path: Path) -> None:
         assert each.ids() == ["\x00"]
 
 
+@not_interpreted
 def test_a_document_of_ten_megabytes() -> None:
     text = "lorem ipsum dolor sit amet consectetur " * 270_000
     assert len(text) > 10_000_000
@@ -138,6 +144,7 @@ def test_a_word_of_a_million_letters() -> None:
     assert [hit.id for hit in index.search(word)] == ["0"]
 
 
+@not_interpreted
 def test_a_query_of_a_million_terms(index: BM25Index) -> None:
     distinct = " ".join(f"w{number}" for number in range(500_000))
     hits = index.search(distinct + " red" * 500_000)

@@ -146,7 +146,7 @@ class CallableFilter(Filter):
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
         result = self.function(fresh(dict(metadata)))
-        if inspect.isawaitable(result):
+        if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that nobody awaited it
             message = "filter: expected a plain function, got one that returns an awaitable"

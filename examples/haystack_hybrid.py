@@ -1,0 +1,78 @@
+"""Hybrid retrieval: BM25 beside embeddings, fused by Haystack's DocumentJoiner.
+
+    pip install bm25rag-haystack scikit-learn
+    python examples/haystack_hybrid.py "Which filter finds a missing field?"
+
+EMBEDDINGS names a model of any OpenAI-compatible endpoint (OPENAI_BASE_URL, OPENAI_API_KEY).
+Without it the vectors are latent semantic analysis of the passages themselves: TF-IDF and a
+truncated SVD from scikit-learn, no download.
+"""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from haystack import Document, Pipeline, component
+from haystack.components.converters import TextFileToDocument
+from haystack.components.embedders import OpenAIDocumentEmbedder, OpenAITextEmbedder
+from haystack.components.joiners import DocumentJoiner
+from haystack.components.preprocessors import DocumentSplitter
+from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
+from haystack.document_stores.in_memory import InMemoryDocumentStore
+from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+ROOT = Path(__file__).parents[1]
+
+
+@component
+class LatentSemanticAnalysis:
+    """Embeds by what it has learnt from the passages alone."""
+
+    def __init__(self, passages: list[Document]) -> None:
+        texts = [passage.content for passage in passages]
+        tfidf = TfidfVectorizer(sublinear_tf=True, stop_words="english")
+        size = min(100, len(texts) - 1)
+        self.model = make_pipeline(tfidf, TruncatedSVD(size, random_state=0)).fit(texts)
+
+    @component.output_types(embedding=list[float])
+    def run(self, text: str) -> dict[str, list[float]]:
+        """Embed a text."""
+        return {"embedding": self.model.transform([text])[0].tolist()}
+
+
+pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+splitter = DocumentSplitter(split_by="passage", split_length=4)
+passages = splitter.run(TextFileToDocument().run(pages)["documents"])["documents"]
+if name := os.environ.get("EMBEDDINGS"):
+    where = {"model": name, "api_base_url": os.environ.get("OPENAI_BASE_URL")}
+    embedder = OpenAITextEmbedder(**where)
+    embedded = OpenAIDocumentEmbedder(**where).run(passages)["documents"]
+else:
+    embedder = LatentSemanticAnalysis(passages)
+    embedded = [replace(one, **embedder.run(one.content)) for one in passages]
+
+words, vectors = BM25DocumentStore(), InMemoryDocumentStore()
+words.write_documents(passages)
+vectors.write_documents(embedded)
+pipeline = Pipeline()
+pipeline.add_component("BM25", BM25Retriever(words, top_k=5))
+pipeline.add_component("embedder", embedder)
+pipeline.add_component("dense", InMemoryEmbeddingRetriever(vectors, top_k=5))
+pipeline.add_component("hybrid", DocumentJoiner("reciprocal_rank_fusion", top_k=5))
+pipeline.connect("embedder.embedding", "dense.query_embedding")
+pipeline.connect("BM25", "hybrid")
+pipeline.connect("dense", "hybrid")
+
+question = " ".join(sys.argv[1:]) or "Which filter finds a missing field?"
+asked = {"query": question, "text": question}
+result = pipeline.run(asked, include_outputs_from={"BM25", "dense"})
+print(f"{question}\n(embeddings: {name or 'latent semantic analysis, no download'})")
+for title in ("BM25", "dense", "hybrid"):
+    print(f"\n{title}")
+    for one in result[title]["documents"]:
+        print(f"  {one.meta['file_path']} {one.meta['split_id']}  {one.id[:8]}")

@@ -1,0 +1,79 @@
+"""Hybrid search with LlamaIndex: BM25 beside vectors, fused by reciprocal rank.
+
+    python examples/llamaindex_hybrid.py "How are dates compared?"
+
+EMBEDDINGS names a model of Hugging Face (and needs llama-index-embeddings-huggingface).
+Without it the vectors are latent semantic analysis from scikit-learn, and nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
+from llama_index.core.embeddings import BaseEmbedding, resolve_embed_model
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index.retrievers.bm25rag import BM25Retriever
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+ROOT = Path(__file__).parents[1]
+
+
+class LatentSemanticEmbedding(BaseEmbedding):
+    """Embeds by TF-IDF and a truncated SVD, both fitted on the texts themselves."""
+
+    pipeline: Any
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        vector: list[float] = self.pipeline.transform([text])[0].tolist()
+        return vector
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+def choose_embedding(nodes: list[BaseNode]) -> BaseEmbedding:
+    if name := os.environ.get("EMBEDDINGS"):
+        return resolve_embed_model(f"local:{name}")
+    texts = [node.get_content(MetadataMode.EMBED) for node in nodes]
+    svd = TruncatedSVD(min(64, len(texts) - 1), random_state=0)
+    pipeline = make_pipeline(TfidfVectorizer(stop_words="english"), svd).fit(texts)
+    return LatentSemanticEmbedding(model_name="latent semantic analysis", pipeline=pipeline)
+
+
+def main() -> None:
+    question = " ".join(sys.argv[1:]) or "How are dates compared?"
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    documents = SimpleDirectoryReader(input_files=files).load_data()
+    nodes = SentenceSplitter(chunk_size=256, chunk_overlap=32).get_nodes_from_documents(documents)
+    index = VectorStoreIndex(nodes, embed_model=choose_embedding(nodes))
+    lexical = BM25Retriever.from_defaults(index=index, similarity_top_k=5)  # the same nodes and ids
+    dense = index.as_retriever(similarity_top_k=5)
+    fusion = QueryFusionRetriever(
+        [lexical, dense],
+        mode=FUSION_MODES.RECIPROCAL_RANK,
+        num_queries=1,  # the question as it is: the language model is never asked
+        llm=MockLLM(),
+        similarity_top_k=5,
+    )
+    print(f"Question: {question}")
+    for name, retriever in (("BM25", lexical), ("dense", dense), ("fused", fusion)):
+        for found in retriever.retrieve(question):
+            start = " ".join(found.node.get_content().split())[:60]
+            print(f"{name:5} {found.score:7.4f}  {found.node.metadata['file_name']}: {start}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What can be asked about the fields of many documents' meta, with Haystack's answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+Meta = dict[str, Any]
+
+
+def field_name(field: object) -> str:
+    """Return the name of a field without the prefix ``meta.``."""
+    if not isinstance(field, str):
+        raise TypeError(f"metadata_field must be a str, got {type(field).__name__}")
+    return field.removeprefix("meta.")
+
+
+def unique_values(metas: Iterable[Meta], field: str) -> list[Any]:
+    """Return the distinct values of a field, null aside, ordered by how they print.
+
+    Values of unlike types are distinct, 1 and 1.0 and True among them.
+    """
+    values = (meta.get(field) for meta in metas)
+    unique = {_identity(value): value for value in values if value is not None}
+    return sorted(unique.values(), key=lambda value: (str(value), type(value).__name__))
+
+
+def _identity(value: Any) -> tuple[str, str]:
+    return type(value).__name__, json.dumps(value, sort_keys=True, default=repr)
+
+
+def types_of_fields(metas: Iterable[Meta]) -> dict[str, dict[str, str]]:
+    """Return the type of each field: boolean, int, float or keyword; the last one seen."""
+    names = {bool: "boolean", int: "int", float: "float"}
+    return {
+        field: {"type": names.get(type(value), "keyword")}
+        for meta in metas
+        for field, value in meta.items()
+        if value is not None
+    }
+
+
+def least_and_greatest(metas: Iterable[Meta], field: str) -> dict[str, Any]:
+    """Return the least and the greatest number or string; ``None`` where they do not compare."""
+    values = [meta[field] for meta in metas if isinstance(meta.get(field), int | float | str)]
+    try:
+        return {"min": min(values), "max": max(values)}
+    except (TypeError, ValueError):  # unlike types, or no values
+        return {"min": None, "max": None}

@@ -1,0 +1,229 @@
+"""Filters mean what Haystack's own function says they mean."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import haystack
+import numpy as np
+import pytest
+from haystack import Document
+from haystack.dataclasses import ByteStream, SparseEmbedding
+from haystack.errors import FilterError
+from haystack.utils.filters import document_matches_filter
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+PLUS_TWO = timezone(timedelta(hours=2))
+
+VALUES: list[Any] = [
+    None, True, False, 0, 1, 2, -1, 1.0, 0.5, 2**70, float("inf"),
+    "", "a", "b", "1", "a.b", "2024", "20240101", "2024-01-01", "2024-01-01T00:00:00",
+    "2024-01-01T00:00:00Z", "2024-01-01T02:00:00+02:00", "2024-01-01 00:00", "2023-12-31T23:00",
+    "2024-01-01T00:00:00-05:00", "2024-13-01", "January 1, 2024",
+    date(2024, 1, 1), date(2025, 1, 1),
+    datetime(2024, 1, 1), datetime(2024, 1, 1, 2, tzinfo=PLUS_TWO),
+    datetime(2024, 1, 1, 5, tzinfo=UTC), datetime(2024, 1, 1, 1),
+    [], [1], [True], ["a"], ["2024-01-01"], {}, {"b": 1}, {"b": True}, {"b": {"c": "a"}},
+]  # fmt: skip
+STORABLE = [value for value in VALUES if value != float("inf")]
+ORDERABLE: list[Any] = [
+    None, True, False, 0, 1, 0.5, 2**70, float("inf"), "20240101", "2024-01-01",
+    "2024-01-01T00:00:00Z", "2024-01-01T02:00:00+02:00", date(2024, 1, 1), datetime(2024, 1, 1),
+    datetime(2024, 1, 1, 2, tzinfo=PLUS_TWO), datetime(2024, 1, 1, tzinfo=UTC),
+]  # fmt: skip
+FIELDS = ["meta.a", "a", "meta.x", "x", "id", "content", "score", "meta", "embedding", "blob",
+          "sparse_embedding"]  # fmt: skip
+if tuple(map(int, haystack.__version__.split(".")[:2])) >= (3, 4):
+    # Where a path does not lead to anything, Haystack used to raise.
+    FIELDS += ["meta.a.b", "meta.a.b.c", "nowhere.a", "content.a"]
+
+
+def expected(filters: dict[str, Any], document: Document) -> bool:
+    """Ask Haystack; where it raises because values do not compare, they do not pass."""
+    if "field" not in filters:
+        results = [expected(condition, document) for condition in filters["conditions"]]
+        return {"AND": all(results), "OR": any(results), "NOT": not all(results)}[
+            filters["operator"]
+        ]
+    try:
+        return document_matches_filter(filters, document)
+    except (FilterError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return False
+
+
+def comparison(field: str, operator: str, value: object) -> dict[str, Any]:
+    return {"field": field, "operator": operator, "value": value}
+
+
+fields = st.sampled_from(FIELDS)
+comparisons = st.one_of(
+    st.builds(comparison, fields, st.sampled_from(["==", "!="]), st.sampled_from(VALUES)),
+    st.builds(
+        comparison,
+        fields.filter(lambda field: field != "id"),
+        st.sampled_from([">", ">=", "<", "<="]),
+        st.sampled_from(ORDERABLE),
+    ),
+    st.builds(
+        comparison,
+        fields,
+        st.sampled_from(["in", "not in"]),
+        st.lists(st.sampled_from(VALUES), max_size=4),
+    ),
+)
+filters = st.recursive(
+    comparisons,
+    lambda inner: st.builds(
+        lambda operator, conditions: {"operator": operator, "conditions": conditions},
+        st.sampled_from(["AND", "OR", "NOT"]),
+        st.lists(inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Document]:
+    """Make a document for every value, and some that have more than content and meta."""
+    values = [Document(id=str(n), meta={"a": value}) for n, value in enumerate(STORABLE)]
+    return [
+        *values,
+        Document(id="empty", content=""),
+        Document(id="2024-01-01", content="2024-01-01T00:00:00Z", score=1.0),
+        Document(id="a", content="a", embedding=[1.0, 0.5], meta={"x": "a", "a.b": 1}),
+        Document(id="b", blob=ByteStream(b"a"), sparse_embedding=SparseEmbedding([1], [0.5])),
+    ]
+
+
+@pytest.fixture(scope="module")
+def corpus_store(corpus: list[Document]) -> BM25DocumentStore:
+    store = BM25DocumentStore()
+    store.write_documents(corpus)
+    return store
+
+
+@settings(max_examples=500, deadline=None)
+@example(comparison("meta.a", "in", []))
+@example({"operator": "OR", "conditions": []})
+@example({"operator": "NOT", "conditions": []})
+@given(filters)
+def test_a_filter_passes_what_haystacks_own_function_passes(
+    corpus: list[Document], corpus_store: BM25DocumentStore, filters: dict[str, Any]
+) -> None:
+    found = [document.id for document in corpus_store.filter_documents(filters)]
+    assert found == [document.id for document in corpus if expected(filters, document)]
+
+
+@pytest.mark.parametrize("operator", ["==", "!=", ">", ">=", "<", "<="])
+def test_every_pair_of_values_compares_as_haystack_compares_it(
+    corpus: list[Document], corpus_store: BM25DocumentStore, operator: str
+) -> None:
+    for value in VALUES if operator in ("==", "!=") else ORDERABLE:
+        asked = comparison("meta.a", operator, value)
+        found = [document.id for document in corpus_store.filter_documents(asked)]
+        assert found == [one.id for one in corpus if expected(asked, one)], asked
+
+
+def test_not_means_not_all(filled: BM25DocumentStore) -> None:
+    conditions = [comparison("meta.lang", "==", "en"), comparison("meta.year", "==", 2021)]
+    found = filled.filter_documents({"operator": "NOT", "conditions": conditions})
+    assert [document.id for document in found] == ["dog", "hund", "fish"]
+
+
+def test_a_naive_date_takes_the_zone_of_what_it_is_compared_with(store: BM25DocumentStore) -> None:
+    store.write_documents([Document(id="1", meta={"at": "2024-01-01T00:30:00+02:00"})])
+    assert store.filter_documents(comparison("meta.at", ">=", "2024-01-01"))
+    assert not store.filter_documents(comparison("meta.at", ">=", "2024-01-01T00:00:00Z"))
+
+
+def test_keys_with_dollars_and_backslashes_are_taken_literally(store: BM25DocumentStore) -> None:
+    store.write_documents([Document(id="1", meta={"$id": 2, "a\\b": {"$gt": 3}})])
+    assert store.filter_documents(comparison("meta.$id", "==", 2))
+    assert store.filter_documents(comparison("meta.a\\b.$gt", "==", 3))
+    assert not store.filter_documents(comparison("meta.$id", "==", "1"))
+
+
+def test_a_value_that_cannot_be_compared_does_not_pass_and_stops_nobody(
+    store: BM25DocumentStore,
+) -> None:
+    store.write_documents(
+        [Document(id="text", meta={"year": "soon"}), Document(id="number", meta={"year": 2024})]
+    )
+    found = store.filter_documents(comparison("meta.year", ">", 2000))
+    assert [document.id for document in found] == ["number"]
+
+
+def test_a_search_is_filtered_before_it_is_ranked(filled: BM25DocumentStore) -> None:
+    found = filled.bm25_retrieval("cat", comparison("meta.lang", "==", "de"), top_k=1)
+    assert [document.id for document in found] == ["hund"]
+
+
+def test_a_search_can_be_filtered_by_what_is_not_meta(filled: BM25DocumentStore) -> None:
+    asked = comparison("content", "==", "Dogs chase the cat.")
+    assert [one.id for one in filled.bm25_retrieval("cat", asked)] == ["dog"]
+    assert filled.count_documents_by_filter(asked) == 1
+
+
+def test_values_that_print_alike_are_told_apart(store: BM25DocumentStore) -> None:
+    long = [ByteStream(b"x" * 10_000 + end) for end in (b"1", b"2")]
+    assert repr(long[0]) == repr(long[1])
+    store.write_documents([Document(id=str(n), blob=blob) for n, blob in enumerate(long)])
+    for n, blob in enumerate(long):
+        found = store.filter_documents(comparison("blob", "==", blob))
+        assert [document.id for document in found] == [str(n)]
+
+
+def test_a_filter_sees_a_write_that_came_after_its_first_use(filled: BM25DocumentStore) -> None:
+    asked = comparison("meta.lang", "in", ["en", "2024-01-01"])
+    assert filled.count_documents_by_filter(asked) == 2
+    filled.write_documents([Document(content="late", meta={"lang": "en"})])
+    assert filled.count_documents_by_filter(asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"operator": "AND"}, "filters has no 'conditions'"),
+        ({"conditions": []}, "filters has no 'operator'"),
+        ({"operator": "XOR", "conditions": []}, "filters.operator must be one of 'AND', 'OR', "),
+        ({"operator": "AND", "conditions": {}}, "filters.conditions must be a list, got dict"),
+        ({"operator": "AND", "conditions": [{}]}, r"filters.conditions\[0\] has no 'operator'"),
+        ({"operator": "OR", "conditions": ["a"]}, r"filters.conditions\[0\] must be a dict"),
+        (comparison("meta.a", "like", 1), "filters.operator must be one of '==', '!=', '>'"),
+        ({"field": "meta.a", "operator": "=="}, "filters has no 'value'"),
+        ({"field": 1, "operator": "==", "value": 1}, "filters.field must be a str, got int"),
+        (comparison("meta.a", "in", "abc"), "filters.value of 'in' must be a list, got str"),
+        (comparison("meta.a", ">", [1]), "filters.value of '>' must not be a list"),
+        (comparison("meta.a", "<", "soon"), "must be an ISO date if it is a string, got 'soon'"),
+        (comparison("meta.a", "==", np.int64(1)), r"got numpy.int64 \(use its .item\(\)\)"),
+        (comparison("meta.a", ">", {}), "expected a number, string, date or datetime, got dict"),
+        (comparison("meta.a", "==", float("nan")), "expected a number, got NaN"),
+        (comparison("meta.a", "==", [{1: 2}]), "expected the keys of a dict as str, got int"),
+        ({"lang": "en"}, "filters has no 'operator'"),
+    ],
+)
+def test_what_is_malformed_is_haystacks_error_and_points_at_the_place(
+    store: BM25DocumentStore, filters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(FilterError, match=message):
+        store.filter_documents(filters)
+    with pytest.raises(FilterError, match=message):
+        store.bm25_retrieval("cat", filters)
+
+
+def test_a_filter_that_holds_itself_is_an_error(store: BM25DocumentStore) -> None:
+    endless: dict[str, Any] = {"operator": "AND"}
+    endless["conditions"] = [endless]
+    with pytest.raises(FilterError, match="nested more than 100 levels"):
+        store.filter_documents(endless)
+
+
+@pytest.mark.parametrize("filters", ["meta.a", [], 3, {"a"}])
+def test_what_is_no_filter_is_a_type_error_that_names_it(
+    store: BM25DocumentStore, filters: Any
+) -> None:
+    with pytest.raises(TypeError, match="filters must be a dict or None"):
+        store.filter_documents(filters)

@@ -1,0 +1,182 @@
+"""Where a store keeps its documents, and the settings that it keeps with them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from haystack import Document
+from haystack.core.errors import SerializationError
+from haystack.document_stores.errors import DuplicateDocumentError
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import CorruptIndexError, LockedError, NotAnIndexError
+
+OLD, NEW, OTHER = (Document(id=id, content=text) for id, text in ["1a", "1b", "2c"])
+
+
+def ids(documents: list[Document]) -> list[str]:
+    return [document.id for document in documents]
+
+
+def test_settings_survive_to_dict_and_from_dict() -> None:
+    analyzer = Analyzer(language="german", stopwords=["und"])
+    store = BM25DocumentStore(analyzer=analyzer, variant="bm25+", k1=0.9, b=0.4, delta=0.5)
+    data = json.loads(json.dumps(store.to_dict()))
+    again = BM25DocumentStore.from_dict(
+        {**data, "init_parameters": {**data["init_parameters"], "index": "x"}}
+    )
+    again.write_documents([Document(content="Häuser und Katzen")])
+    assert len(again.bm25_retrieval("Haus")) == 1
+    assert again.bm25_retrieval("und") == []
+    assert again.to_dict()["init_parameters"] == {**data["init_parameters"], "index": "x"}
+
+
+def test_an_analyzer_can_be_described_in_short() -> None:
+    name = BM25DocumentStore().to_dict()["type"]
+    data = {"type": name, "init_parameters": {"analyzer": {"language": "de"}}}
+    store = BM25DocumentStore.from_dict(data)
+    store.write_documents([Document(content="Häuser")])
+    assert len(store.bm25_retrieval("Haus")) == 1
+    assert data["init_parameters"] == {"analyzer": {"language": "de"}}
+
+
+def test_a_callable_tokenizer_works_and_says_that_it_cannot_be_serialized(tmp_path: Path) -> None:
+    analyzer = Analyzer(tokenizer=str.split)
+    store = BM25DocumentStore(tmp_path / "index", analyzer=analyzer)
+    store.write_documents([Document(content="C++ is_it")])
+    again = BM25DocumentStore(tmp_path / "index")
+    assert len(again.bm25_retrieval("C++")) == 1
+    with pytest.raises(SerializationError, match=r"str\.split|split"):
+        store.to_dict()
+
+
+def test_stores_in_memory_share_documents_by_name_alone() -> None:
+    one, other = BM25DocumentStore(index="shared"), BM25DocumentStore(index="shared")
+    one.write_documents([OLD])
+    assert other.count_documents() == 1
+    assert BM25DocumentStore().count_documents() == 0
+    del one, other
+    assert BM25DocumentStore(index="shared").count_documents() == 0
+
+
+def test_a_folder_is_opened_again_with_its_settings(tmp_path: Path) -> None:
+    store = BM25DocumentStore(tmp_path / "new" / "index", analyzer=Analyzer("german"), k1=2)
+    store.write_documents([Document(id="1", content="Häuser")])
+    del store
+    again = BM25DocumentStore(str(tmp_path / "new" / "index"))
+    assert ids(again.bm25_retrieval("Haus")) == ["1"]
+    index = BM25Index.open(tmp_path / "new" / "index")
+    assert (index.k1, index.analyzer.language, index.ids()) == (2, "german", ["1"])
+
+
+def test_other_settings_than_the_folders_are_refused_by_name(tmp_path: Path) -> None:
+    BM25DocumentStore(tmp_path)
+    with pytest.raises(ValueError, match=r"k1 is 2\.0, but the index at .* was made with 1\.2"):
+        BM25DocumentStore(tmp_path, k1=2.0)
+    with pytest.raises(ValueError, match="analyzer is Analyzer"):
+        BM25DocumentStore(tmp_path, analyzer=Analyzer("german"))
+    BM25DocumentStore(tmp_path, k1=1.2, analyzer=Analyzer())
+
+
+def test_stores_of_the_same_folder_see_each_others_writes(tmp_path: Path) -> None:
+    one, other = BM25DocumentStore(tmp_path), BM25DocumentStore(tmp_path / "." / "")
+    one.write_documents([OLD])
+    assert other.filter_documents() == [OLD]
+    other.delete_all_documents()
+    assert one.count_documents() == 0
+
+
+def test_a_write_adds_to_what_another_process_has_committed(tmp_path: Path) -> None:
+    store = BM25DocumentStore(tmp_path)
+    with BM25Index.open(tmp_path, mode="w") as another:
+        another.add(["b"], ids=["2"])
+    store.write_documents([OLD])
+    assert ids(store.filter_documents()) == ["2", "1"]
+
+
+def test_a_failed_write_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    store = BM25DocumentStore(tmp_path)
+    store.write_documents([OLD])
+    with pytest.raises(DuplicateDocumentError):
+        store.write_documents([OTHER, NEW])
+    assert BM25DocumentStore(tmp_path).filter_documents() == [OLD]
+    store.write_documents([OTHER])
+
+
+def test_a_folder_that_another_writer_has_can_be_read_and_says_so(tmp_path: Path) -> None:
+    store = BM25DocumentStore(tmp_path)
+    store.write_documents([OLD])
+    with BM25Index.open(tmp_path, mode="w"):
+        with pytest.raises(LockedError):
+            store.write_documents([OTHER])
+        assert BM25DocumentStore(tmp_path).filter_documents() == [OLD]
+    store.write_documents([OTHER])
+
+
+def test_what_another_process_makes_and_fills_meanwhile_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking for an index, and making one because there was none."""
+    save = BM25Index.save
+
+    def save_too_late(index: BM25Index, path: Path, **options: bool) -> None:
+        monkeypatch.undo()
+        save(BM25Index.from_texts(["a"], ids=["1"]), path)
+        save(index, path, **options)
+
+    monkeypatch.setattr(BM25Index, "save", save_too_late)
+    store = BM25DocumentStore(tmp_path)
+    assert ids(store.filter_documents()) == ["1"]
+    store.write_documents([OTHER])
+    assert ids(BM25DocumentStore(tmp_path).filter_documents()) == ["1", "2"]
+
+
+def test_a_store_waits_while_another_process_makes_the_folders_index(tmp_path: Path) -> None:
+    BM25Index().save(tmp_path)
+    writer = BM25Index.open(tmp_path, mode="w")
+    (tmp_path / "manifest.json").rename(tmp_path.parent / "manifest.json")  # as if it had begun
+
+    def finish() -> None:
+        (tmp_path.parent / "manifest.json").rename(tmp_path / "manifest.json")
+        writer.add(["a"], ids=["1"])
+        writer.commit()
+        writer.close()
+
+    timer = threading.Timer(0.2, finish)
+    timer.start()
+    store = BM25DocumentStore(tmp_path)
+    timer.join()
+    store.write_documents([OTHER])
+    assert ids(store.filter_documents()) == ["1", "2"]
+
+
+def test_a_folder_that_holds_anything_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(NotAnIndexError):
+        BM25DocumentStore(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_damaged_folder_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    BM25DocumentStore(tmp_path).write_documents([OLD])
+    for file in tmp_path.iterdir():
+        if file.is_file() and file.stat().st_size:
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(CorruptIndexError, match=str(tmp_path.name)):
+        BM25DocumentStore(tmp_path)
+
+
+def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="index names a place in memory"):
+        BM25DocumentStore(tmp_path, index="name")
+    with pytest.raises(TypeError, match="index must be a str or None, got int"):
+        BM25DocumentStore(index=3)
+    with pytest.raises(TypeError, match="analyzer must be an Analyzer"):
+        BM25DocumentStore(analyzer="german")
+    with pytest.raises(ValueError, match="variant"):
+        BM25DocumentStore(tmp_path / "new", variant="BM25Okapi")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,74 @@
+"""Many threads read and write at once, and every answer is that of one state."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from haystack import Document
+from haystack.document_stores.types import DuplicatePolicy
+from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+
+ROUNDS = 9
+
+
+def batch(number: int) -> list[Document]:
+    """Make three documents that are only ever written and deleted together."""
+    meta = {"batch": number}
+    return [Document(id=f"{number}-{n}", content=f"cat number{n}", meta=meta) for n in range(3)]
+
+
+def test_readers_see_whole_writes_while_writers_write(store: BM25DocumentStore) -> None:
+    retriever = BM25Retriever(store, top_k=1000)
+    done = threading.Event()
+
+    def write(writer: int) -> None:
+        for round_ in range(ROUNDS):
+            number = writer * ROUNDS + round_
+            store.write_documents(batch(number))
+            asked = {"field": "meta.batch", "operator": "==", "value": number}
+            assert store.update_by_filter(asked, {"seen": number}) == 3
+            if round_ % 2:
+                assert store.delete_by_filter(asked) == 3
+
+    def read(look: Callable[[], int]) -> int:
+        count = 0
+        while not done.is_set():
+            assert look() % 3 == 0
+            count += 1
+        return count
+
+    looks: list[Callable[[], int]] = [
+        lambda: len(retriever.run("cats")["documents"]),
+        lambda: len(store.filter_documents()),
+        lambda: store.count_documents_by_filter(
+            {"field": "meta.seen", "operator": ">=", "value": 0}
+        ),
+        lambda: len(store.filter_documents({"field": "content", "operator": "!=", "value": None})),
+    ]
+    with ThreadPoolExecutor(len(looks) + 2) as pool:
+        readers = [pool.submit(read, look) for look in looks]
+        writers = [pool.submit(write, writer) for writer in range(2)]
+        try:
+            for writer in writers:
+                writer.result(timeout=120)
+        finally:
+            done.set()
+        assert all(reader.result() > 0 for reader in readers)
+    assert store.count_documents() == 3 * 2 * (ROUNDS // 2 + 1)
+
+
+def test_tasks_may_write_and_search_at_once(store: BM25DocumentStore) -> None:
+    async def work(number: int) -> int:
+        await store.write_documents_async(batch(number), DuplicatePolicy.SKIP)
+        found = await BM25Retriever(store, top_k=1000).run_async("cat")
+        return len(found["documents"])
+
+    async def all_at_once() -> list[int]:
+        return await asyncio.gather(*(work(number) for number in range(20)))
+
+    assert all(count >= 3 and count % 3 == 0 for count in asyncio.run(all_at_once()))
+    assert store.count_documents() == 60

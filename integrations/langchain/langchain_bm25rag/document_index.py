@@ -1,0 +1,92 @@
+"""BM25DocumentIndex: what ``langchain_core.indexing.index()`` writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.indexing import UpsertResponse
+from langchain_core.indexing.base import DeleteResponse, DocumentIndex
+
+from langchain_bm25rag.documents import add_documents, to_document
+from langchain_bm25rag.searching import SearchingBM25
+
+
+class BM25DocumentIndex(SearchingBM25, DocumentIndex):
+    """LangChain's ``DocumentIndex`` over a ``BM25Index``.
+
+    It searches as ``BM25Retriever`` does, and may share its index:
+    ``BM25DocumentIndex(index=retriever.index)``.
+    """
+
+    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Add documents, in place of those with the same id; all of them or none.
+
+        Parameters
+        ----------
+        items
+            The documents; one without an id gets a UUID.
+        **kwargs
+            None is known.
+
+        Raises
+        ------
+        TypeError
+            If an element is no document, or a keyword is given.
+        MetadataError
+            If metadata cannot be stored; the message names document and key.
+        """
+        _refuse("upsert", kwargs)
+        return UpsertResponse(succeeded=add_documents(self.index, items), failed=[])
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Delete documents; unknown ids are ignored.
+
+        Parameters
+        ----------
+        ids
+            The ids.
+        **kwargs
+            None is known.
+
+        Raises
+        ------
+        TypeError
+            If ``ids`` holds anything but strings, or a keyword is given.
+        ValueError
+            If no ids are given.
+        """
+        _refuse("delete", kwargs)
+        if ids is None:
+            message = "ids must be given; an empty list deletes nothing"
+            raise ValueError(message)
+        present = [found.id for found in self.index.get(ids)]
+        went = self.index.delete(present)
+        return DeleteResponse(
+            succeeded=list(dict.fromkeys(present)), num_deleted=went, failed=[], num_failed=0
+        )
+
+    def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
+        """Return documents in the order of their ids; unknown ids are left out.
+
+        Parameters
+        ----------
+        ids
+            The ids.
+        **kwargs
+            None is known.
+
+        Raises
+        ------
+        TypeError
+            If ``ids`` holds anything but strings, or a keyword is given.
+        """
+        _refuse("get", kwargs)
+        return [to_document(found) for found in self.index.get(ids)]
+
+
+def _refuse(method: str, kwargs: dict[str, Any]) -> None:
+    if kwargs:
+        message = f"{method} takes no keywords, got {', '.join(kwargs)}"
+        raise TypeError(message)

@@ -1,0 +1,119 @@
+"""Filters: bm25rag's own, in which a callable takes a LangChain ``Document``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from langchain_core.documents import Document
+
+from bm25rag import BM25Index, Hit
+from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
+from bm25rag.filters import Filter as ParsedFilter
+from langchain_bm25rag.documents import to_document
+
+Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
+"""What ``filter`` takes, beside None."""
+
+
+def read_filter(filter: Any) -> ParsedFilter | None:
+    """Check a filter, in full, and return it parsed.
+
+    Parameters
+    ----------
+    filter
+        A dict in bm25rag's filter language, a set of ids, a callable on the document, or None.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, or holds an async callable.
+    FilterError
+        If a dict is malformed; the message points at the place.
+    """
+    parsed = parse_filter(filter)
+    for function in _callables(parsed):
+        _refuse_async(function)
+    return parsed
+
+
+def search(
+    index: BM25Index, query: str, k: int, filter: Filter | None, min_score: float | None
+) -> list[Hit]:
+    """Search the index under a filter that may hold callables on documents.
+
+    Parameters
+    ----------
+    index
+        The index.
+    query, k, min_score
+        As in ``BM25Index.search``.
+    filter
+        As in ``read_filter``.
+    """
+    parsed = read_filter(filter)
+    if not any(_callables(parsed)):
+        return index.search(query, k, parsed, min_score)
+    # A view: the callables judge the very state that is searched, whatever is written meanwhile.
+    view = index.tune()
+    return view.search(query, k, _on_documents(parsed, view), min_score)
+
+
+@dataclass(frozen=True)
+class _DocumentFilter(ParsedFilter):
+    """A leaf that the core evaluates: a function of the document, not of the metadata."""
+
+    function: Callable[..., object]
+    view: BM25Index
+
+    @property
+    def key(self) -> None:
+        """None: what the function says may change from call to call."""
+        return None
+
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+        """Say whether the function returns something true."""
+        result = self.function(to_document(self.view.get([id])[0]))
+        if inspect.isawaitable(result) or inspect.isasyncgen(result):
+            if inspect.iscoroutine(result):
+                result.close()  # or Python warns that nobody awaited it
+            raise _async_error(self.function)
+        return bool(result)
+
+
+def _callables(filter: ParsedFilter | None) -> Iterator[Callable[..., object]]:
+    match filter:
+        case CallableFilter(function):
+            yield function
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _callables(part)
+        case Not(part):
+            yield from _callables(part)
+
+
+def _on_documents(filter: Any, view: BM25Index) -> ParsedFilter:
+    """Put functions of the document in the place of functions of the metadata."""
+    match filter:
+        case CallableFilter(function):
+            return _DocumentFilter(function, view)
+        case And(parts) | Or(parts):
+            return type(filter)(tuple(_on_documents(part, view) for part in parts))
+        case Not(part):
+            return Not(_on_documents(part, view))
+    parsed: ParsedFilter = filter
+    return parsed
+
+
+def _refuse_async(function: Callable[..., object]) -> None:
+    for candidate in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
+            raise _async_error(function)
+
+
+def _async_error(function: Callable[..., object]) -> TypeError:
+    # A coroutine is true, so an async callable would let every document pass.
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return TypeError(f"filter must be a synchronous callable, got the async callable {name}")

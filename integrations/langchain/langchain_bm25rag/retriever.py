@@ -1,0 +1,193 @@
+"""BM25Retriever: what a chain, an agent or an ensemble asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+from langchain_core.documents import Document
+from langchain_core.runnables import run_in_executor
+
+from bm25rag import Analyzer
+from langchain_bm25rag.documents import add_documents, add_texts, to_document
+from langchain_bm25rag.searching import SearchingBM25
+from langchain_bm25rag.settings import make_index
+
+
+class BM25Retriever(SearchingBM25):
+    """An exact, updatable, durable BM25 retriever.
+
+    It returns the documents that contain a term of the query, and no others, as fresh
+    objects with their id, and with score and id in the metadata. ``k``, ``filter`` and
+    ``min_score`` stand in the constructor, and per call in ``invoke``, ``ainvoke``,
+    ``batch``, ``abatch`` and ``bind``, where ``None`` means the constructor's.
+
+    Examples
+    --------
+    >>> retriever = BM25Retriever.from_texts(["A cat sat.", "Dogs run."], ids=["a", "b"], k=3)
+    >>> [document.id for document in retriever.invoke("cats")]
+    ['a']
+    """
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[dict[str, Any] | None] | None = None,
+        ids: Iterable[str | None] | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
+        preprocess_func: Callable[[str], list[str]] | None = None,
+        *,
+        analyzer: Analyzer | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Index texts.
+
+        Parameters
+        ----------
+        texts
+            Any iterable of texts, an empty one too.
+        metadatas
+            A dict of JSON values, dates and datetimes for each.
+        ids
+            An id for each; where it is ``None``, a UUID. Of equal ids the last stays.
+        bm25_params
+            ``k1``, ``b``, ``variant``, ``delta`` and ``delta_on``, as in ``BM25Index``.
+        preprocess_func
+            A callable from a text to a list of terms, in place of an analyzer.
+        analyzer
+            How texts become terms; ``None`` for ``Analyzer()``, English.
+        **kwargs
+            Other fields: ``k``, ``filter``, ``min_score``, ``score_key``, ``id_key``, ``tags``, ...
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type.
+        ValueError
+            If the iterables differ in length, or a parameter cannot be honoured.
+        MetadataError
+            If metadata cannot be stored; the message names document and key.
+        """
+        retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
+        add_texts(retriever.index, texts, metadatas, ids)
+        return retriever
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        *,
+        bm25_params: Mapping[str, Any] | None = None,
+        preprocess_func: Callable[[str], list[str]] | None = None,
+        analyzer: Analyzer | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Index documents.
+
+        Parameters
+        ----------
+        documents
+            Any iterable, an empty one too; a document without an id gets a UUID.
+        bm25_params, preprocess_func, analyzer, **kwargs
+            As in ``from_texts``, which also says what is raised.
+        """
+        retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
+        add_documents(retriever.index, documents)
+        return retriever
+
+    @classmethod
+    async def afrom_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[dict[str, Any] | None] | None = None,
+        ids: Iterable[str | None] | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
+        preprocess_func: Callable[[str], list[str]] | None = None,
+        *,
+        analyzer: Analyzer | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Do as ``from_texts``, in a thread."""
+        return await run_in_executor(
+            None,
+            cls.from_texts,
+            texts,
+            metadatas,
+            ids,
+            bm25_params,
+            preprocess_func,
+            analyzer=analyzer,
+            **kwargs,
+        )
+
+    @classmethod
+    async def afrom_documents(
+        cls,
+        documents: Iterable[Document],
+        *,
+        bm25_params: Mapping[str, Any] | None = None,
+        preprocess_func: Callable[[str], list[str]] | None = None,
+        analyzer: Analyzer | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Do as ``from_documents``, in a thread."""
+        return await run_in_executor(
+            None,
+            cls.from_documents,
+            documents,
+            bm25_params=bm25_params,
+            preprocess_func=preprocess_func,
+            analyzer=analyzer,
+            **kwargs,
+        )
+
+    def add_documents(self, documents: Iterable[Document]) -> list[str]:
+        """Add documents, in place of those with the same id; all of them or none.
+
+        Parameters
+        ----------
+        documents
+            Any iterable; a document without an id gets a UUID.
+
+        Returns
+        -------
+        ids
+            The id of each document.
+
+        Raises
+        ------
+        TypeError
+            If an element is no document.
+        MetadataError
+            If metadata cannot be stored; the message names document and key.
+        ReadOnlyError
+            If the index was opened for reading.
+        """
+        return add_documents(self.index, documents)
+
+    async def aadd_documents(self, documents: Iterable[Document]) -> list[str]:
+        """Do as ``add_documents``, in a thread."""
+        return await run_in_executor(None, self.add_documents, documents)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete documents; unknown ids are ignored.
+
+        Returns
+        -------
+        count
+            How many documents went.
+        """
+        return self.index.delete(ids)
+
+    async def adelete(self, ids: Iterable[str]) -> int:
+        """Do as ``delete``, in a thread."""
+        return await run_in_executor(None, self.delete, ids)
+
+    def get_by_ids(self, ids: Iterable[str]) -> list[Document]:
+        """Return documents in the order of their ids; unknown ids are left out."""
+        return [to_document(found) for found in self.index.get(ids)]
+
+    async def aget_by_ids(self, ids: Iterable[str]) -> list[Document]:
+        """Do as ``get_by_ids``, in a thread."""
+        return await run_in_executor(None, self.get_by_ids, ids)

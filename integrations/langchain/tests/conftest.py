@@ -1,0 +1,44 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from langchain_bm25rag import BM25Retriever
+from langchain_core.documents import Document
+
+from bm25rag import BM25Index
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def documents() -> list[Document]:
+    """Return five documents with ids and metadata."""
+    return [
+        Document(
+            "The cat sat on the mat all day.", id="cat", metadata={"lang": "en", "year": 2020}
+        ),
+        Document("Dogs chase the cats.", id="dogs", metadata={"lang": "en", "year": 2021}),
+        Document("A bird sings in the tree.", id="bird", metadata={"lang": "en", "year": 2022}),
+        Document("Cats sleep; a cat dreams of cats.", id="cats", metadata={"lang": "de"}),
+        Document("", id="empty"),
+    ]
+
+
+@pytest.fixture
+def retriever(documents: list[Document]) -> BM25Retriever:
+    """Return a retriever of these documents."""
+    return BM25Retriever.from_documents(documents)
+
+
+@pytest.fixture
+def index(retriever: BM25Retriever) -> BM25Index:
+    """Return the index of that retriever."""
+    return retriever.index
+
+
+def ids(documents: list[Document]) -> list[str | None]:
+    """Return the ids of documents."""
+    return [document.id for document in documents]

@@ -1,0 +1,239 @@
+"""Bad input: the right answer, or one error that names the thing."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ids
+from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_core.documents import Document
+from pydantic import ValidationError
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import MetadataError, NotAnIndexError
+
+
+@pytest.mark.parametrize("query", ["", "   ", "the", "zebra", "?!", "\x00", "\ud800"])
+def test_without_a_match_the_answer_is_empty(retriever: BM25Retriever, query: str) -> None:
+    """Nothing matches, the query is empty or of stop words: an empty list."""
+    assert retriever.invoke(query) == []
+
+
+@pytest.mark.parametrize(
+    "retriever",
+    [
+        BM25Retriever.from_documents([]),
+        BM25Retriever.from_texts([]),
+        BM25Retriever.from_texts([], metadatas=[], ids=[]),
+        BM25Retriever.from_texts(["", "the"]),
+    ],
+)
+def test_an_empty_corpus_answers_with_an_empty_list(retriever: BM25Retriever) -> None:
+    """No ZeroDivisionError; documents can be added afterwards."""
+    assert retriever.invoke("cat") == []
+    retriever.add_documents([Document("cat", id="cat")])
+    assert ids(retriever.invoke("cat")) == ["cat"]
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 100, np.int64(2)])
+def test_k_documents_at_most(retriever: BM25Retriever, k: Any) -> None:
+    """More than there are matches, zero and NumPy integers too."""
+    assert len(retriever.invoke("cats", k=k)) == min(k, 3)
+    assert len(BM25Retriever.from_index(retriever.index, k=k).invoke("cats")) == min(k, 3)
+
+
+@pytest.mark.parametrize("k", [True, 2.0, "2", [2], math.nan])
+def test_k_of_the_wrong_type_names_itself(retriever: BM25Retriever, k: Any) -> None:
+    """In the constructor and per call."""
+    with pytest.raises(TypeError, match=r"^k must be an integer >= 0, got "):
+        retriever.invoke("cats", k=k)
+    with pytest.raises(TypeError, match=r"^k must be an integer >= 0, got "):
+        BM25Retriever(k=k)
+
+
+def test_a_negative_k_is_a_value_error(retriever: BM25Retriever) -> None:
+    """And not all documents but one."""
+    with pytest.raises(ValueError, match=r"^k must be an integer >= 0, got -1"):
+        retriever.invoke("cats", k=-1)
+    with pytest.raises(ValueError, match="k must be an integer >= 0, got -1"):
+        BM25Retriever(k=-1)
+
+
+@pytest.mark.parametrize(
+    ("score", "error"), [("1", TypeError), (True, TypeError), (math.nan, ValueError)]
+)
+def test_a_bad_min_score_names_itself(
+    retriever: BM25Retriever, score: Any, error: type[Exception]
+) -> None:
+    """In the constructor and per call."""
+    with pytest.raises(error, match="min_score must be a number"):
+        retriever.invoke("cats", min_score=score)
+    with pytest.raises(error, match="min_score must be a number"):
+        BM25Retriever(min_score=score)
+
+
+def test_unknown_arguments_are_refused(retriever: BM25Retriever) -> None:
+    """And not ignored: the community class ignored k per call."""
+    with pytest.raises(TypeError, match="top_k"):
+        retriever.invoke("cats", top_k=1)
+    with pytest.raises(ValidationError, match="top_k"):
+        BM25Retriever(top_k=1)
+    with pytest.raises(ValidationError, match="docs"):
+        BM25Retriever(docs=[Document("cat")])
+
+
+@pytest.mark.parametrize("query", [None, 3, b"cats", {"question": "cats"}])
+def test_a_query_that_is_no_text_is_a_type_error(retriever: BM25Retriever, query: Any) -> None:
+    """As when a chain passes its whole input on."""
+    with pytest.raises(TypeError, match=r"^query must be a str"):
+        retriever.invoke(query)
+
+
+@pytest.mark.parametrize("value", [None, 3, b"cat", ["cat"], Document("cat")])
+def test_a_text_that_is_no_string_is_named_by_its_place(value: Any) -> None:
+    """Nothing is indexed then."""
+    with pytest.raises(TypeError, match=r"^texts\[1\] must be a str, got "):
+        BM25Retriever.from_texts(["a cat", value])
+
+
+@pytest.mark.parametrize("value", [None, "cat", {"page_content": "cat"}])
+def test_an_element_that_is_no_document_is_named_by_its_place(
+    retriever: BM25Retriever, value: Any
+) -> None:
+    """And leaves the index as it was."""
+    for add in (retriever.add_documents, BM25DocumentIndex(index=retriever.index).upsert):
+        with pytest.raises(TypeError, match=r"^documents\[1\] must be a Document, got "):
+            add([Document("an owl", id="owl"), value])
+    assert retriever.invoke("owl") == []
+
+
+@pytest.mark.parametrize("value", ["cat", b"cat", 3, None])
+def test_a_bare_string_is_no_sequence(retriever: BM25Retriever, value: Any) -> None:
+    """It would be taken for its letters."""
+    with pytest.raises(TypeError, match=r"^texts must be an iterable of str"):
+        BM25Retriever.from_texts(value)
+    with pytest.raises(TypeError, match=r"^documents must be an iterable of Document"):
+        BM25Retriever.from_documents(value)
+    if value is not None:
+        with pytest.raises(TypeError, match=r"^ids must be an iterable of str"):
+            BM25Retriever.from_texts(["cat"], ids=value)
+    for method in (retriever.delete, retriever.get_by_ids):
+        with pytest.raises(TypeError, match=r"^ids must be an iterable"):
+            method(value)
+
+
+def test_ids_that_are_no_strings_are_named() -> None:
+    """By their place."""
+    with pytest.raises(TypeError, match=r"^ids\[1\] must be a str or None, got int"):
+        BM25Retriever.from_texts(["a", "b"], ids=["1", 2])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_lengths_that_differ_are_a_value_error(count: int) -> None:
+    """The community class dropped texts."""
+    with pytest.raises(ValueError, match="ids must have one element for each text"):
+        BM25Retriever.from_texts(["a", "b"], ids=[str(n) for n in range(count)])
+    with pytest.raises(ValueError, match="metadata must have one element for each text"):
+        BM25Retriever.from_texts(["a", "b"], metadatas=[{}] * count)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, (1, 2), np.float32(1), np.array([1]), Decimal(1), b"x", Path("x"), {1: "a"}, {1, 2}],
+)
+def test_metadata_that_cannot_be_stored_names_document_and_key(
+    retriever: BM25Retriever, value: Any
+) -> None:
+    """And nothing of the call is written."""
+    bad = Document("an owl", id="bad one", metadata={"fine": 1, "a": {"b": value}})
+    good = Document("an owl", id="good")
+    index = BM25DocumentIndex(index=retriever.index)
+    for add in (retriever.add_documents, index.upsert, BM25Retriever.from_documents):
+        with pytest.raises(MetadataError, match=r"'bad one' at 'a\.b"):
+            add([good, bad])
+    assert retriever.invoke("owl") == []
+
+
+def test_a_document_with_a_new_id_is_named_by_its_place_too() -> None:
+    """The caller has never seen its UUID."""
+    with pytest.raises(MetadataError) as caught:
+        BM25Retriever.from_documents([Document("a"), Document("b", metadata={"x": math.nan})])
+    assert caught.value.__notes__ == ["This is documents[1]."]
+
+
+def test_int_keys_are_refused() -> None:
+    """LangChain's metadata may have them, JSON's may not."""
+    with pytest.raises(MetadataError, match=r"'a'.*the key 1 is a int"):
+        BM25Retriever.from_documents([Document("cat", id="a", metadata={1: "one"})])
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"epsilon": 0.25}, r"bm25_params\['epsilon'\] cannot be honoured: .*robertson"),
+        ({"tokenizer": str.split}, r"bm25_params\['tokenizer'\] .*preprocess_func"),
+        ({"k2": 1}, r"bm25_params\['k2'\] cannot be honoured: known are variant, k1, b"),
+        ({"k1": -1}, "k1 must be a number from 0"),
+        ({"b": 2}, "b must be a number from 0 to 1"),
+        ({"variant": "okapi"}, "variant must be one of"),
+    ],
+)
+def test_parameters_that_cannot_be_honoured_say_so(params: dict[str, Any], match: str) -> None:
+    """Each by name."""
+    with pytest.raises(ValueError, match=match):
+        BM25Retriever.from_texts(["cat"], bm25_params=params)
+    with pytest.raises(ValueError, match=match):
+        BM25Retriever.from_documents([], bm25_params=params)
+
+
+def test_arguments_of_from_texts_are_checked() -> None:
+    """By name."""
+    make: Any = BM25Retriever.from_texts
+    with pytest.raises(TypeError, match="bm25_params must be a dict"):
+        make(["cat"], bm25_params=[1.5])
+    with pytest.raises(TypeError, match="preprocess_func must be a callable"):
+        make(["cat"], preprocess_func="split")
+    with pytest.raises(ValueError, match="give one of them"):
+        make(["cat"], preprocess_func=str.split, analyzer=Analyzer("german"))
+    with pytest.raises(TypeError, match="tokenizer must return a list of str"):
+        make(["cat"], preprocess_func=lambda text: tuple(text.split()))
+    with pytest.raises(TypeError, match="analyzer must be an Analyzer"):
+        make(["cat"], analyzer="german")
+
+
+def test_score_key_and_id_key_must_differ() -> None:
+    """One would cover the other."""
+    with pytest.raises(ValidationError, match="score_key and id_key must differ"):
+        BM25Retriever(score_key="x", id_key="x")
+
+
+def test_the_index_must_be_an_index() -> None:
+    """Pydantic says so."""
+    with pytest.raises(ValidationError, match="instance of BM25Index"):
+        BM25Retriever.from_index(["cat"])  # type: ignore[arg-type]
+
+
+def test_a_document_without_text_is_an_error_that_names_it() -> None:
+    """An index of terms alone has nothing for page_content."""
+    index = BM25Index.from_texts(["a cat"], ids=["1"], store_text=False)
+    with pytest.raises(ValueError, match=r"document '1' has no text to return.*store_text"):
+        BM25Retriever.from_index(index).invoke("cat")
+
+
+def test_strange_texts_come_back_as_given() -> None:
+    """Lone surrogates, NULs, and a long one."""
+    texts = ["cat \ud800", "cat \x00", "cat " * 100_000]
+    retriever = BM25Retriever.from_texts(texts)
+    assert {found.page_content for found in retriever.invoke("cat")} == set(texts)
+
+
+def test_a_folder_that_is_no_index_says_so(tmp_path: Path) -> None:
+    """Empty or missing."""
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(NotAnIndexError):
+            BM25Retriever.open(path)

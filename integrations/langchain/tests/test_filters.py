@@ -1,0 +1,240 @@
+"""Filters: the core's language, and callables on documents."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+import warnings
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ids
+from langchain_bm25rag import BM25Retriever
+from langchain_core.documents import Document
+from pydantic import ValidationError
+
+from bm25rag.errors import FilterError
+
+QUERY = "cats birds"
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({}, {"cats", "dogs", "cat", "bird"}),
+        ({"lang": "de"}, {"cats"}),
+        ({"lang": {"$ne": "de"}}, {"dogs", "cat", "bird"}),
+        ({"year": {"$gte": 2021}}, {"dogs", "bird"}),
+        ({"year": {"$exists": False}}, {"cats"}),
+        ({"$or": [{"year": 2020}, {"lang": "de"}]}, {"cats", "cat"}),
+        ({"$id": {"$in": ["cat", "bird"]}}, {"cat", "bird"}),
+        ({"bm25_id": "cat"}, set()),
+        ({"cat", "nobody"}, {"cat"}),
+        (frozenset(), set()),
+        (lambda document: "sat" in document.page_content, {"cat"}),
+        (lambda document: document.id == "bird", {"bird"}),
+        (lambda document: np.bool_(document.metadata.get("year", 0) > 2020), {"dogs", "bird"}),
+        ({"$not": lambda document: "sat" in document.page_content}, {"cats", "dogs", "bird"}),
+        ({"$and": [{"lang": "en"}, lambda document: document.id != "cat"]}, {"dogs", "bird"}),
+        ({"$or": [{"dogs"}, {"$and": [lambda document: document.id == "cat"]}]}, {"dogs", "cat"}),
+    ],
+)
+def test_a_filter_decides_who_may_be_found(
+    retriever: BM25Retriever, filter: Any, expected: set[str]
+) -> None:
+    """Per call as in the constructor, and only matches are found."""
+    assert set(ids(retriever.invoke(QUERY, filter=filter))) == expected
+    constructed = BM25Retriever.from_index(retriever.index, filter=filter)
+    assert set(ids(constructed.invoke(QUERY))) == expected
+
+
+def test_a_filter_works_before_k(retriever: BM25Retriever) -> None:
+    """Rejected documents take nobody's place, and the scores are those of the whole index."""
+    plain = {found.id: found.metadata["bm25_score"] for found in retriever.invoke(QUERY)}
+    for filter in ({"lang": "en"}, lambda document: document.metadata.get("lang") == "en"):
+        found = retriever.invoke(QUERY, k=2, filter=filter)
+        assert len(found) == 2
+        assert all(one.metadata["bm25_score"] == plain[one.id] for one in found)
+
+
+def test_a_callable_sees_fresh_documents_at_every_search(retriever: BM25Retriever) -> None:
+    """All of them, as they are stored; what it does to them stays with it."""
+    seen: list[Document] = []
+
+    def nosy(document: Document) -> bool:
+        seen.append(document.model_copy(deep=True))
+        document.metadata["touched"] = True
+        return True
+
+    first, second = (retriever.invoke(QUERY, filter=nosy) for _ in range(2))
+    assert first == second == retriever.invoke(QUERY)
+    assert seen == retriever.get_by_ids(retriever.index.ids()) * 2
+
+
+def test_what_a_callable_raises_reaches_the_caller(retriever: BM25Retriever) -> None:
+    """Unchanged."""
+    with pytest.raises(KeyError, match="year"):
+        retriever.invoke(QUERY, filter=lambda document: document.metadata["year"] > 2020)
+
+
+def test_a_callable_judges_the_documents_that_are_searched() -> None:
+    """A write between judgement and search cannot bring a rejected text in."""
+    retriever = BM25Retriever.from_texts(["a public cat", "a cat"], ids=["a", "b"])
+
+    def public(document: Document) -> bool:
+        if document.id == "b":  # the last: now "a" has been judged
+            retriever.add_documents([Document("a secret cat", id="a")])
+        return "public" in document.page_content
+
+    (found,) = retriever.invoke("cat", filter=public)
+    assert found.page_content == "a public cat"
+
+
+# --- async callables ---------------------------------------------------------------
+
+
+async def is_english(document: Document) -> bool:
+    """Look like a filter, and be true whatever is asked."""
+    return document.metadata.get("lang") == "en"
+
+
+async def generate(document: Document) -> Any:
+    """Be an async generator, true as well."""
+    yield document
+
+
+class Judge:
+    """A callable object with an async ``__call__``, and an async method."""
+
+    async def __call__(self, document: Document) -> bool:
+        """Reject."""
+        return False
+
+    async def method(self, document: Document) -> bool:
+        """Reject."""
+        return False
+
+
+ASYNC: dict[str, Callable[..., Any]] = {
+    "function": is_english,
+    "generator": generate,
+    "partial": functools.partial(is_english),
+    "object": Judge(),
+    "method": Judge().method,
+}
+DISGUISED: dict[str, Callable[..., Any]] = {
+    "lambda": lambda document: is_english(document),
+    "lambda of a generator": lambda document: generate(document),
+    "partial of an object": functools.partial(Judge()),
+}
+
+
+@pytest.mark.parametrize("name", [*ASYNC, *DISGUISED])
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, lambda f: {"$not": f}, lambda f: {"$or": [set(), f]}]
+)
+def test_an_async_callable_is_refused(
+    retriever: BM25Retriever, name: str, wrap: Callable[[Any], Any]
+) -> None:
+    """Its coroutine is true, so it would let every document pass."""
+    filter = wrap((ASYNC | DISGUISED)[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # "coroutine was never awaited" too
+        with pytest.raises(TypeError, match="filter must be a synchronous callable"):
+            retriever.invoke(QUERY, filter=filter)
+        gc.collect()
+
+
+@pytest.mark.parametrize("name", ASYNC)
+async def test_an_async_callable_is_refused_everywhere(retriever: BM25Retriever, name: str) -> None:
+    """In the constructor, before any document is there, and by async methods too."""
+    for refused in ({"filter": ASYNC[name]}, {"filter": {"$not": ASYNC[name]}}):
+        with pytest.raises(TypeError, match="synchronous"):
+            BM25Retriever(**refused)
+        with pytest.raises(TypeError, match="synchronous"):
+            BM25Retriever().invoke(QUERY, **refused)
+        with pytest.raises(TypeError, match="synchronous"):
+            await retriever.ainvoke(QUERY, **refused)
+
+
+def test_any_awaitable_verdict_is_refused(retriever: BM25Retriever) -> None:
+    """Not only coroutines."""
+
+    class Later(Awaitable[bool]):
+        def __await__(self) -> Any:
+            yield False
+
+    with pytest.raises(TypeError, match="synchronous"):
+        retriever.invoke(QUERY, filter=lambda document: Later())
+
+
+# --- what is no filter ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("filter", ["lang", 3, True, [{"lang": "en"}], ("cat",), b"x", {"cat", 1}])
+def test_what_is_no_filter_is_a_type_error_that_names_it(
+    retriever: BM25Retriever, filter: Any
+) -> None:
+    """Per call and in the constructor."""
+    with pytest.raises(TypeError, match=r"^filter: "):
+        retriever.invoke(QUERY, filter=filter)
+    with pytest.raises(TypeError, match=r"^filter: "):
+        BM25Retriever(filter=filter)
+
+
+@pytest.mark.parametrize(
+    ("filter", "place"),
+    [
+        ({"year": {"$gte": []}}, r"filter at year\.\$gte"),
+        ({"year": {"$near": 1}}, r"filter at year\.\$near"),
+        ({"$and": [{"a": 1}, {"$nor": []}]}, r"filter at \$and\[1\]\.\$nor"),
+        ({"year": np.int64(1)}, r"filter at year.*\.item\(\)"),
+        ({"$not": "x"}, r"filter at \$not"),
+    ],
+)
+def test_a_malformed_filter_points_at_the_place(
+    retriever: BM25Retriever, filter: Any, place: str
+) -> None:
+    """The core's FilterError; in the constructor within pydantic's ValidationError."""
+    with pytest.raises(FilterError, match=place):
+        retriever.invoke(QUERY, filter=filter)
+    with pytest.raises(ValidationError, match=place):
+        BM25Retriever(filter=filter)
+
+
+def test_a_filter_too_deep_is_an_error_and_no_crash(retriever: BM25Retriever) -> None:
+    """Ten thousand levels, with a callable at the bottom."""
+    filter: Any = lambda document: True  # noqa: E731 - it is the seed of the loop
+    for _ in range(10_000):
+        filter = {"$not": filter}
+    with pytest.raises(FilterError):
+        retriever.invoke(QUERY, filter=filter)
+
+
+def test_filters_and_writers_in_many_threads_agree(retriever: BM25Retriever) -> None:
+    """A reader sees the state before or after a write."""
+    stop, wrong = threading.Event(), []
+
+    def write() -> None:
+        while not stop.is_set():
+            retriever.add_documents([Document("a cat", id="new", metadata={"lang": "fr"})])
+            retriever.delete(["new"])
+
+    def read(filter: Any) -> None:
+        for _ in range(100):
+            found = retriever.invoke("cats", filter=filter)
+            wrong.extend(one for one in found if one.metadata["lang"] != "en")
+
+    writer = threading.Thread(target=write)
+    filters = [{"lang": "en"}, lambda document: document.metadata.get("lang") == "en"]
+    readers = [threading.Thread(target=read, args=[filter]) for filter in filters]
+    for thread in (writer, *readers):
+        thread.start()
+    for thread in readers:
+        thread.join()
+    stop.set()
+    writer.join()
+    assert wrong == []

@@ -1,0 +1,302 @@
+"""BM25Retriever: making one, asking it, changing it, saving it."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import uuid
+from copy import deepcopy
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from conftest import ids
+from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_core.documents import Document
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import LockedError, ReadOnlyError, TokenizerRequiredError
+
+# --- making -----------------------------------------------------------------------
+
+
+def test_from_documents_keeps_ids_texts_and_metadata(documents: list[Document]) -> None:
+    """Documents come back as they were given."""
+    retriever = BM25Retriever.from_documents(iter(documents))
+    assert retriever.get_by_ids([str(document.id) for document in documents]) == documents
+
+
+def test_from_texts_takes_what_the_community_class_takes() -> None:
+    """Its keywords are understood, also by position."""
+    keywords = {
+        "texts": ["red fish", "blue fish"],
+        "metadatas": [{"n": 1}, {"n": 2}],
+        "ids": ["red", "blue"],
+        "bm25_params": {"k1": 1.5, "b": 0.5},
+        "preprocess_func": str.split,
+    }
+    for retriever in (
+        BM25Retriever.from_texts(**keywords, k=1),
+        BM25Retriever.from_texts(*keywords.values(), k=1),
+    ):
+        (found,) = retriever.invoke("blue")
+        assert (found.id, found.page_content, found.metadata["n"]) == ("blue", "blue fish", 2)
+        assert (retriever.index.k1, retriever.index.b, retriever.k) == (1.5, 0.5, 1)
+        assert retriever.invoke("Blue") == []
+
+
+def test_a_document_without_an_id_gets_a_uuid() -> None:
+    """Also where others have ids; an empty string is an id."""
+    retriever = BM25Retriever.from_texts(["cat one", "cat two", "cat three"], ids=["a", None, ""])
+    assert retriever.index.ids()[::2] == ["a", ""]
+    assert uuid.UUID(retriever.index.ids()[1]).version == 4
+    bare = BM25Retriever.from_documents([Document("cat"), Document("cat")])
+    assert len({uuid.UUID(id) for id in bare.index.ids()}) == 2
+
+
+def test_of_equal_ids_the_last_document_stays() -> None:
+    """LangChain's stores replace by id, within one call too."""
+    retriever = BM25Retriever.from_texts(["old cat", "new cat"], ids=["a", "a"])
+    assert [found.page_content for found in retriever.invoke("cat")] == ["new cat"]
+
+
+def test_iterables_are_read_once_and_may_be_generators() -> None:
+    """Nothing needs a list."""
+    retriever = BM25Retriever.from_texts(
+        (text for text in ["a cat", "a dog"]),
+        metadatas=({"n": n} for n in range(2)),
+        ids=(id for id in "xy"),
+    )
+    assert ids(retriever.invoke("dog")) == ["y"]
+
+
+def test_an_analyzer_speaks_the_language() -> None:
+    """German stems are found if the analyzer is German."""
+    retriever = BM25Retriever.from_texts(["viele Häuser"], analyzer=Analyzer("german"))
+    assert len(retriever.invoke("Haus")) == 1
+
+
+def test_variants_are_reached_by_bm25_params() -> None:
+    """Whatever BM25Index takes."""
+    params = {"variant": "bm25+", "delta": 0.5, "delta_on": "matched"}
+    index = BM25Retriever.from_texts(["cat"], bm25_params=params).index
+    assert (index.variant, index.delta, index.delta_on) == ("bm25+", 0.5, "matched")
+
+
+def test_from_index_shares_the_index(index: BM25Index) -> None:
+    """No copy: what is added to the one is found by the other."""
+    retriever = BM25Retriever.from_index(index, k=2)
+    index.add(["an owl"], ids=["owl"])
+    assert retriever.index is index
+    assert ids(retriever.invoke("owl")) == ["owl"]
+
+
+def test_a_retriever_may_begin_empty() -> None:
+    """And be filled later."""
+    retriever = BM25Retriever()
+    assert retriever.invoke("cat") == []
+    retriever.add_documents([Document("a cat", id="1")])
+    assert ids(retriever.invoke("cat")) == ["1"]
+    assert BM25Retriever().index is not retriever.index
+
+
+# --- asking -----------------------------------------------------------------------
+
+
+def test_results_carry_id_and_score_as_plain_values(retriever: BM25Retriever) -> None:
+    """The score is the core's, a Python float, under keys of its own."""
+    results = retriever.invoke("cats")
+    hits = retriever.index.search("cats", k=4)
+    assert ids(results) == [hit.id for hit in hits] == ["cats", "dogs", "cat"]
+    for found, hit in zip(results, hits, strict=True):
+        assert type(found) is Document
+        assert found.metadata == {**hit.metadata, "bm25_score": hit.score, "bm25_id": hit.id}
+        assert type(found.metadata["bm25_score"]) is float
+        assert type(found.metadata["bm25_id"]) is type(found.id) is str
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"score_key": "score", "id_key": "id"}, {"lang", "score", "id"}),
+        ({"score_key": None}, {"lang", "bm25_id"}),
+        ({"score_key": None, "id_key": None}, {"lang"}),
+    ],
+)
+def test_the_keys_are_configurable(
+    documents: list[Document], keys: dict[str, str | None], expected: set[str]
+) -> None:
+    """None leaves a value out."""
+    retriever = BM25Retriever.from_documents(documents, k=1, **keys)
+    assert retriever.invoke("cats")[0].metadata.keys() == expected
+
+
+def test_k_filter_and_min_score_stand_in_the_constructor(documents: list[Document]) -> None:
+    """Each alone."""
+    assert ids(BM25Retriever.from_documents(documents, k=1).invoke("cats")) == ["cats"]
+    german = BM25Retriever.from_documents(documents, filter={"lang": "de"})
+    assert ids(german.invoke("cats")) == ["cats"]
+    best = BM25Retriever.from_documents(documents).invoke("cats")[0].metadata["bm25_score"]
+    choosy = BM25Retriever.from_documents(documents, min_score=best)
+    assert ids(choosy.invoke("cats")) == ["cats"]
+
+
+def test_a_call_has_its_own_k_filter_and_min_score(retriever: BM25Retriever) -> None:
+    """In invoke, batch, bind and stream."""
+    assert ids(retriever.invoke("cats", k=1)) == ["cats"]
+    assert ids(retriever.invoke("cats", None, filter={"lang": "en"})) == ["dogs", "cat"]
+    assert retriever.invoke("cats", min_score=1e9) == []
+    assert [ids(found) for found in retriever.batch(["cats", "bird"], k=1)] == [["cats"], ["bird"]]
+    assert ids(retriever.bind(k=1, filter={"lang": "en"}).invoke("cats")) == ["dogs"]
+    assert [ids(found) for found in retriever.stream("cats", k=1)] == [["cats"]]
+    assert len(retriever.invoke("cats")) == 3
+
+
+def test_none_per_call_means_the_constructors(documents: list[Document]) -> None:
+    """So that forwarding None cannot lift a restriction; an empty dict does."""
+    retriever = BM25Retriever.from_documents(documents, k=1, filter={"lang": "en"})
+    assert ids(retriever.invoke("cats", k=None, filter=None, min_score=None)) == ["dogs"]
+    assert ids(retriever.invoke("cats", filter={})) == ["cats"]
+
+
+def test_fields_may_be_set_later(retriever: BM25Retriever) -> None:
+    """As users of the community class do with k."""
+    retriever.k = 1
+    assert len(retriever.invoke("cats")) == 1
+    retriever.k = -1
+    with pytest.raises(ValueError, match=r"^k must be an integer >= 0, got -1"):
+        retriever.invoke("cats")
+
+
+def test_edits_of_results_and_sources_never_reach_the_store(documents: list[Document]) -> None:
+    """Neither flat nor nested values are shared."""
+    documents[0].metadata["tags"] = ["a"]
+    retriever = BM25Retriever.from_documents(documents)
+    documents[0].metadata["tags"].append("b")
+    documents[0].page_content = "changed"
+    (found,) = retriever.invoke("mat")
+    assert (found.page_content, found.metadata["tags"]) == (
+        "The cat sat on the mat all day.",
+        ["a"],
+    )
+    found.metadata["tags"].append("c")
+    found.metadata.clear()
+    assert retriever.get_by_ids(["cat"])[0].metadata["tags"] == ["a"]
+
+
+def test_metadata_of_every_storable_kind_come_back_as_given() -> None:
+    """JSON values, dates and datetimes."""
+    metadata = {
+        "none": None,
+        "flag": True,
+        "big": 10**30,
+        "real": 0.1,
+        "list": [1, "a", {"b": []}],
+        "day": date(2024, 2, 29),
+        "moment": datetime(2024, 2, 29, 12, tzinfo=UTC),
+        "naïve key.with $": "\ud800",
+    }
+    retriever = BM25Retriever.from_texts(["cat"], [metadata], ["1"])
+    assert retriever.get_by_ids(["1"])[0].metadata == metadata
+
+
+# --- changing ---------------------------------------------------------------------
+
+
+def test_add_documents_replaces_by_id_and_returns_an_id_for_each(retriever: BM25Retriever) -> None:
+    """Replaced text is no longer found."""
+    added = retriever.add_documents(
+        [Document("An owl hoots.", id="cat"), Document("An eagle."), Document("A wren.", id="cat")]
+    )
+    assert (added[0], added[2], len(added)) == ("cat", "cat", 3)
+    assert ids(retriever.invoke("eagle")) == [added[1]]
+    assert ids(retriever.invoke("wren")) == ["cat"]
+    assert retriever.invoke("owl") == retriever.invoke("mat") == []
+
+
+def test_delete_ignores_unknown_ids_and_counts(retriever: BM25Retriever) -> None:
+    """As the core does."""
+    assert retriever.delete(["cat", "nobody", "cat"]) == 1
+    assert retriever.get_by_ids(["cat", "dogs"]) == retriever.get_by_ids(["dogs"])
+
+
+def test_get_by_ids_answers_in_order_without_scores(retriever: BM25Retriever) -> None:
+    """Unknown ids are left out."""
+    found = retriever.get_by_ids(["cats", "nobody", "bird"])
+    assert ids(found) == ["cats", "bird"]
+    assert found[0].metadata == {"lang": "de"}
+
+
+def test_results_may_be_added_again(retriever: BM25Retriever) -> None:
+    """The score they carry is then a stored value, which the next score covers."""
+    retriever.add_documents(retriever.invoke("cats"))
+    first, *_ = retriever.invoke("cats")
+    assert first.metadata["bm25_score"] == retriever.index.search("cats")[0].score
+
+
+# --- saving -----------------------------------------------------------------------
+
+
+def test_a_saved_retriever_opens_to_the_same_answers(
+    retriever: BM25Retriever, tmp_path: Path
+) -> None:
+    """Documents, analyzer and parameters are saved; fields of the retriever are given anew."""
+    retriever.save(tmp_path / "bm25")
+    for mmap in (True, False):
+        again = BM25Retriever.open(tmp_path / "bm25", mmap=mmap, verify=True, k=4)
+        assert again.invoke("cats") == retriever.invoke("cats")
+    assert len(BM25Retriever.open(str(tmp_path / "bm25"), k=1).invoke("cats")) == 1
+
+
+def test_opened_for_reading_refuses_writes_opened_for_writing_commits(
+    retriever: BM25Retriever, tmp_path: Path
+) -> None:
+    """The one writer locks the folder, and save to it commits."""
+    retriever.save(tmp_path)
+    reader = BM25Retriever.open(tmp_path)
+    with pytest.raises(ReadOnlyError):
+        reader.add_documents([Document("owl")])
+    with BM25Retriever.open(tmp_path, mode="w").index as index:
+        with pytest.raises(LockedError):
+            BM25Retriever.open(tmp_path, mode="w")
+        writer = BM25Retriever.from_index(index)
+        writer.add_documents([Document("An owl.", id="owl")])
+        assert BM25Retriever.open(tmp_path).invoke("owl") == []
+        writer.save(tmp_path)
+        assert ids(BM25Retriever.open(tmp_path).invoke("owl")) == ["owl"]
+
+
+def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
+    """Nothing named in a file is ever imported."""
+    BM25Retriever.from_texts(["Red Fish"], preprocess_func=str.split).save(tmp_path)
+    with pytest.raises(TokenizerRequiredError, match="tokenizer="):
+        BM25Retriever.open(tmp_path)
+    assert len(BM25Retriever.open(tmp_path, tokenizer=str.split).invoke("Fish")) == 1
+
+
+def test_a_retriever_can_be_pickled_and_copied(retriever: BM25Retriever) -> None:
+    """By content; a copy is its own."""
+    for copy in (pickle.loads(pickle.dumps(retriever)), deepcopy(retriever)):
+        assert copy.invoke("cats") == retriever.invoke("cats")
+        copy.delete(["cats"])
+    assert len(retriever.invoke("cats")) == 3
+
+
+# --- as a class -------------------------------------------------------------------
+
+
+def test_sync_and_async_methods_take_the_same_arguments() -> None:
+    """Signature by signature."""
+    for cls in (BM25Retriever, BM25DocumentIndex):
+        pairs = [(name, f"a{name}") for name in dir(cls) if hasattr(cls, f"a{name}")]
+        pairs.append(("_get_relevant_documents", "_aget_relevant_documents"))
+        ours = [pair for pair in pairs if "bm25rag" in getattr(cls, pair[0]).__module__]
+        assert len(ours) >= 4
+        for sync, other in ours:
+            theirs = inspect.signature(getattr(cls, other)).parameters
+            assert list(inspect.signature(getattr(cls, sync)).parameters) == list(theirs)
+
+
+def test_the_repr_does_not_hold_the_corpus(retriever: BM25Retriever) -> None:
+    """It is short."""
+    assert "cat" not in repr(retriever)

@@ -1,0 +1,126 @@
+"""The parameters of analysis, as LlamaIndex's users know them, to the Analyzer of the core."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import Stemmer
+
+from bm25rag import Analyzer
+from bm25rag.languages import STOPWORD_LISTS, load_stopwords
+
+DEFAULT_LANGUAGE = "en"
+DEFAULT_PATTERN = "auto"
+
+
+class WordStemmer(Protocol):
+    """What ``PyStemmer`` and the like have."""
+
+    def stemWords(self, words: list[str]) -> list[str]:  # noqa: N802 - the name is PyStemmer's
+        """Return the stem of each word."""
+        ...
+
+
+StemmerLike = WordStemmer | Callable[[str], str] | str
+
+
+class Stemming:
+    """A tokenizer that stems with an object of the user's, one thread at a time.
+
+    Parameters
+    ----------
+    analyzer
+        What makes the words, without a stemmer.
+    stem
+        Words to stems.
+    """
+
+    def __init__(self, analyzer: Analyzer, stem: Callable[[list[str]], Sequence[str]]) -> None:
+        self._analyzer = analyzer
+        self._stem = stem
+        self._lock = threading.Lock()  # PyStemmer's objects must not be used from two threads
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the terms of a text."""
+        words = self._analyzer.terms(text)
+        with self._lock:
+            return list(self._stem(words))
+
+
+def make_analyzer(
+    language: str | None,
+    stemmer: StemmerLike | None,
+    skip_stemming: bool,
+    token_pattern: str,
+    tokenizer: Callable[[str], list[str]] | None,
+) -> Analyzer:
+    """Return the analyzer that the arguments describe.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a language or a stemmer is unknown, or ``tokenizer`` comes with what it replaces.
+    """
+    if tokenizer is not None:
+        if stemmer is not None or skip_stemming or token_pattern != DEFAULT_PATTERN:
+            raise ValueError("tokenizer replaces stemmer, skip_stemming and token_pattern")
+        return Analyzer(tokenizer=tokenizer)
+    # A pattern of the user's cuts Chinese, Japanese and Korean too.
+    cjk: bool | str = "auto" if token_pattern == DEFAULT_PATTERN else False
+
+    def analyzer(algorithm: str | None) -> Analyzer:
+        return Analyzer(language, token_pattern=token_pattern, stemmer=algorithm, cjk=cjk)
+
+    if skip_stemming:
+        return analyzer(None)
+    if stemmer is None:
+        try:
+            return analyzer("auto")
+        except ValueError as error:
+            error.add_note("BM25Retriever does without a stemmer by skip_stemming=True")
+            raise
+    if isinstance(stemmer, str):
+        return analyzer(stemmer)
+    stem = _stem_function(stemmer)
+    algorithm = _algorithm_of(stem)
+    if algorithm is not None:
+        return analyzer(algorithm)
+    return Analyzer(tokenizer=Stemming(analyzer(None), stem))
+
+
+def _stem_function(stemmer: Any) -> Callable[[list[str]], Sequence[str]]:
+    if hasattr(stemmer, "stemWords"):
+        stem: Callable[[list[str]], Sequence[str]] = stemmer.stemWords
+        return stem
+    if callable(stemmer):
+        return lambda words: [stemmer(word) for word in words]
+    raise TypeError(
+        "stemmer must be a Stemmer.Stemmer, the name of an algorithm or a callable from word "
+        f"to stem, got {type(stemmer).__name__}"
+    )
+
+
+def _algorithm_of(stem: Callable[[list[str]], Sequence[str]]) -> str | None:
+    """Return the algorithm that stems the probe words alike: a stemmer does not tell its name."""
+    candidates: list[str] = Stemmer.algorithms()
+    words = _probe_words()
+    for probe in (list(words[::100]), list(words)):  # few words tell most of them apart
+        stems = list(stem(probe))
+        candidates = [
+            name for name in candidates if Stemmer.Stemmer(name, 0).stemWords(probe) == stems
+        ]
+        if not candidates:
+            return None
+    return candidates[0]
+
+
+@cache
+def _probe_words() -> tuple[str, ...]:
+    """Return words of many languages on which all algorithms differ."""
+    words = set().union(*map(load_stopwords, STOPWORD_LISTS))
+    return tuple(sorted(words))

@@ -1,0 +1,370 @@
+"""BM25Retriever: LlamaIndex's BaseRetriever on a BM25Index."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import operator
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.schema import (
+    BaseNode,
+    IndexNode,
+    MetadataMode,
+    NodeWithScore,
+    QueryBundle,
+    QueryType,
+)
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.retrievers.bm25rag import persistence
+from llama_index.retrievers.bm25rag.analysis import (
+    DEFAULT_LANGUAGE,
+    DEFAULT_PATTERN,
+    StemmerLike,
+    Stemming,
+    make_analyzer,
+)
+from llama_index.retrievers.bm25rag.changes import NodeStore
+from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.nodes import find_class, to_node
+
+from bm25rag import BM25Index
+
+
+class BM25Retriever(NodeStore, BaseRetriever):
+    r"""Retrieves nodes by BM25: exact, filtered before ranking, updatable, durable.
+
+    Only nodes that contain a term of the query are returned, each a fresh copy.
+
+    Parameters
+    ----------
+    nodes
+        The nodes to index; a node takes the place of one with the same id.
+    stemmer
+        A ``Stemmer.Stemmer``, the name of its algorithm, or a callable from word to stem;
+        ``None`` for the language's.
+    language
+        A name or ISO code, which chooses stop words and stemmer; ``None`` for neither.
+    existing_bm25
+        A core index to use, with its own analyzer and parameters; ``nodes`` are added to it.
+    similarity_top_k
+        How many nodes to return at most.
+    callback_manager
+        LlamaIndex's callback manager.
+    objects
+        Index nodes with objects that retrieval shall go on to.
+    object_map
+        The same as a dict of objects by index id.
+    verbose
+        Whether to show progress.
+    skip_stemming
+        Whether to do without a stemmer.
+    token_pattern
+        A regular expression for words. ``"auto"`` is ``(?u)\b\w\w+\b`` where that works, and
+        cuts Chinese, Japanese and Korean into bigrams.
+    filters
+        Which nodes may be returned.
+    tokenizer
+        A callable from text to terms, in place of all analysis.
+    metadata_mode
+        Which text is indexed: the content with the metadata for embedding (``EMBED``), with
+        those for the LLM (``LLM``), with all (``ALL``) or alone (``NONE``).
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If neither nodes nor an index are given, or a value is wrong.
+    MetadataError
+        If the metadata of a node cannot be stored; the message names node and key.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[BaseNode] | None = None,
+        stemmer: StemmerLike | None = None,
+        language: str | None = DEFAULT_LANGUAGE,
+        existing_bm25: BM25Index | None = None,
+        similarity_top_k: int = DEFAULT_SIMILARITY_TOP_K,
+        callback_manager: CallbackManager | None = None,
+        objects: list[IndexNode] | None = None,
+        object_map: dict[str, Any] | None = None,
+        verbose: bool = False,
+        skip_stemming: bool = False,
+        token_pattern: str = DEFAULT_PATTERN,
+        filters: MetadataFilters | None = None,
+        tokenizer: Callable[[str], list[str]] | None = None,
+        metadata_mode: MetadataMode = MetadataMode.EMBED,
+    ) -> None:
+        super().__init__(callback_manager, dict(object_map or {}), objects, verbose)
+        self.similarity_top_k = similarity_top_k
+        self.filters = filters
+        self.metadata_mode = MetadataMode(metadata_mode)
+        self._classes: dict[str, type[BaseNode]] = {}
+        analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)
+        if existing_bm25 is None:
+            if nodes is None:
+                raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
+            self.bm25 = BM25Index(make_analyzer(*analysis))
+        else:
+            if not isinstance(existing_bm25, BM25Index):
+                came = f"{type(existing_bm25).__module__}.{type(existing_bm25).__qualname__}"
+                raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {came}")
+            if analysis != (DEFAULT_LANGUAGE, None, False, DEFAULT_PATTERN, None):
+                raise ValueError(
+                    "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "
+                    "token_pattern and tokenizer out"
+                )
+            self.bm25 = existing_bm25
+        if nodes is not None:
+            self.add_nodes(nodes)
+
+    @classmethod
+    def from_defaults(
+        cls,
+        index: BaseIndex[Any] | None = None,
+        nodes: Iterable[BaseNode] | None = None,
+        docstore: BaseDocumentStore | None = None,
+        stemmer: StemmerLike | None = None,
+        language: str | None = DEFAULT_LANGUAGE,
+        similarity_top_k: int = DEFAULT_SIMILARITY_TOP_K,
+        verbose: bool = False,
+        skip_stemming: bool = False,
+        token_pattern: str = DEFAULT_PATTERN,
+        filters: MetadataFilters | None = None,
+        tokenizer: Callable[[str], list[str]] | None = None,
+        metadata_mode: MetadataMode = MetadataMode.EMBED,
+        callback_manager: CallbackManager | None = None,
+    ) -> Self:
+        """Make a retriever of nodes, or of those in the docstore of an index or by itself.
+
+        Parameters
+        ----------
+        index
+            An index of LlamaIndex with its nodes in its docstore.
+        nodes
+            The nodes; exactly one of ``index``, ``nodes`` and ``docstore`` is given.
+        docstore
+            A document store.
+        stemmer, language, similarity_top_k, verbose, skip_stemming, token_pattern, filters
+            As in the constructor.
+        tokenizer, metadata_mode, callback_manager
+            As in the constructor.
+
+        Raises
+        ------
+        ValueError
+            If not exactly one of the three is given, or the index keeps its nodes elsewhere.
+        """
+        if sum(source is not None for source in (index, nodes, docstore)) != 1:
+            raise ValueError("exactly one of index, nodes and docstore must be given")
+        if index is not None:
+            docstore = _docstore_of(index)
+        if docstore is not None:
+            nodes = docstore.docs.values()
+        return cls(
+            nodes=nodes,
+            stemmer=stemmer,
+            language=language,
+            similarity_top_k=similarity_top_k,
+            verbose=verbose,
+            skip_stemming=skip_stemming,
+            token_pattern=token_pattern,
+            filters=filters,
+            tokenizer=tokenizer,
+            metadata_mode=metadata_mode,
+            callback_manager=callback_manager,
+        )
+
+    # --- settings -----------------------------------------------------------------
+
+    @property
+    def similarity_top_k(self) -> int:
+        """How many nodes to return at most."""
+        return self._similarity_top_k
+
+    @similarity_top_k.setter
+    def similarity_top_k(self, value: int) -> None:
+        message = f"similarity_top_k must be an integer >= 0, got {value!r}"
+        try:
+            top_k = operator.index(value)
+        except TypeError:
+            raise TypeError(message) from None
+        if isinstance(value, bool):
+            raise TypeError(message)
+        if top_k < 0:
+            raise ValueError(message)
+        self._similarity_top_k = top_k
+
+    @property
+    def filters(self) -> MetadataFilters | None:
+        """Which nodes may be returned."""
+        return self._filters
+
+    @filters.setter
+    def filters(self, value: MetadataFilters | None) -> None:
+        self._filters = check_filters(value)
+
+    # --- retrieving ---------------------------------------------------------------
+
+    def search(
+        self,
+        query: QueryType,
+        *,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | None = None,
+    ) -> list[NodeWithScore]:
+        """Retrieve with other settings, for this query only.
+
+        Parameters
+        ----------
+        query
+            A string or a query bundle.
+        similarity_top_k
+            How many nodes to return at most; ``None`` for the retriever's.
+        filters
+            Which nodes may be returned, in place of the retriever's; ``None`` for those.
+            ``MetadataFilters(filters=[])`` lets every node pass.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If ``similarity_top_k`` is negative.
+        """
+        return self._changed(similarity_top_k, filters).retrieve(query)
+
+    async def asearch(
+        self,
+        query: QueryType,
+        *,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | None = None,
+    ) -> list[NodeWithScore]:
+        """Do what ``search`` does, in a thread.
+
+        Parameters
+        ----------
+        query, similarity_top_k, filters
+            As in ``search``.
+        """
+        return await self._changed(similarity_top_k, filters).aretrieve(query)
+
+    def _changed(self, similarity_top_k: int | None, filters: MetadataFilters | None) -> Self:
+        changed = copy.copy(self)  # the same index, callbacks and objects
+        if similarity_top_k is not None:
+            changed.similarity_top_k = similarity_top_k
+        if filters is not None:
+            changed.filters = filters
+        return changed
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        filter = translate(self._filters)
+        hits = self.bm25.search(query_bundle.query_str, self._similarity_top_k, filter)
+        classes = self._classes
+        return [NodeWithScore(node=to_node(hit, classes), score=hit.score) for hit in hits]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+    # --- saving -------------------------------------------------------------------
+
+    def persist(self, path: str | PathLike[str]) -> None:
+        """Save the retriever in a folder: index, analysis, nodes and settings.
+
+        Objects of index nodes that are no nodes cannot be saved; ``from_persist_dir`` asks
+        for them.
+
+        Raises
+        ------
+        ValueError
+            If the stemmer is an object that is none of PyStemmer's algorithms.
+        NotAnIndexError
+            If the folder holds something else.
+        """
+        if isinstance(self.bm25.analyzer.tokenizer, Stemming):
+            raise ValueError(
+                "stemmer cannot be saved: it stems like none of PyStemmer's algorithms. "
+                "Use one of those, or give a tokenizer, to persist and to from_persist_dir"
+            )
+        settings = persistence.Settings(
+            similarity_top_k=self._similarity_top_k,
+            filters=self._filters,
+            metadata_mode=self.metadata_mode,
+            verbose=self._verbose,
+            object_ids=sorted(self.object_map),
+            classes=sorted(self._classes),
+        )
+        persistence.save(self.bm25, Path(path), settings)
+
+    @classmethod
+    def from_persist_dir(
+        cls,
+        path: str | PathLike[str],
+        *,
+        tokenizer: Callable[[str], list[str]] | None = None,
+        callback_manager: CallbackManager | None = None,
+        objects: list[IndexNode] | None = None,
+        object_map: dict[str, Any] | None = None,
+    ) -> Self:
+        """Load a retriever that ``persist`` has saved; it can be changed, in memory.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        tokenizer
+            The tokenizer it was made with, if any.
+        callback_manager, objects, object_map
+            As in the constructor.
+
+        Raises
+        ------
+        NotAnIndexError
+            If the folder was written by llama-index-retrievers-bm25, or holds no retriever.
+        CorruptIndexError
+            If a file is damaged.
+        TokenizerRequiredError
+            If it was made with a tokenizer and ``tokenizer`` is missing.
+        ValueError
+            If an object is missing, or the class of a node is not imported.
+        """
+        index, settings = persistence.load(Path(path), tokenizer)
+        retriever = cls(
+            existing_bm25=copy.copy(index),  # the copy can be written to
+            similarity_top_k=settings.similarity_top_k,
+            callback_manager=callback_manager,
+            objects=objects,
+            object_map=object_map,
+            verbose=settings.verbose,
+            filters=settings.filters,
+            metadata_mode=settings.metadata_mode,
+        )
+        missing = [id for id in settings.object_ids if id not in retriever.object_map]
+        if missing:
+            raise ValueError(
+                f"the objects of the index nodes {missing} were not saved; "
+                "give them again as objects= or object_map="
+            )
+        retriever._classes = {name: find_class(name) for name in settings.classes}
+        return retriever
+
+
+def _docstore_of(index: BaseIndex[Any]) -> BaseDocumentStore:
+    store = getattr(index, "vector_store", None)
+    if not index.docstore.docs and getattr(store, "stores_text", False):
+        raise ValueError(
+            "index keeps its nodes in its vector store and its docstore is empty: give nodes=, "
+            "or build the index with store_nodes_override=True"
+        )
+    return index.docstore

@@ -1,0 +1,224 @@
+"""MetadataFilters to the filter language of the core, with LlamaIndex's meaning.
+
+LlamaIndex compares as Python does, on metadata written as JSON: ``True == 1``, dates are
+ISO strings, CONTAINS, ANY and ALL are ``in``. A missing or null value passes NE, NIN and
+IS_EMPTY only. The condition NOT passes what none of its filters match.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from itertools import chain, product
+from typing import Any
+
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
+from llama_index.retrievers.bm25rag.nodes import OWN_KEY, REF_DOC_ID
+
+from bm25rag.filters import FilterSpec, escape_key
+
+# LlamaIndex's stores write the id of the source document under these keys.
+_SOURCE_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
+
+# What passes nothing: no id is in the empty set.
+_NOTHING: frozenset[str] = frozenset()
+
+_MOST_ALTERNATIVES = 1 << 12
+_LONGEST_CONTAINER = 200
+
+
+def check_filters(filters: object) -> MetadataFilters | None:
+    """Return ``filters`` if it is what LlamaIndex calls filters, or ``None``.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    if filters is None or isinstance(filters, MetadataFilters):
+        return filters
+    raise TypeError(f"filters must be MetadataFilters or None, got {type(filters).__name__}")
+
+
+def translate(filters: MetadataFilters | None) -> FilterSpec | None:
+    """Write ``filters`` in the core's filter language; ``None`` and an empty list pass everything.
+
+    Raises
+    ------
+    TypeError
+        If an operator does not take the value it is given; the message names the key.
+    ValueError
+        If a filter has an unknown operator or condition, or a value too large to translate.
+    """
+    if filters is None or not filters.filters:
+        return None
+    parts = [
+        (translate(part) or {}) if isinstance(part, MetadataFilters) else _translate_one(part)
+        for part in filters.filters
+    ]
+    match filters.condition:
+        case None | FilterCondition.AND:
+            return {"$and": parts}
+        case FilterCondition.OR:
+            return {"$or": parts}
+        case FilterCondition.NOT:
+            return {"$not": {"$or": parts}}
+    raise ValueError(f"filters: unknown condition {filters.condition!r}")
+
+
+def _translate_one(filter: MetadataFilter) -> FilterSpec:
+    build = _OPERATORS.get(filter.operator)
+    if build is None:
+        raise ValueError(f"filter on {filter.key!r}: unknown operator {filter.operator!r}")
+    return build(filter)
+
+
+def _refuse(filter: MetadataFilter, expected: str) -> TypeError:
+    return TypeError(
+        f"filter on {filter.key!r}: operator {filter.operator.value!r} takes {expected}, "
+        f"got {filter.value!r:.100}"
+    )
+
+
+# --- where a key is found ---------------------------------------------------------
+
+
+def _path(key: str) -> str:
+    return f"{OWN_KEY}.{REF_DOC_ID}" if key in _SOURCE_KEYS else escape_key(key)
+
+
+def _passing(
+    filter: MetadataFilter, tests: Iterable[dict[str, Any]], below: str = ""
+) -> FilterSpec:
+    """Pass what one of the tests holds for, on the value or on its dates as ISO strings."""
+    paths = [_path(filter.key) + below, f"{OWN_KEY}.dates.{escape_key(filter.key)}{below}"]
+    if filter.key in _SOURCE_KEYS:
+        paths.pop()
+    return _one_of([{path: test} for test in tests for path in paths])
+
+
+def _one_of(parts: list[FilterSpec]) -> FilterSpec:
+    if not parts:
+        return _NOTHING
+    return parts[0] if len(parts) == 1 else {"$or": parts}
+
+
+# --- equality as in Python --------------------------------------------------------
+
+
+def _equals(filter: MetadataFilter, value: Any) -> list[Any]:
+    """Return the metadata values that Python holds equal to ``value``."""
+    if value is None or value != value:  # NaN equals nothing
+        return []
+    if isinstance(value, list):
+        places = [_equals(filter, item) for item in value]
+        if sum(len(place) > 1 for place in places) > _MOST_ALTERNATIVES.bit_length() - 1:
+            raise ValueError(f"filter on {filter.key!r}: a list of so many zeros and ones")
+        return [list(items) for items in product(*places)]
+    # The core holds bools and numbers apart, Python does not.
+    return [value, bool(value)] if not isinstance(value, str) and value in (0, 1) else [value]
+
+
+def _members(filter: MetadataFilter) -> list[Any]:
+    """Return the metadata values that are ``in`` the filter's value."""
+    value = filter.value
+    if isinstance(value, list):
+        return list(chain.from_iterable(_equals(filter, item) for item in value))
+    if not isinstance(value, str):
+        raise _refuse(filter, "a list")
+    if len(value) > _LONGEST_CONTAINER:
+        raise ValueError(
+            f"filter on {filter.key!r}: operator {filter.operator.value!r} looks for parts of a "
+            f"string of at most {_LONGEST_CONTAINER} characters, got {len(value)}; "
+            "give a list to look for its members"
+        )
+    ends = range(len(value) + 1)
+    return sorted({value[start:end] for start in ends for end in ends[start:]})
+
+
+# --- operators --------------------------------------------------------------------
+
+
+def _eq(filter: MetadataFilter) -> FilterSpec:
+    return _passing(filter, _any_of(_equals(filter, filter.value)))
+
+
+def _in(filter: MetadataFilter) -> FilterSpec:
+    return _passing(filter, _any_of(_members(filter)))
+
+
+def _any_of(values: list[Any]) -> list[dict[str, Any]]:
+    return [{"$in": values}] if values else []
+
+
+def _ordered(
+    name: str, holds: Callable[[Any, Any], bool]
+) -> Callable[[MetadataFilter], FilterSpec]:
+    def build(filter: MetadataFilter) -> FilterSpec:
+        value = filter.value
+        if isinstance(value, str):
+            return _passing(filter, [{name: value}])
+        if value is None or isinstance(value, list):
+            raise _refuse(filter, "a string or a number")
+        if value != value:  # NaN orders with nothing
+            return _NOTHING
+        bools = [flag for flag in (False, True) if holds(flag, value)]
+        return _passing(filter, [{name: value}, *_any_of(bools)])
+
+    return build
+
+
+def _contains(filter: MetadataFilter, value: Any) -> FilterSpec:
+    """Pass lists with the value, strings with the part and dicts with the key."""
+    values = [None] if value is None else _equals(filter, value)
+    elements = _passing(filter, [{"$contains": each} for each in values])
+    if not isinstance(value, str):
+        return elements
+    return {"$or": [elements, _passing(filter, [{"$exists": True}], f".{escape_key(value)}")]}
+
+
+def _each(filter: MetadataFilter) -> list[FilterSpec]:
+    if not isinstance(filter.value, (list, str)):
+        raise _refuse(filter, "a list")
+    return [_contains(filter, value) for value in filter.value]
+
+
+def _all(filter: MetadataFilter) -> FilterSpec:
+    return {"$and": [{_path(filter.key): {"$ne": None}}, *_each(filter)]}
+
+
+def _text(name: str) -> Callable[[MetadataFilter], FilterSpec]:
+    def build(filter: MetadataFilter) -> FilterSpec:
+        if not isinstance(filter.value, str):
+            raise _refuse(filter, "a string")
+        # Every string is at least "": that keeps lists out, whose elements the core would match.
+        return _passing(filter, [{"$gte": "", name: filter.value}])
+
+    return build
+
+
+def _is_empty(filter: MetadataFilter) -> FilterSpec:
+    return {_path(filter.key): {"$in": [None, "", []]}}
+
+
+_OPERATORS: dict[FilterOperator, Callable[[MetadataFilter], FilterSpec]] = {
+    FilterOperator.EQ: _eq,
+    FilterOperator.NE: lambda filter: {"$not": _eq(filter)},
+    FilterOperator.GT: _ordered("$gt", operator.gt),
+    FilterOperator.GTE: _ordered("$gte", operator.ge),
+    FilterOperator.LT: _ordered("$lt", operator.lt),
+    FilterOperator.LTE: _ordered("$lte", operator.le),
+    FilterOperator.IN: _in,
+    FilterOperator.NIN: lambda filter: {"$not": _in(filter)},
+    FilterOperator.ANY: lambda filter: _one_of(_each(filter)),
+    FilterOperator.ALL: _all,
+    FilterOperator.CONTAINS: lambda filter: _contains(filter, filter.value),
+    FilterOperator.TEXT_MATCH: _text("$contains"),
+    FilterOperator.TEXT_MATCH_INSENSITIVE: _text("$icontains"),
+    FilterOperator.IS_EMPTY: _is_empty,
+}

@@ -1,0 +1,156 @@
+"""The retriever in LlamaIndex's own components."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
+from llama_index.core.postprocessor import PrevNextNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.retrievers import (
+    AutoMergingRetriever,
+    QueryFusionRetriever,
+    RouterRetriever,
+    TransformRetriever,
+)
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.selectors import LLMSingleSelector
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.tools import RetrieverTool
+from llama_index.retrievers.bm25rag import BM25Retriever
+from llamaindex_nodes import node
+
+
+@pytest.fixture
+def retriever(nodes: list[TextNode]) -> BM25Retriever:
+    return BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=3)
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.parametrize("mode", list(FUSION_MODES))
+def test_fusion_in_every_mode(
+    retriever: BM25Retriever, nodes: list[TextNode], mode: FUSION_MODES, use_async: bool
+) -> None:
+    dense = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=3)).as_retriever(
+        similarity_top_k=4
+    )
+    fusion = QueryFusionRetriever(
+        [retriever, dense],
+        mode=mode,
+        num_queries=1,
+        similarity_top_k=10,
+        llm=MockLLM(),
+        use_async=use_async,
+    )
+    found = fusion.retrieve("cats")
+    # A node of both is one node: the hash is the same.
+    assert sorted(each.node_id for each in found) == ["cat", "cow", "dog", "hen"]
+    assert asyncio.run(fusion.aretrieve("cats")) == found
+    assert [each.node_id for each in retriever.retrieve("cats")] == ["dog", "cat"]
+
+
+@pytest.mark.parametrize("mode", list(FUSION_MODES))
+def test_fusion_of_nothing(retriever: BM25Retriever, mode: FUSION_MODES) -> None:
+    fusion = QueryFusionRetriever([retriever], mode=mode, num_queries=1, llm=MockLLM())
+    assert fusion.retrieve("zebra") == []
+
+
+def test_fusion_of_generated_queries(retriever: BM25Retriever) -> None:
+    class Writer(MockLLM):
+        """Thinks of another query."""
+
+        def _generate_text(self, length: int) -> str:
+            return "grass"
+
+    fusion = QueryFusionRetriever(
+        [retriever],
+        llm=Writer(max_tokens=1),
+        num_queries=2,
+        similarity_top_k=10,
+        use_async=False,
+    )
+    assert {each.node_id for each in fusion.retrieve("cats")} == {"cat", "dog", "cow"}
+
+
+def test_a_query_engine_answers_with_sources(retriever: BM25Retriever) -> None:
+    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+    response = engine.query("grass")
+    assert [each.node_id for each in response.source_nodes] == ["cow"]
+    assert "A cow eats grass" in str(response)
+    assert str(asyncio.run(engine.aquery("grass"))) == str(response)
+    assert str(engine.query("zebra")) == "Empty Response"
+
+
+def test_the_model_does_not_see_the_metadata_excluded_for_it() -> None:
+    secret = node("a", "A cow", shown="yes", hidden="secret")
+    secret.excluded_llm_metadata_keys = ["hidden"]
+    engine = RetrieverQueryEngine.from_args(BM25Retriever([secret]), llm=MockLLM())
+    answer = str(engine.query("cow"))
+    assert "shown: yes" in answer
+    assert "secret" not in answer
+
+
+def test_as_a_tool(retriever: BM25Retriever) -> None:
+    tool = RetrieverTool.from_defaults(retriever, name="animals", description="About animals.")
+    for output in (tool.call("grass"), asyncio.run(tool.acall("grass"))):
+        assert "A cow eats grass" in output.content
+        assert [each.node_id for each in output.raw_output] == ["cow"]
+    assert tool.call("zebra").content == ""
+
+
+def test_in_a_router(retriever: BM25Retriever) -> None:
+    class Chooser(MockLLM):
+        """Takes the first choice."""
+
+        def _generate_text(self, length: int) -> str:
+            return '[{"choice": 1, "reason": "the only one"}]'
+
+    router = RouterRetriever.from_defaults(
+        [RetrieverTool.from_defaults(retriever)],
+        selector=LLMSingleSelector.from_defaults(llm=Chooser(max_tokens=1)),
+        llm=MockLLM(),
+    )
+    assert [each.node_id for each in router.retrieve("grass")] == ["cow"]
+
+
+def test_under_a_query_transform(retriever: BM25Retriever) -> None:
+    transform = HyDEQueryTransform(llm=MockLLM())
+    assert TransformRetriever(retriever, transform).retrieve("grass")
+    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+    assert TransformQueryEngine(engine, transform).query("grass").source_nodes
+
+
+def test_relationships_lead_to_neighbours(nodes: list[TextNode]) -> None:
+    for before, after in pairwise(nodes):
+        after.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id=before.node_id)
+        before.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=after.node_id)
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    found = BM25Retriever.from_defaults(docstore=docstore).retrieve("grass")
+    wider = PrevNextNodePostprocessor(docstore=docstore, num_nodes=1, mode="both")
+    assert [each.node_id for each in wider.postprocess_nodes(found)] == ["dog", "cow", "hen"]
+
+
+def test_parents_are_merged() -> None:
+    document = Document(text=" ".join(f"Sentence {n} is about cats." for n in range(60)))
+    parts = HierarchicalNodeParser.from_defaults(chunk_sizes=[256, 64]).get_nodes_from_documents(
+        [document]
+    )
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(parts)
+    leaves = BM25Retriever.from_defaults(nodes=get_leaf_nodes(parts), similarity_top_k=100)
+    merged = AutoMergingRetriever(leaves, context).retrieve("cats")
+    assert 0 < len(merged) < len(leaves.retrieve("cats"))
+
+
+def test_its_results_can_be_written_as_json(retriever: BM25Retriever) -> None:
+    for each in retriever.retrieve("cats"):
+        assert json.loads(each.to_json())["score"] == each.score

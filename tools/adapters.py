@@ -1,0 +1,96 @@
+"""Install an adapter from its wheel into an environment of its own, and check it there.
+
+``adapters.py install NAME PYTHON [--lowest]`` installs the wheels of the core and of
+``integrations/NAME`` with what they and the tests need. ``adapters.py check NAME PYTHON``
+brings both wheels up to date, checks types and runs the adapter's tests; with ``--lowest``
+the tests alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from building import ROOT, build, pip, run
+from lowest import lowest_versions, read_project
+
+
+def build_wheels(name: str, folder: Path) -> list[Path]:
+    """Build the core and an adapter, and return their wheels."""
+    sources = [ROOT, ROOT / "integrations" / name]
+    return [
+        build(source, folder / str(number), "--no-isolation", "--wheel")
+        for number, source in enumerate(sources)
+    ]
+
+
+def install(name: str, python: Path, lowest: bool) -> None:
+    """Install both wheels with the adapter's requirements, at their lowest versions on demand."""
+    project = read_project(ROOT / "integrations" / name / "pyproject.toml")
+    if "test" not in project.get("optional-dependencies", {}):  # pip would only warn
+        sys.exit(f"integrations/{name}/pyproject.toml has no extra 'test' for its tests")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        core, adapter = build_wheels(name, folder)
+        pins = folder / "lowest.txt"
+        pins.write_text("\n".join(lowest_versions(project) if lowest else []), encoding="utf-8")
+        pip(python, "install", core, f"{adapter}[test]", "-c", pins)
+
+
+def check(name: str, python: Path, lowest: bool) -> int:
+    """Check the wheels as they are built now; return pytest's exit code."""
+    with tempfile.TemporaryDirectory() as temporary:
+        wheels = build_wheels(name, Path(temporary))
+        pip(python, "install", "--no-deps", "--force-reinstall", *wheels)
+    options: list[str] = []
+    if lowest:  # old frameworks beside new libraries warn on their own behalf; types are not asked
+        options = ["-o", "filterwarnings=default"]
+    else:
+        print(check_types(name, python), end="", flush=True)
+    tests = ROOT / "integrations" / name / "tests"
+    # -P: what is imported is what was installed, not what lies in the checkout.
+    command: list[str | Path] = [python, "-P", "-m", "pytest", "-q", *options, tests]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def check_types(name: str, python: Path) -> str:
+    """Run mypy over an adapter's packages, with what is installed beside it."""
+    folder = ROOT / "integrations" / name
+    base = folder / "src" if (folder / "src").is_dir() else folder
+    marked = sorted(base.rglob("py.typed"))
+    packages = [".".join(path.parent.relative_to(base).parts) for path in marked]
+    command: list[str | Path] = [sys.executable, "-m", "mypy", *options_for(name, python)]
+    # Not from the root, where the core's sources would hide what is installed.
+    return run(*command, *(word for package in packages for word in ("-p", package)), cwd=base)
+
+
+def options_for(name: str, python: Path) -> list[str | Path]:
+    """Return mypy's options: our configuration, the adapter's environment."""
+    cache = ROOT / ".mypy_cache" / name
+    options = {
+        "--config-file": ROOT / "pyproject.toml",
+        "--cache-dir": cache,
+        "--python-executable": python.absolute(),
+    }
+    return [word for option in options.items() for word in option]
+
+
+def main() -> int:
+    """Read the command line and do what it says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["install", "check"])
+    parser.add_argument("name")
+    parser.add_argument("python", type=Path)
+    parser.add_argument("--lowest", action="store_true", help="at the lowest versions")
+    given = parser.parse_args()
+    if given.what == "check":
+        return check(given.name, given.python, given.lowest)
+    install(given.name, given.python, given.lowest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

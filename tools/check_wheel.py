@@ -1,0 +1,95 @@
+"""Build the core, install its wheel where nothing else is, and use it as a stranger would."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from building import ROOT, build, new_environment, pip, run
+
+_SCRIPT = """
+import sys
+import warnings
+from pathlib import Path
+
+warnings.simplefilter("error")
+import bm25rag
+from bm25rag import Analyzer, BM25Index
+
+assert Path(bm25rag.__file__).is_relative_to(sys.prefix), bm25rag.__file__
+index = BM25Index(analyzer=Analyzer(language="german"))
+index.add(["Die Katzen schlafen.", "Ein Hund bellt."], metadata=[{"n": 1}, {"n": 2}])
+assert [hit.id for hit in index.search("Katze", filter={"n": 1})] == ["0"]
+assert index.to_scipy().shape == (2, 4), index.to_scipy().shape
+index.save("index")
+assert BM25Index.open("index", verify=True).search("Hunde") == index.search("Hunde")
+"""
+
+
+def main() -> None:
+    """Check sdist and wheel, in a temporary folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = build(ROOT, folder / "here", "--no-isolation")
+        isolated = build(ROOT, folder / "isolated")
+        if _members(wheel) != _members(isolated):
+            sys.exit("the wheel differs when it is built in isolation")
+        _check_wheel(wheel)
+        _check_sdist(next((folder / "here").glob("*.tar.gz")))
+        python = new_environment(folder / "venv")
+        _check_core(python, wheel, folder)
+        _check_command_line(python, wheel, folder)
+    print(f"{wheel.name}: builds, installs and works alone, and with [cli]")
+
+
+def _members(wheel: Path) -> list[tuple[str, int]]:
+    with zipfile.ZipFile(wheel) as archive:
+        return sorted((member.filename, member.CRC) for member in archive.infolist())
+
+
+def _check_wheel(wheel: Path) -> None:
+    names = {name for name, _ in _members(wheel)}
+    sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".py", ".txt"}}
+    expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
+    inside = {name for name in names if ".dist-info/" not in name}
+    if inside != expected:
+        sys.exit(f"the wheel has or lacks {sorted(inside ^ expected)}")
+    for paper in ("LICENSE", "NOTICE"):
+        if not any(name.endswith(f".dist-info/licenses/{paper}") for name in names):
+            sys.exit(f"the wheel lacks {paper}")
+
+
+def _check_sdist(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {"Makefile", "README.md", "LICENSE", "NOTICE", "docs/filters.md", "tests/conftest.py"}
+    if missing := wanted - names:
+        sys.exit(f"the sdist lacks {sorted(missing)}")
+
+
+def _check_core(python: Path, wheel: Path, folder: Path) -> None:
+    pip(python, "install", wheel)
+    run(python, "-I", "-c", _SCRIPT, cwd=folder)
+    said = run(python, "-I", "-m", "bm25rag", cwd=folder, code=3)
+    if not re.fullmatch(r"bm25rag: the command line needs .* pip install 'bm25rag\[cli\]'\n", said):
+        sys.exit(f"without the extra, the command line said: {said}")
+
+
+def _check_command_line(python: Path, wheel: Path, folder: Path) -> None:
+    pip(python, "install", f"{wheel}[cli]")
+    command = python.parent / "bm25rag"
+    version = run(command, "--version", cwd=folder)
+    if wheel.name.split("-")[1] not in version:
+        sys.exit(f"{wheel.name} calls itself {version}")
+    run(command, "index", ROOT / "docs", "--output", "docs.bm25", cwd=folder)
+    if "filters" not in run(command, "search", "docs.bm25", "filter by date", cwd=folder):
+        sys.exit("the installed command found nothing in docs/")
+    run(command, "verify", "docs.bm25", cwd=folder)
+
+
+if __name__ == "__main__":
+    main()
