@@ -85,6 +85,21 @@ class BatchResult:
         return f"BatchResult({queries} queries, up to {width} matches each)"
 
 
+class _Places(dict[str, int]):
+    """Where each term of a batch is among those ``found``; -1 for one of no document."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.found: list[Term] = []
+
+    def __missing__(self, name: str) -> int:
+        term = self._snapshot.term(name)
+        place = self[name] = -1 if term is None else len(self.found)
+        if term is not None:
+            self.found.append(term)
+        return place
+
+
 def shift_of(snapshot: Snapshot, counts: Mapping[str, int]) -> float:
     """Return what the lower bounds of a query's terms add to every score.
 
@@ -113,33 +128,32 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     queries
         The terms of each query.
     """
+    places = _Places(snapshot)
     shifted = bool(snapshot.parameters.absent_weight)
-    found: list[Term] = []
-    places: dict[str, int] = {}
     pointers, own, counts, shifts = [0], array("q"), array("q"), []
     for query in queries:
-        counted: dict[str, int] = {}
-        for name in query:
-            counted[name] = counted.get(name, 0) + 1
-        for name, count in counted.items():
-            place = places.get(name)
-            if place is None:
-                term = snapshot.term(name)
-                place = places[name] = -1 if term is None else len(found)
-                if term is not None:
-                    found.append(term)
-            if place >= 0:
-                own.append(place)
-                counts.append(count)
+        counted = dict.fromkeys(query, 1)
+        if len(counted) < len(query):
+            counted = dict.fromkeys(query, 0)
+            for name in query:
+                counted[name] += 1
+        found = [places[name] for name in counted]
+        if -1 in found:
+            own.extend([place for place in found if place >= 0])
+            known = zip(found, counted.values(), strict=True)
+            counts.extend([count for place, count in known if place >= 0])
+        else:
+            own.extend(found)
+            counts.extend(counted.values())
         pointers.append(len(own))
         shifts.append(shift_of(snapshot, counted) if shifted else 0.0)
-    packed = np.frombuffer(b"".join([term.packed for term in found]), np.int64)
-    bounds = packed.reshape(len(found), len(snapshot.parts), 4).transpose(1, 0, 2)
+    packed = np.frombuffer(b"".join([term.packed for term in places.found]), np.int64)
+    bounds = packed.reshape(len(places.found), len(snapshot.parts), 4).transpose(1, 0, 2)
     terms = np.frombuffer(own, np.int64)
-    frequencies = np.array([term.document_frequency for term in found], np.int64)
+    frequencies = np.array([term.document_frequency for term in places.found], np.int64)
     return Batch(
         np.ascontiguousarray(bounds),
-        np.array([term.idf for term in found], np.float32),
+        np.array([term.idf for term in places.found], np.float32),
         np.array(pointers, np.int64),
         terms,
         np.frombuffer(counts, np.int64),
