@@ -27,6 +27,8 @@ for _bit in range(64):
     _BIT_OF[((1 << _bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = _bit
 # Bounds are raised by this much, beyond any rounding of theirs.
 _SLACK = 1.0 + 1e-6
+# What subtracting a shift from a floor can be off by, for its size, and more.
+_ROUNDING = 1e-15
 
 
 @compiled
@@ -401,7 +403,8 @@ def search(
         floor, shift = floors[query], shifts[query]
         if smallest > 0.0 and total < smallest * 2.0**29:
             order = np.argsort(-peaks)
-            rest = np.zeros(many + 1)
+            rest = np.empty(many + 1)
+            rest[many] = (total + abs(shift)) * _ROUNDING
             for place in range(many - 1, -1, -1):
                 rest[place] = rest[place + 1] + peaks[order[place]] * _SLACK
             chosen = own[order]
