@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +32,9 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
         If it is smaller than ``least``.
     """
     message = f"{name} must be an integer >= {least}, got {value!r}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(message)
-    count = operator.index(value)
+    count = int(value)
     if count < least:
         raise ValueError(message)
     return count

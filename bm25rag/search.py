@@ -130,7 +130,7 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     """
     places = _Places(snapshot)
     shifted = bool(snapshot.parameters.absent_weight)
-    pointers, own, counts, shifts = [0], array("q"), array("q"), []
+    pointers, own, counts, shifts = array("q", [0]), array("q"), array("q"), array("d")
     for query in queries:
         counted = dict.fromkeys(query, 1)
         if len(counted) < len(query):
@@ -149,16 +149,15 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
         shifts.append(shift_of(snapshot, counted) if shifted else 0.0)
     packed = np.frombuffer(b"".join([term.packed for term in places.found]), np.int64)
     bounds = packed.reshape(len(places.found), len(snapshot.parts), 4).transpose(1, 0, 2)
-    terms = np.frombuffer(own, np.int64)
-    frequencies = np.array([term.document_frequency for term in places.found], np.int64)
+    frequencies = [term.document_frequency for term in places.found]
     return Batch(
         np.ascontiguousarray(bounds),
         np.array([term.idf for term in places.found], np.float32),
-        np.array(pointers, np.int64),
-        terms,
+        np.frombuffer(pointers, np.int64),
+        np.frombuffer(own, np.int64),
         np.frombuffer(counts, np.int64),
-        np.array(shifts),
-        int(frequencies[terms].sum()),
+        np.frombuffer(shifts, np.float64),
+        sum(map(frequencies.__getitem__, own)),
     )
 
 
@@ -237,18 +236,12 @@ class _Block:
     def take(self, rows: Int64, scores: Float64, counts: Int64) -> None:
         """Take the matches in a later part; of equal scores the earlier stay first."""
         width = self.rows.shape[1]
-        if not self.counts.any():
-            found = rows.shape[1]
-            self.rows[:, :found], self.scores[:, :found], self.counts[:] = rows, scores, counts
-        else:
-            rows = np.concatenate((self.rows, rows), axis=1)
-            scores = np.concatenate((self.scores, scores), axis=1)
-            order = np.argsort(-scores, axis=1, kind="stable")[:, :width]
-            self.rows[:] = np.take_along_axis(rows, order, axis=1)
-            self.scores[:] = np.take_along_axis(scores, order, axis=1)
-            self.counts[:] = np.minimum(self.counts + counts, width)
-        # From now on only what beats the last of a full row can still come in.
-        np.maximum(self.floors, self.scores[:, -1], out=self.floors)
+        rows = np.concatenate((self.rows, rows), axis=1)
+        scores = np.concatenate((self.scores, scores), axis=1)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :width]
+        self.rows[:] = np.take_along_axis(rows, order, axis=1)
+        self.scores[:] = np.take_along_axis(scores, order, axis=1)
+        self.counts[:] = np.minimum(self.counts + counts, width)
 
 
 def _search_part(
@@ -257,10 +250,14 @@ def _search_part(
     snapshot = block.snapshot
     part = snapshot.parts[place]
     postings = part.segment.postings
-    size, queries = len(part.segment), block.last - block.first
-    k = min(block.rows.shape[1], size)
-    rows, scores = np.full((queries, k), -1, np.int64), np.full((queries, k), -np.inf)
-    counts = np.zeros(queries, np.int64)
+    size, width = len(part.segment), block.rows.shape[1]
+    direct = place == 0 and width <= size  # the matches of the first part need no merging
+    if direct:
+        rows, scores, counts = block.rows, block.scores, block.counts
+    else:
+        shape = (block.last - block.first, min(width, size))
+        rows, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf)
+        counts = np.zeros(shape[0], np.int64)
     rank(
         postings.documents,
         postings.codes,
@@ -274,7 +271,7 @@ def _search_part(
         batch.shifts[block.first : block.last],
         size,
         _ALL if mask is None else mask,
-        k,
+        rows.shape[1],
         block.floors,
         WINDOW,
         size >= WORTH_PRUNING,
@@ -285,7 +282,11 @@ def _search_part(
     if len(part.dead) or snapshot.bases[place]:
         used = rows >= 0
         rows[used] = part.ranks(rows[used]) + snapshot.bases[place]
-    block.take(rows, scores, counts)
+    if not direct:
+        block.take(rows, scores, counts)
+    if place + 1 < len(snapshot.parts):
+        # From now on only what beats the last of a full row can still come in.
+        np.maximum(block.floors, block.scores[:, -1], out=block.floors)
 
 
 def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:

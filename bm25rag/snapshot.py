@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -125,6 +126,8 @@ class Snapshot:
 
     def locate(self, row: int) -> tuple[int, int]:
         """Return part and number of the living document at ``row``."""
+        if len(self.parts) == 1:
+            return 0, self.parts[0].number_at(row)
         place = bisect_right(self.bases, row) - 1
         return place, self.parts[place].number_at(row - self.bases[place])
 
@@ -141,19 +144,25 @@ class Snapshot:
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
+        return Document(*self._contents(place, number))
+
+    def hit(self, row: int, score: float) -> Hit:
+        """Return a fresh hit for the document at ``row``."""
+        id, text, metadata, payload = self._contents(*self.locate(row))
+        return Hit(id, score, text, metadata, payload)
+
+    def _contents(
+        self, place: int, number: int
+    ) -> tuple[str, str | None, dict[str, Any], bytes | None]:
         part = self.parts[place]
-        text, payload = part.segment.texts.get(number), part.segment.payloads.get(number)
-        return Document(
-            part.segment.id_of(number),
+        segment = part.segment
+        text, payload = segment.texts.get(number), segment.payloads.get(number)
+        return (
+            segment.id_of(number),
             None if text is None else text_of(text),
             decode_metadata(part.metadata_of(number)),
             None if payload is None else bytes(payload),
         )
-
-    def hit(self, row: int, score: float) -> Hit:
-        """Return a fresh hit for the document at ``row``."""
-        found = self.document(*self.locate(row))
-        return Hit(found.id, score, found.text, found.metadata, found.payload)
 
     # --- filters --------------------------------------------------------------------
 
