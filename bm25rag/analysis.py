@@ -47,7 +47,8 @@ class Analyzer:
     token_pattern
         A regular expression for ``re.findall``. ``"auto"`` is the paper's
         ``(?u)\b\w\w+\b``, but combining marks stay inside words, which the
-        scripts of India and vocalised Arabic and Hebrew need.
+        scripts of India and vocalised Arabic and Hebrew need. ``re`` knows no time limit:
+        beware of patterns that backtrack without end, in indexes from others too.
     normalize
         A Unicode normal form (``"NFC"``, ``"NFD"``, ``"NFKC"``, ``"NFKD"``) or ``None``.
     lowercase
