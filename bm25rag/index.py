@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.errors import ReadOnlyError
 from bm25rag.reader import Text
 from bm25rag.snapshot import Snapshot
-from bm25rag.store import State, Store, read_state, verify_folder
+from bm25rag.store import State, Store, check_extra, read_state, verify_folder
 from bm25rag.variants import Parameters
 from bm25rag.writer import Writer
 
@@ -220,7 +219,7 @@ class BM25Index(Writer):
         """
         folder = Path(path).resolve()
         if extra is not None:
-            self._extra = _check_extra(extra)
+            self._extra = check_extra(extra)
         if self._store is not None and self._store.holds(folder):
             self.commit()
             return
@@ -392,13 +391,3 @@ class BM25Index(Writer):
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         return f"BM25Index({len(self)} documents, {settings})"
-
-
-def _check_extra(extra: object) -> dict[str, Any]:
-    if not isinstance(extra, dict):
-        raise TypeError(f"extra must be a dict of JSON values or None, got {extra!r:.100}")
-    try:
-        copy: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"extra must be a dict of JSON values: {error}") from None
-    return copy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 import warnings
@@ -73,6 +74,17 @@ class State:
 def read_state(folder: Path, mapped: bool, tokenizer: Tokenizer | None = None) -> State:
     """Read the last commit of a folder; see ``BM25Index.open`` for what is raised."""
     return _understand(folder, *read_index(folder, mapped), tokenizer)
+
+
+def check_extra(extra: object) -> dict[str, Any]:
+    """Return a copy of what a caller keeps with an index, which is a dict of JSON values."""
+    if not isinstance(extra, dict):
+        raise TypeError(f"extra must be a dict of JSON values or None, got {extra!r:.100}")
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"extra must be a dict of JSON values: {error}") from None
+    return copy
 
 
 def verify_folder(folder: Path) -> None:

@@ -1,10 +1,10 @@
 """Compiled search.
 
-Documents are walked in windows whose accumulators stay in
-the first-level cache. Terms are sorted by what they can add at most; as soon as the
-k-th best score is known, terms whose bounds together cannot reach it are not walked
-any more but looked up for the documents that still can (MaxScore: Turtle and Flood,
-1995). Parts are float32, so their float64 sum is exact in any order unless they
+Documents are walked in windows whose sums stay in the first-level cache. Terms are
+sorted by what they can add at most; in a segment large enough, once the k-th best
+score is known, terms whose bounds together cannot reach it are not walked any more
+but looked up for the documents that still can (MaxScore: Turtle and Flood, 1995).
+Parts are float32, so their float64 sum is exact in any order unless they
 differ by a factor of 2^29 or more; such a query, and one with parts that are not
 positive, is walked whole and in the order of its terms.
 """
