@@ -82,8 +82,8 @@ def tf_okapi(tf: Float64, norm: Float64, length: Float64, k1: float, delta: floa
 
 def tf_bm25l(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
     """``(k1 + 1)(c + delta) / (k1 + c + delta)`` [5]_."""
-    boosted = tf / norm + delta
-    return (k1 + 1.0) * boosted / (k1 + boosted)
+    c = tf / norm
+    return (k1 + 1.0) * (c + delta) / (k1 + c + delta)
 
 
 def tf_plus(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
