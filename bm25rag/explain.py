@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bm25rag.search import shift_of
+import numpy as np
+
 from bm25rag.snapshot import Snapshot
 
 
@@ -85,29 +85,27 @@ class Explanation:
 
 def explain(snapshot: Snapshot, terms: Sequence[str], place: int, number: int) -> Explanation:
     """Explain the score of document ``number`` of part ``place``."""
-    part = snapshot.parts[place]
+    part, counts = snapshot.parts[place], Counter(terms)
+    lexicon, numbers = snapshot.number(list(counts))
     postings = part.segment.postings
     shares = []
-    score = 0.0
-    for name, count in Counter(terms).items():
-        term = snapshot.term(name)
-        if term is None:
+    score, shift = 0.0, 0.0
+    for (name, count), term in zip(counts.items(), numbers.tolist(), strict=True):
+        if term < 0:
             shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
             continue
-        start, stop = term.bounds[place][:2]
-        at = bisect_left(postings.documents, number, start, stop)
+        idf, starts = lexicon.idf[term], lexicon.starts[place][term]
         tf, f, contribution = 0, 0.0, 0.0
-        if at < stop and postings.documents[at] == number:
-            code = postings.codes[at]
+        documents = postings.documents_of(starts)
+        at = int(np.searchsorted(documents, number))
+        if at < len(documents) and documents[at] == number:
+            code = postings.codes[starts[0] + at]
             weight = snapshot.tables[place][code]
             tf, f = int(postings.code_tf[code]), float(weight)
-            contribution = float(term.idf * weight) * count
+            contribution = float(idf * weight) * count
         score += contribution
-        shares.append(
-            TermExplanation(
-                name, count, term.document_frequency, float(term.idf), tf, f, contribution
-            )
-        )
-    shift = shift_of(snapshot, Counter(terms))
+        shift += float(idf * snapshot.parameters.absent_weight) * count
+        frequency = int(lexicon.frequencies[term])
+        shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
     matched = any(share.tf for share in shares)
     return Explanation(part.segment.id_of(number), score + shift, matched, shift, tuple(shares))

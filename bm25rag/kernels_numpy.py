@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, UInt32, Unsigned
+from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, UInt32, Unsigned
 
 
 def accumulate(
-    documents: Unsigned,
+    documents: UInt16,
     codes: Unsigned,
     table: Float32,
     starts: Int64,
-    stops: Int64,
     idf: Float32,
-    counts: Int64,
+    counts: Float64,
     size: int,
+    stripe: int,
 ) -> tuple[Float64, Bool]:
     """Score every document of a segment for one query.
 
     Parameters
     ----------
     documents, codes
-        The postings' arrays, (P,).
+        The postings' arrays, (P,); documents are numbered within their stripes.
     table
         ``f(tf, |d|)`` of every impact code, (C,), float32.
-    starts, stops
-        Where the postings of each query term begin and end, (t,), in order of first occurrence.
+    starts
+        Where the postings of each query term begin in each of s stripes, and where they
+        end, (t, s + 1); terms in order of first occurrence.
     idf
         Inverse document frequencies of the terms, (t,), float32.
     counts
-        How often each term occurs in the query, (t,).
+        How often each term occurs in the query, (t,), float64.
     size
         Number n of documents in the segment.
+    stripe
+        Number of documents in a stripe.
 
     Returns
     -------
@@ -41,39 +44,46 @@ def accumulate(
     touched
         Which documents contain a query term, (n,).
     """
-    if not len(starts):
-        return np.zeros(size), np.zeros(size, np.bool_)
-    spans = [slice(start, stop) for start, stop in zip(starts, stops, strict=True)]
-    found = [documents[span] for span in spans]
-    parts = [
-        (table[codes[span]] * weight).astype(np.float64) * count
-        for span, weight, count in zip(spans, idf, counts, strict=True)
-    ]
-    matched = np.concatenate(found)
-    # bincount adds in the order of its input: term by term, as the score is defined.
-    scores = np.bincount(matched, weights=np.concatenate(parts), minlength=size)
-    touched = np.zeros(size, np.bool_)
-    touched[matched] = True
-    return scores.astype(np.float64, copy=False), touched
+    scores, touched = np.zeros(size), np.zeros(size, np.bool_)
+    for place, first in enumerate(range(0, size if len(starts) else 0, stripe)):
+        ends = zip(starts[:, place].tolist(), starts[:, place + 1].tolist(), strict=True)
+        spans = [slice(*own) for own in ends]
+        matched = np.concatenate([documents[span] for span in spans])
+        parts = [
+            (table[codes[span]] * weight).astype(np.float64) * count
+            for span, weight, count in zip(spans, idf, counts, strict=True)
+        ]
+        # bincount adds in the order of its input: term by term, as the score is defined.
+        length = min(stripe, size - first)
+        scores[first : first + length] = np.bincount(matched, np.concatenate(parts), length)
+        touched[first : first + length][matched] = True
+    return scores, touched
+
+
+def shift_of(idf: Float32, absent: np.float32, counts: Float64) -> float:
+    """Return what the lower bounds of a query's terms add to every score, summed in order."""
+    shift = 0.0
+    for part in ((idf * absent).astype(np.float64) * counts).tolist():
+        shift += part
+    return shift
 
 
 def search(
-    documents: Unsigned,
+    documents: UInt16,
     codes: Unsigned,
     table: Float32,
-    front: Unsigned,
-    bounds: Int64,
+    starts: Int64,
     idf: Float32,
+    absent: np.float32,
     pointers: Int64,
     terms: Int64,
-    counts: Int64,
-    shifts: Float64,
+    counts: Float64,
     size: int,
+    stripe: int,
     allowed: Bool,
     k: int,
     floors: Float64,
     window: int,
-    prune: bool,
     out_numbers: Int64,
     out_scores: Float64,
     out_counts: Int64,
@@ -83,23 +93,25 @@ def search(
     Parameters
     ----------
     documents, codes
-        The postings' arrays, (P,).
+        The postings' arrays, (P,); documents are numbered within their stripes.
     table
         ``f(tf, |d|)`` of every impact code, (C,), float32.
-    front
-        ``Fronts.codes`` of the segment.
-    bounds
-        ``Bounds`` of the distinct terms of all queries, (u, 4).
+    starts
+        Where the postings of u terms begin in each of s stripes, and where they end,
+        (u, s + 1).
     idf
         Their inverse document frequencies, (u,), float32.
+    absent
+        f(0): the weight of a term that a document lacks.
     pointers
         Where each query begins in ``terms`` and ``counts``, (q + 1,).
     terms, counts
-        The terms of each query in order of first occurrence, and how often each occurs.
-    shifts
-        What is added to every sum of a query, (q,).
+        The distinct terms of each query in order of first occurrence, and how often each
+        occurs, float64.
     size
         Number n of documents in the segment.
+    stripe
+        Number of documents in a stripe.
     allowed
         Which documents may be returned, (n,); empty: all.
     k
@@ -108,26 +120,24 @@ def search(
         What scores must exceed, (q,).
     window
         How many documents the compiled twin walks at a time; without meaning here.
-    prune
-        Whether it may look terms up instead of walking them; without meaning here.
     out_numbers, out_scores, out_counts
         Take the matches of each query, (q, k), by score descending, then number
-        ascending, and how many there are, (q,).
+        ascending, and how many there are, (q,). Unused cells become -1 and -inf.
     """
     for query in range(len(pointers) - 1):
         own = slice(pointers[query], pointers[query + 1])
         chosen = terms[own]
-        starts, stops = bounds[chosen, 0], bounds[chosen, 1]
         scores, touched = accumulate(
-            documents, codes, table, starts, stops, idf[chosen], counts[own], size
+            documents, codes, table, starts[chosen], idf[chosen], counts[own], size, stripe
         )
         if len(allowed):
             touched &= allowed
+        shift = shift_of(idf[chosen], absent, counts[own])
         numbers = np.flatnonzero(touched)
-        numbers, found = _best(numbers, scores[numbers] + shifts[query], k, floors[query])
+        numbers, found = _best(numbers, scores[numbers] + shift, k, floors[query])
+        out_numbers[query], out_scores[query], out_counts[query] = -1, -np.inf, len(found)
         out_numbers[query, : len(found)] = numbers
         out_scores[query, : len(found)] = found
-        out_counts[query] = len(found)
 
 
 def _best(numbers: Int64, scores: Float64, k: int, floor: float) -> tuple[Int64, Float64]:

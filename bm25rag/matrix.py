@@ -25,7 +25,7 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
         postings = part.segment.postings
         own = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
         column = np.array(own, np.int64)[postings.term_numbers()]
-        documents, codes = postings.documents.astype(np.int64), postings.codes
+        documents, codes = postings.all_documents().astype(np.int64), postings.codes
         if part.living is not None:
             kept = part.living[documents]
             column, documents, codes = column[kept], documents[kept], codes[kept]

@@ -1,56 +1,29 @@
 """The CSC store: for every term its documents, ascending, with an impact code each.
 
-An impact code numbers a distinct pair (tf, |d|). A corpus holds few of them, so
-a posting takes a document number and (mostly) 16 bits, and every score the corpus
-can give is a small table of f(tf, |d|), recomputed when a parameter or a statistic
-changes, times one idf per term.
+An impact code numbers a distinct pair (tf, |d|). A corpus holds few of them, so a
+posting takes (mostly) 16 bits of it, and every score the corpus can give is a small
+table of f(tf, |d|), recomputed when a parameter or a statistic changes, times one
+idf per term. A document number takes 16 bits too: documents are counted within
+stripes of 65,536, and ``stripes`` says where the postings of each begin.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt32, Unsigned
+from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.backend import kernels
 from bm25rag.columns import Guard, StringTable, build_table
+from bm25rag.stripes import Stripes, cut, pointer_type, stripe_count
 
-# Most codes (and documents) that 16-bit arrays hold; tests set it small.
+# Most codes that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
-# Postings from which a term has a front; below, looking at all of them is as fast.
-FRONT_LEAST = 256
 # Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
 _LARGEST_GRID = 1 << 24
-_ENDLESS = 1 << 40
-
-
-class Bounds(NamedTuple):
-    """Where the postings of a term begin and end, and its front in ``Fronts.codes``."""
-
-    start: int
-    stop: int
-    front: int
-    front_stop: int
-
-
-class Fronts(NamedTuple):
-    """For each term with ``FRONT_LEAST`` postings or more, the codes among which its largest f is.
-
-    f grows with tf and falls with |d|, in every variant, so its largest value is at a
-    pair that no other has a larger tf and a smaller |d| than. The pairs depend on no
-    parameter, so they stay right whatever is tuned.
-
-    ``terms`` are term numbers, ascending, uint32 (m,); ``indptr`` uint32 (m + 1,);
-    ``codes`` as the postings' codes.
-    """
-
-    terms: UInt32
-    indptr: UInt32
-    codes: Unsigned
 
 
 class Run(NamedTuple):
@@ -63,7 +36,7 @@ class Run(NamedTuple):
 
 @dataclass(eq=False)
 class Postings:
-    """Immutable postings of the documents of one segment.
+    """Immutable postings of the n documents of one segment.
 
     Parameters
     ----------
@@ -72,42 +45,47 @@ class Postings:
     indptr
         Where each term's postings begin, (V + 1,), unsigned.
     documents
-        Document numbers within the segment, ascending for each term, (P,), uint16 or uint32.
+        Document numbers within their stripes, ascending for each term and stripe, (P,), uint16.
+    stripes
+        Which stripe each posting is in.
     codes
         Impact codes, (P,), uint16 or uint32.
     code_tf, code_length
         The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
     lengths
         |d| of every document, (n,), uint32.
-    fronts
-        Codes that bound what a term can add, for the terms with many postings.
     guard
         Who checks the arrays before their first use, if they come from a file.
     """
 
     terms: StringTable
     indptr: Unsigned
-    documents: Unsigned
+    documents: UInt16
+    stripes: Stripes
     codes: Unsigned
     code_tf: UInt32
     code_length: UInt32
     lengths: UInt32
-    fronts: Fronts
     guard: Guard | None = None
 
     def __post_init__(self) -> None:
         self._bounds = self.indptr.data
-        self._front_terms = self.fronts.terms.data
         self._checked = np.zeros(0 if self.guard is None else len(self.terms), np.uint8).data
-        self._table_checked = False
+        self._small_checked = False
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
-        arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
-        return Postings, (self.terms, *arrays, self.lengths, self.fronts)
+        arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
+        return Postings, (self.terms, self.indptr, self.documents, self.stripes, *arrays)
 
-    def find(self, term: bytes) -> Bounds:
-        """Return where the postings of a term begin and end, equal if it has none; and its front.
+    def find(self, term: bytes) -> Int64:
+        """Return where the postings of a term begin in each of s stripes, and where they end.
+
+        Returns
+        -------
+        starts
+            Places in ``documents`` and ``codes``, ascending, int64 (s + 1,); all equal if
+            no document contains the term.
 
         Raises
         ------
@@ -116,26 +94,37 @@ class Postings:
         """
         number = self.terms.find(term)
         if number < 0:
-            return Bounds(0, 0, 0, 0)
+            return np.zeros(self.stripes.count + 1, np.int64)
         if (guard := self.guard) is not None and not self._checked[number]:
             self._check(guard, number)
             self._checked[number] = 1
-        return Bounds(self._bounds[number], self._bounds[number + 1], *self._front(number))
+        return self.stripes.starts(number, self._bounds)
 
-    def _front(self, number: int) -> tuple[int, int]:
-        place = bisect_left(self._front_terms, number)
-        if place == len(self._front_terms) or self._front_terms[place] != number:
-            return 0, 0
-        return int(self.fronts.indptr[place]), int(self.fronts.indptr[place + 1])
+    def documents_of(self, starts: Int64) -> Int64:
+        """Return the documents of a term that ``find`` has found, ascending, int64."""
+        documents = self.documents[starts[0] : starts[-1]].astype(np.int64)
+        if self.stripes.count > 1:
+            documents += np.repeat(self.stripes.firsts, np.diff(starts))
+        return documents
+
+    def all_documents(self) -> UInt32:
+        """Return the document of every posting, uint32 (P,); the postings have been checked."""
+        documents = self.documents.astype(np.uint32)
+        if self.stripes.count > 1:
+            stripe = self.stripes.of_all(self.indptr.astype(np.int64))
+            documents += stripe * np.uint32(self.stripes.size)
+        return documents
 
     def _check(self, guard: Guard, number: int) -> None:
+        self._check_small(guard)
         guard.check("indptr", number, number + 2)
         start, stop = self._bounds[number], self._bounds[number + 1]
         if not start < stop <= len(self.documents):
             raise guard.reject("indptr", "does not ascend within the postings")
         guard.check("documents", start, stop)
         guard.check("codes", start, stop)
-        documents = self.documents[start:stop]
+        self.stripes.check(guard, number, self._bounds)
+        documents = self.documents_of(self.stripes.starts(number, self._bounds))
         if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
             raise guard.reject("documents", "does not ascend within the documents")
         if int(self.codes[start:stop].max()) >= len(self.code_tf):
@@ -153,20 +142,22 @@ class Postings:
         if guard is None:
             return
         self.terms.check_all()
-        self._check_table(guard)
+        self._check_small(guard)
         for name in ("indptr", "documents", "codes", "lengths"):
             guard.check(name, 0, len(getattr(self, name)))
         bounds = self.indptr.astype(np.int64)
         if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
             raise guard.reject("indptr", "does not ascend and cover the postings")
-        ascending = self.documents[1:] > self.documents[:-1]
+        self.stripes.check_all(guard, bounds)
+        documents = self.all_documents()
+        ascending = documents[1:] > documents[:-1]
         ascending[bounds[1:-1] - 1] = True  # a new term begins again
-        if not ascending.all() or np.any(self.documents >= len(self.lengths)):
+        if not ascending.all() or np.any(documents >= len(self.lengths)):
             raise guard.reject("documents", "does not ascend within the documents")
         if np.any(self.codes >= len(self.code_tf)):
             raise guard.reject("codes", "points beyond the table of codes")
         tokens = np.bincount(
-            self.documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
+            documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
         )
         if not np.array_equal(tokens, self.lengths):
             raise guard.reject("lengths", "does not agree with the postings")
@@ -174,26 +165,19 @@ class Postings:
 
     def pairs(self) -> tuple[UInt32, UInt32]:
         """Return tf and |d| of every code, checked; (C,), uint32."""
-        guard = self.guard
-        if guard is not None and not self._table_checked:
-            self._check_table(guard)
+        if self.guard is not None:
+            self._check_small(self.guard)
         return self.code_tf, self.code_length
 
-    def _check_table(self, guard: Guard) -> None:
+    def _check_small(self, guard: Guard) -> None:
+        if self._small_checked:
+            return
         guard.check("code_tf", 0, len(self.code_tf))
         guard.check("code_length", 0, len(self.code_length))
         if np.any(self.code_tf < 1) or np.any(self.code_length < self.code_tf):
             raise guard.reject("code_tf", "holds an impossible term frequency")
-        front = self.fronts
-        for name, values in zip(("terms", "indptr", "codes"), front, strict=True):
-            guard.check(f"front.{name}", 0, len(values))
-        ends = front.indptr.astype(np.int64)
-        rising = np.all(ends[1:] > ends[:-1]) and np.all(front.terms[1:] > front.terms[:-1])
-        if not rising or ends[0] != 0 or ends[-1] != len(front.codes):
-            raise guard.reject("front.indptr", "does not ascend and cover the codes")
-        if np.any(front.codes >= len(self.code_tf)):
-            raise guard.reject("front.codes", "points beyond the table of codes")
-        self._table_checked = True
+        self.stripes.check_terms(guard, len(self.terms))
+        self._small_checked = True
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return |d| of some documents, checked, int64."""
@@ -215,18 +199,16 @@ class Postings:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays, the terms' included."""
-        arrays = (
-            *(self.indptr, self.documents, self.codes, self.code_tf, self.code_length),
-            *self.fronts,
-        )
+        arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
         terms = self.terms.column.nbytes + self.terms.keys.nbytes
-        return sum(part.nbytes for part in arrays) + self.lengths.nbytes + terms
+        return sum(part.nbytes for part in (*arrays, self.stripes, self.lengths)) + terms
 
 
 def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> Postings:
     """Make the store of some documents.
 
-    Peak memory beyond the result is a few arrays of the size of the longest run.
+    Peak memory beyond the result is 4 bytes a posting and a few arrays of the size of the
+    longest run.
 
     Parameters
     ----------
@@ -250,44 +232,21 @@ def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> 
     indptr = np.concatenate(([0], np.cumsum(ordered)))
 
     pairs, run_codes = _encode_pairs(runs, lengths)
-    documents = np.empty(indptr[-1], _width(len(lengths)))
-    codes = np.empty(indptr[-1], _width(len(pairs)))
+    documents = np.empty(indptr[-1], np.uint16 if stripe_count(len(lengths)) == 1 else np.uint32)
+    codes = np.empty(indptr[-1], np.uint16 if len(pairs) <= NARROW else np.uint32)
     cursors = indptr[:-1].copy()
     for run, own in zip(runs, run_codes, strict=True):
         hot.fill(run.terms, run.documents, own, rank_of, cursors, documents, codes)
-    code_tf, code_length = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+    low, stripes = cut(documents, indptr, len(lengths))
     return Postings(
         table,
-        indptr.astype(np.uint32 if indptr[-1] < 1 << 32 else np.uint64),
-        documents,
+        indptr.astype(pointer_type(indptr)),
+        low,
+        stripes,
         codes,
-        code_tf,
-        code_length,
+        (pairs >> np.uint64(32)).astype(np.uint32),
+        pairs.astype(np.uint32),
         lengths,
-        _fronts(indptr, codes, code_tf, code_length),
-    )
-
-
-def _fronts(indptr: Int64, codes: Unsigned, code_tf: UInt32, code_length: UInt32) -> Fronts:
-    terms = np.flatnonzero(indptr[1:] - indptr[:-1] >= FRONT_LEAST)
-    present = np.zeros(len(code_tf), np.bool_)
-    chosen = []
-    for start, stop in zip(indptr[terms].tolist(), indptr[terms + 1].tolist(), strict=True):
-        present[codes[start:stop]] = True
-        found = np.flatnonzero(present)
-        present[found] = False
-        # From the largest tf down, a shortest |d| yet. Codes ascend by tf, then |d|, so the
-        # first of each tf is its shortest, and comes last this way.
-        lengths = code_length[found[::-1]].astype(np.int64)
-        last = np.diff(code_tf[found[::-1]], append=0) != 0
-        before = np.minimum.accumulate(np.where(last, lengths, _ENDLESS))
-        least = np.concatenate(([_ENDLESS], before[:-1]))
-        chosen.append(found[::-1][last & (lengths < least)].astype(codes.dtype))
-    ends = np.cumsum([0, *map(len, chosen)])
-    return Fronts(
-        terms.astype(np.uint32),
-        ends.astype(np.uint32),
-        np.concatenate([np.empty(0, codes.dtype), *chosen]),
     )
 
 
@@ -324,10 +283,6 @@ def _distinct(values: Unsigned) -> Unsigned:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: ordered.size]]
 
 
-def _width(count: int) -> type[np.uint16] | type[np.uint32]:
-    return np.uint16 if count <= NARROW else np.uint32
-
-
 def merge_postings(parts: Iterable[tuple[Postings, Bool | None]]) -> Postings:
     """Join the stores of consecutive segments, without the documents that have gone.
 
@@ -357,7 +312,7 @@ def merge_postings(parts: Iterable[tuple[Postings, Bool | None]]) -> Postings:
 
 def _run_of(postings: Postings, own: UInt32, living: Bool | None, offset: int) -> Run:
     terms = postings.term_numbers()
-    documents = postings.documents.astype(np.uint32)
+    documents = postings.all_documents()
     codes = postings.codes
     if living is not None:
         kept = living[documents]

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64
+from bm25rag._types import Bool, Float64, Int64
 from bm25rag.backend import kernels
 from bm25rag.documents import Hit
-from bm25rag.kernels_numpy import accumulate
-from bm25rag.snapshot import Snapshot, Term, by_row
+from bm25rag.kernels_numpy import accumulate as sum_parts
+from bm25rag.kernels_numpy import shift_of
+from bm25rag.lexicon import Lexicon
+from bm25rag.snapshot import Snapshot, by_row
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
-# Documents that the compiled kernel walks at a time: 32 KiB of float64 sums.
-WINDOW = 4096
-# Documents of a part from which it looks up the terms that can decide little, where that is
-# cheaper than walking their postings: at 150,000 it costs as much as it saves.
-WORTH_PRUNING = 1 << 19
+# Documents that the compiled kernel walks at a time, at least: 64 KiB of float64 sums.
+WINDOW = 8192
+_WINDOW_BY_K = 256
 
 _ALL = np.empty(0, np.bool_)
 
 
 class Batch(NamedTuple):
-    """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays.
+    """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays."""
 
-    ``bounds`` are those of each part, (parts, u, 4); ``work`` is the number of postings.
-    """
-
-    bounds: Int64
-    idf: Float32
+    lexicon: Lexicon
     pointers: Int64
     terms: Int64
-    counts: Int64
-    shifts: Float64
-    work: int
+    counts: Float64
 
 
 @dataclass(eq=False)
@@ -85,39 +79,6 @@ class BatchResult:
         return f"BatchResult({queries} queries, up to {width} matches each)"
 
 
-class _Places(dict[str, int]):
-    """Where each term of a batch is among those ``found``; -1 for one of no document."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self.found: list[Term] = []
-
-    def __missing__(self, name: str) -> int:
-        term = self._snapshot.term(name)
-        place = self[name] = -1 if term is None else len(self.found)
-        if term is not None:
-            self.found.append(term)
-        return place
-
-
-def shift_of(snapshot: Snapshot, counts: Mapping[str, int]) -> float:
-    """Return what the lower bounds of a query's terms add to every score.
-
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    counts
-        How often each term occurs in the query, in order of first occurrence.
-    """
-    absent = snapshot.parameters.absent_weight
-    shift = 0.0
-    for name, count in counts.items():
-        if (term := snapshot.term(name)) is not None:
-            shift += float(term.idf * absent) * count
-    return shift
-
-
 def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     """Look the terms of queries up; those of no document are left out.
 
@@ -128,37 +89,20 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     queries
         The terms of each query.
     """
-    places = _Places(snapshot)
-    shifted = bool(snapshot.parameters.absent_weight)
-    pointers, own, counts, shifts = array("q", [0]), array("q"), array("q"), array("d")
-    for query in queries:
-        counted = dict.fromkeys(query, 1)
-        if len(counted) < len(query):
-            counted = dict.fromkeys(query, 0)
-            for name in query:
-                counted[name] += 1
-        found = [places[name] for name in counted]
-        if -1 in found:
-            own.extend([place for place in found if place >= 0])
-            known = zip(found, counted.values(), strict=True)
-            counts.extend([count for place, count in known if place >= 0])
-        else:
-            own.extend(found)
-            counts.extend(counted.values())
-        pointers.append(len(own))
-        shifts.append(shift_of(snapshot, counted) if shifted else 0.0)
-    packed = np.frombuffer(b"".join([term.packed for term in places.found]), np.int64)
-    bounds = packed.reshape(len(places.found), len(snapshot.parts), 4).transpose(1, 0, 2)
-    frequencies = [term.document_frequency for term in places.found]
-    return Batch(
-        np.ascontiguousarray(bounds),
-        np.array([term.idf for term in places.found], np.float32),
-        np.frombuffer(pointers, np.int64),
-        np.frombuffer(own, np.int64),
-        np.frombuffer(counts, np.int64),
-        np.frombuffer(shifts, np.float64),
-        sum(map(frequencies.__getitem__, own)),
-    )
+    own: Sequence[Iterable[str]] = queries
+    lengths = list(map(len, queries))
+    counts = np.ones(sum(lengths))
+    if sum(map(len, map(set, queries))) < len(counts):
+        counted = [Counter(query) for query in queries]
+        own, lengths = counted, list(map(len, counted))
+        counts = np.array(list(chain.from_iterable(map(Counter.values, counted))), np.float64)
+    pointers = np.array([0, *accumulate(lengths)], np.int64)
+    lexicon, terms = snapshot.number(list(chain.from_iterable(own)))
+    if len(terms) and terms.min() < 0:
+        known = terms >= 0
+        pointers = np.concatenate(([0], np.cumsum(known)))[pointers]
+        terms, counts = terms[known], counts[known]
+    return Batch(lexicon, pointers, terms, counts)
 
 
 def search(
@@ -187,17 +131,18 @@ def search(
         How many to use at most; ``None``: as many as there are cores for this process.
     """
     width = min(k, snapshot.count)
-    result = BatchResult(
-        np.full((len(queries), width), -1, np.int64),
-        np.full((len(queries), width), -np.inf),
-        np.zeros(len(queries), np.int64),
-        snapshot,
-    )
+    shape = (len(queries), width)
+    counts = np.zeros(len(queries), np.int64)
+    result = BatchResult(np.empty(shape, np.int64), np.empty(shape), counts, snapshot)
     if not width or not queries:
         return result
+    if len(snapshot.parts) > 1:
+        result.rows.fill(-1)
+        result.scores.fill(-np.inf)
     batch = resolve(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
-    rank = kernels(batch.work + len(queries) * snapshot.count).search
+    postings = int(batch.lexicon.frequencies[batch.terms].sum())
+    rank = kernels(postings + len(queries) * snapshot.count).search
 
     def fill(first: int, last: int) -> None:
         block = _Block(result, first, last, floor)
@@ -247,7 +192,7 @@ class _Block:
 def _search_part(
     block: _Block, place: int, batch: Batch, mask: Bool | None, rank: Callable[..., None]
 ) -> None:
-    snapshot = block.snapshot
+    snapshot, lexicon = block.snapshot, batch.lexicon
     part = snapshot.parts[place]
     postings = part.segment.postings
     size, width = len(part.segment), block.rows.shape[1]
@@ -256,25 +201,24 @@ def _search_part(
         rows, scores, counts = block.rows, block.scores, block.counts
     else:
         shape = (block.last - block.first, min(width, size))
-        rows, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf)
-        counts = np.zeros(shape[0], np.int64)
+        rows, scores = np.empty(shape, np.int64), np.empty(shape)
+        counts = np.empty(shape[0], np.int64)
     rank(
         postings.documents,
         postings.codes,
         snapshot.tables[place],
-        postings.fronts.codes,
-        batch.bounds[place],
-        batch.idf,
+        lexicon.starts[place],
+        lexicon.idf,
+        snapshot.parameters.absent_weight,
         batch.pointers[block.first : block.last + 1],
         batch.terms,
         batch.counts,
-        batch.shifts[block.first : block.last],
         size,
+        postings.stripes.size,
         _ALL if mask is None else mask,
         rows.shape[1],
         block.floors,
-        WINDOW,
-        size >= WORTH_PRUNING,
+        _window(rows.shape[1]),
         rows,
         scores,
         counts,
@@ -289,6 +233,15 @@ def _search_part(
         np.maximum(block.floors, block.scores[:, -1], out=block.floors)
 
 
+def _window(k: int) -> int:
+    """Choose how many documents to walk at a time.
+
+    As few as keep the sums in the first-level cache, but so many that among them are
+    several times k: the k-th best of the first window is what the later ones must exceed.
+    """
+    return WINDOW << max(0, (k * _WINDOW_BY_K // WINDOW).bit_length())
+
+
 def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     """Score every living document for one query, (N,), shift included.
 
@@ -299,19 +252,20 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     terms
         The terms of the query.
     """
-    batch = resolve(snapshot, [terms])
+    lexicon, _, numbers, counts = resolve(snapshot, [terms])
+    idf = lexicon.idf[numbers]
     sums = []
     for place, part in enumerate(snapshot.parts):
-        postings, bounds = part.segment.postings, batch.bounds[place]
-        scores, _ = accumulate(
+        postings = part.segment.postings
+        scores, _ = sum_parts(
             postings.documents,
             postings.codes,
             snapshot.tables[place],
-            bounds[:, 0],
-            bounds[:, 1],
-            batch.idf,
-            batch.counts,
+            lexicon.starts[place][numbers],
+            idf,
+            counts,
             len(part.segment),
+            postings.stripes.size,
         )
         sums.append(scores)
-    return by_row(sums, snapshot) + float(batch.shifts[0])
+    return by_row(sums, snapshot) + shift_of(idf, snapshot.parameters.absent_weight, counts)

@@ -17,7 +17,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, build_column, index_column
 from bm25rag.encoding import Encoder
-from bm25rag.postings import Bounds, Postings, Run, build_postings, merge_postings
+from bm25rag.postings import Postings, Run, build_postings, merge_postings
 
 # Characters of text that are gathered before they are analysed and counted.
 CHUNK = 1 << 20
@@ -190,18 +190,18 @@ class Part:
         changed = self.changed.get(number)
         return self.segment.metadata.get(number) if changed is None else changed
 
-    def frequency(self, bounds: Bounds) -> int:
-        """Count the living documents among the postings of one term."""
-        start, stop = bounds.start, bounds.stop
-        if start == stop or not len(self.dead):
-            return stop - start
-        gone = self._gone.get(start)
+    def frequency(self, starts: Int64) -> int:
+        """Count the living documents among the postings of one term, by where they begin."""
+        first, last = int(starts[0]), int(starts[-1])
+        if first == last or not len(self.dead):
+            return last - first
+        gone = self._gone.get(first)
         if gone is None:
-            documents = self.segment.postings.documents[start:stop]
-            places = np.searchsorted(documents, self.dead.astype(documents.dtype))
+            documents = self.segment.postings.documents_of(starts)
+            places = np.searchsorted(documents, self.dead)
             places[places == len(documents)] = 0
-            gone = self._gone[start] = int(np.count_nonzero(documents[places] == self.dead))
-        return stop - start - gone
+            gone = self._gone[first] = int(np.count_nonzero(documents[places] == self.dead))
+        return last - first - gone
 
     def frequencies(self) -> Int64:
         """Count the living documents of every term of the segment, (V,), int64."""
@@ -211,7 +211,7 @@ class Part:
         living = np.ones(len(self.segment), np.int64)
         living[self.dead] = 0
         starts = postings.indptr[:-1].astype(np.int64)
-        return np.add.reduceat(living[postings.documents], starts, dtype=np.int64)
+        return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the places of documents of the segment among its living ones."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,28 +12,13 @@ import numpy as np
 from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
-from bm25rag.postings import Bounds
+from bm25rag.lexicon import Lexicon, LexiconFullError
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
-# Resolved terms that a snapshot remembers, and filter masks.
-_MOST_TERMS = 1 << 16
+# Terms that a snapshot remembers, and filter masks.
+_MOST_TERMS = 1 << 15
 _MOST_MASKS = 64
-_LONGEST_TERM = 100
-
-
-@dataclass(slots=True)
-class Term:
-    """A query term in a snapshot.
-
-    ``bounds`` says where its postings are in each part; ``packed`` is the same as int64
-    bytes, which many terms' can be joined of into an array in no time.
-    """
-
-    document_frequency: int
-    idf: np.float32
-    bounds: tuple[Bounds, ...]
-    packed: bytes
 
 
 class Snapshot:
@@ -59,31 +42,24 @@ class Snapshot:
         self.count = self.bases[-1]
         self.tokens = sum(part.tokens for part in self.parts)
         self.average_length = self.tokens / self.count if self.count else 0.0
-        self._terms: dict[str, Term | None] = {}
+        self._lexicon = Lexicon(self.parts, parameters, self.count, 0)
         self._tables: tuple[Float32, ...] | None = None
         self._masks: dict[str, tuple[Bool | None, ...]] = {}
 
     # --- statistics and scores -------------------------------------------------
 
-    def term(self, term: str) -> Term | None:
-        """Look a term up; ``None`` if no living document contains it."""
+    def number(self, terms: Sequence[str]) -> tuple[Lexicon, Int64]:
+        """Return the numbers of terms, int64, and the lexicon in which they count."""
+        lexicon = self._lexicon
         try:
-            return self._terms[term]
-        except KeyError:
-            found = self._resolve(utf8(term))
-            if len(term) <= _LONGEST_TERM:
-                if len(self._terms) >= _MOST_TERMS:
-                    self._terms = {}
-                self._terms[term] = found
-            return found
-
-    def _resolve(self, term: bytes) -> Term | None:
-        bounds = tuple(part.segment.postings.find(term) for part in self.parts)
-        frequency = sum(part.frequency(own) for part, own in zip(self.parts, bounds, strict=True))
-        if not frequency:
-            return None
-        idf = self.parameters.idf(self.count, np.array([frequency], np.float64))
-        return Term(frequency, idf[0], bounds, array("q", chain.from_iterable(bounds)).tobytes())
+            return lexicon, lexicon.numbers(terms)
+        except LexiconFullError:
+            capacity = max(_MOST_TERMS, len(terms))
+            lexicon = Lexicon(self.parts, self.parameters, self.count, capacity)
+            numbers = lexicon.numbers(terms)
+            if capacity == _MOST_TERMS:
+                self._lexicon = lexicon
+            return lexicon, numbers
 
     @property
     def tables(self) -> tuple[Float32, ...]:

@@ -18,8 +18,9 @@ from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.columns import Column, StringTable, build_column
 from bm25rag.errors import CorruptIndexError
 from bm25rag.manifest import Manifest, Stored, flush_folder, read_manifest, replace_manifest
-from bm25rag.postings import Fronts, Postings
+from bm25rag.postings import Postings
 from bm25rag.segment import Part, Segment
+from bm25rag.stripes import Stripes, stripe_count
 
 _RETRIES = 20
 
@@ -68,9 +69,8 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
     lengths = file.array("lengths", "u4")
     count = len(lengths)
     term_keys = file.array("terms.keys", "u4")
-    documents = file.array("documents", "u2", "u4")
+    documents = file.array("documents", "u2")
     code_tf = file.array("code_tf", "u4")
-    front_terms = file.array("front.terms", "u4")
     none = np.empty(0, np.uint32)
     postings = Postings(
         StringTable(
@@ -78,15 +78,11 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         ),
         file.array("indptr", "u4", "u8", count=len(term_keys) + 1),
         documents,
+        _read_stripes(file, count),
         file.array("codes", "u2", "u4", count=len(documents)),
         code_tf,
         file.array("code_length", "u4", count=len(code_tf)),
         lengths,
-        Fronts(
-            front_terms,
-            file.array("front.indptr", "u4", count=len(front_terms) + 1),
-            file.array("front.codes", "u2", "u4"),
-        ),
         file,
     )
     ids = StringTable(
@@ -104,6 +100,16 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         _read_column(file, "payloads", count),
         tokens,
     )
+
+
+def _read_stripes(file: ArraysFile, documents: int) -> Stripes:
+    count, terms = stripe_count(documents), file.array("stripes.terms", "u4")
+    edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
+    high = file.array("stripes.high", "u2")
+    if count == 1 and len(terms) + len(high):
+        raise file.reject("stripes.terms", "names stripes where there is but one")
+    before = file.array("stripes.before", "u4", "u8", count=len(terms))
+    return Stripes(count, terms, edges.reshape(len(terms), count - 1), before, high)
 
 
 def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> Column:
@@ -188,8 +194,9 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     postings = segment.postings
     names = ("indptr", "documents", "codes", "code_tf", "code_length", "lengths")
     arrays = {name: getattr(postings, name) for name in names}
-    fronts = zip(("terms", "indptr", "codes"), postings.fronts, strict=True)
-    arrays |= {f"front.{name}": values for name, values in fronts}
+    stripes = postings.stripes
+    arrays["stripes.terms"], arrays["stripes.before"] = stripes.terms, stripes.before
+    arrays["stripes.edges"], arrays["stripes.high"] = stripes.edges.ravel(), stripes.high
     arrays["terms.keys"] = postings.terms.keys
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {

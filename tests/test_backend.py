@@ -52,12 +52,10 @@ def test_an_unknown_backend_is_refused() -> None:
         pass
 
 
-@pytest.mark.parametrize("worth_pruning", [0, 1 << 30])
-def test_backends_agree_on_what_pruning_skips(
-    monkeypatch: pytest.MonkeyPatch, worth_pruning: int
-) -> None:
-    """Enough documents for many windows, and queries of rare and common terms."""
-    monkeypatch.setattr("bm25rag.search.WORTH_PRUNING", worth_pruning)
+@pytest.mark.parametrize("stripe", [4096, 1 << 16])
+def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch, stripe: int) -> None:
+    """Enough documents for several stripes and windows, queries of rare and common terms."""
+    monkeypatch.setattr("bm25rag.stripes.STRIPE", stripe)
     generator = np.random.default_rng(5)
     words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
     texts = [[str(word) for word in row] for row in words.tolist()]

@@ -17,13 +17,14 @@ from strategies import Step, histories, parameters, queries, travelled_histories
 from bm25rag import BM25Index
 
 SMALL = {
-    "bm25rag.postings.NARROW": 3,  # codes and document numbers widen almost at once
+    "bm25rag.postings.NARROW": 3,  # codes widen almost at once
     "bm25rag.segment.CHUNK": 5,  # every second document begins a run
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.snapshot._MOST_MASKS": 1,
-    "bm25rag.postings.FRONT_LEAST": 2,  # nearly every term has a front
-    "bm25rag.search.WORTH_PRUNING": 0,  # terms are looked up wherever that may be cheaper
+    "bm25rag.stripes.STRIPE": 7,  # most corpora have several stripes
+    "bm25rag.stripes._AT_ONCE": 9,
     "bm25rag.search.WINDOW": 3,  # the compiled kernel walks three documents at a time
+    "bm25rag.search._WINDOW_BY_K": 0,
     "bm25rag.search._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.arrays_file.BLOCK": 64,  # a checksum for every cache line
 }
