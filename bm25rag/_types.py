@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -109,3 +109,12 @@ def text_of(data: bytes | memoryview) -> str:
         return str(data, "utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+
+
+def are_strings(values: Sequence[Any]) -> bool:
+    """Whether all of ``values`` are strings; joining tells it sooner than asking each."""
+    try:
+        "".join(values)
+    except TypeError:
+        return False
+    return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from bm25rag._types import check_sequence
+from bm25rag._types import are_strings, check_sequence
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import encode_metadata
 from bm25rag.errors import DuplicateIdError
@@ -78,7 +78,7 @@ class NewDocuments:
 def _check_text(text: object, number: int) -> Text:
     if isinstance(text, str):
         return text
-    if isinstance(text, (list, tuple)) and all(isinstance(term, str) for term in text):
+    if isinstance(text, (list, tuple)) and are_strings(text):
         return list(text)
     raise TypeError(f"texts[{number}] must be a str or a list of terms, got {text!r:.100}")
 

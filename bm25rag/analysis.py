@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, cast
 
 from bm25rag import scripts
-from bm25rag._types import check_choice, check_sequence
+from bm25rag._types import are_strings, check_choice, check_sequence
 from bm25rag.errors import TokenizerRequiredError
 from bm25rag.languages import LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.stemming import Stemmer, check_algorithm
@@ -354,7 +354,7 @@ def _check_tokenizer(tokenizer: object, given: tuple[object, ...]) -> None:
 
 
 def _check_tokens(tokens: object) -> list[str]:
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+    if not isinstance(tokens, list) or not are_strings(tokens):
         raise TypeError(f"tokenizer must return a list of str, got {tokens!r:.100}")
     return tokens
 

@@ -70,6 +70,8 @@ class Column:
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         self._starts = offsets.data
         self._bytes = data.data
+        self._nulls = null.data if len(null) else None
+        self._empty = not len(offsets)
 
     def __len__(self) -> int:
         return self.count
@@ -82,13 +84,13 @@ class Column:
         CorruptIndexError
             If the column is read from a file that is damaged there.
         """
-        if not len(self._starts):
+        if self._empty:
             return None
         guard, checked = self._guard, self._checked
         if guard is not None and checked is not None and not checked[number]:
             self._check(guard, number, number + 1)
             checked[number] = 1
-        if len(self.null) and self.null[number]:
+        if self._nulls is not None and self._nulls[number]:
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
 

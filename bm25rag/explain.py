@@ -104,7 +104,7 @@ def explain(snapshot: Snapshot, terms: Sequence[str], place: int, number: int) -
             tf, f = int(postings.code_tf[code]), float(weight)
             contribution = float(idf * weight) * count
         score += contribution
-        shift += float(idf * snapshot.parameters.absent_weight) * count
+        shift += float(idf * snapshot.absent_weight) * count
         frequency = int(lexicon.frequencies[term])
         shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
     matched = any(share.tf for share in shares)

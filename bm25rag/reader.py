@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag._types import Float64, Int64, check_count, check_real, check_sequence
+from bm25rag._types import Float64, Int64, are_strings, check_count, check_real, check_sequence
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import available, use
 from bm25rag.documents import Document, Hit
@@ -185,7 +185,7 @@ class Reader:
     def _terms(self, query: Text, name: str) -> Sequence[str]:
         if isinstance(query, str):
             return self._analyzer.terms(query)
-        if not isinstance(query, (list, tuple)) or not all(isinstance(term, str) for term in query):
+        if not isinstance(query, (list, tuple)) or not are_strings(query):
             raise TypeError(f"{name} must be a str or a list of terms, got {query!r:.100}")
         return query
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
@@ -67,12 +67,9 @@ class BatchResult:
 
     def hits(self) -> list[list[Hit]]:
         """Return the matches of each query as fresh hits."""
-        hit = self.snapshot.hit
+        hits = self.snapshot.hits
         used = zip(self.rows.tolist(), self.scores.tolist(), self.counts.tolist(), strict=True)
-        return [
-            [hit(row, score) for row, score in zip(rows[:count], scores[:count], strict=True)]
-            for rows, scores, count in used
-        ]
+        return [hits(rows[:count], scores[:count]) for rows, scores, count in used]
 
     def __repr__(self) -> str:
         queries, width = self.rows.shape
@@ -89,15 +86,19 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     queries
         The terms of each query.
     """
-    own: Sequence[Iterable[str]] = queries
-    lengths = list(map(len, queries))
-    counts = np.ones(sum(lengths))
-    if sum(map(len, map(set, queries))) < len(counts):
-        counted = [Counter(query) for query in queries]
-        own, lengths = counted, list(map(len, counted))
-        counts = np.array(list(chain.from_iterable(map(Counter.values, counted))), np.float64)
+    counted: list[dict[str, int]] = [dict.fromkeys(query, 1) for query in queries]
+    repeats = False
+    for place, query in enumerate(queries):
+        if len(counted[place]) < len(query):
+            counted[place], repeats = Counter(query), True
+    lengths = list(map(len, counted))
     pointers = np.array([0, *accumulate(lengths)], np.int64)
-    lexicon, terms = snapshot.number(list(chain.from_iterable(own)))
+    lexicon, terms = snapshot.number(list(chain.from_iterable(counted)))
+    if repeats:
+        times = chain.from_iterable(own.values() for own in counted)
+        counts = np.fromiter(times, np.float64, len(terms))
+    else:
+        counts = np.ones(len(terms))
     if len(terms) and terms.min() < 0:
         known = terms >= 0
         pointers = np.concatenate(([0], np.cumsum(known)))[pointers]
@@ -141,8 +142,7 @@ def search(
         result.scores.fill(-np.inf)
     batch = resolve(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
-    postings = int(batch.lexicon.frequencies[batch.terms].sum())
-    rank = kernels(postings + len(queries) * snapshot.count).search
+    rank = kernels(len(queries) * snapshot.count).search
 
     def fill(first: int, last: int) -> None:
         block = _Block(result, first, last, floor)
@@ -209,7 +209,7 @@ def _search_part(
         snapshot.tables[place],
         lexicon.starts[place],
         lexicon.idf,
-        snapshot.parameters.absent_weight,
+        snapshot.absent_weight,
         batch.pointers[block.first : block.last + 1],
         batch.terms,
         batch.counts,
@@ -268,4 +268,4 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
             postings.stripes.size,
         )
         sums.append(scores)
-    return by_row(sums, snapshot) + shift_of(idf, snapshot.parameters.absent_weight, counts)
+    return by_row(sums, snapshot) + shift_of(idf, snapshot.absent_weight, counts)

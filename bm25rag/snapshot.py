@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -60,6 +61,11 @@ class Snapshot:
             if capacity == _MOST_TERMS:
                 self._lexicon = lexicon
             return lexicon, numbers
+
+    @cached_property
+    def absent_weight(self) -> np.float32:
+        """What a query term that a document lacks adds per idf."""
+        return self.parameters.absent_weight
 
     @property
     def tables(self) -> tuple[Float32, ...]:
@@ -120,25 +126,16 @@ class Snapshot:
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
-        return Document(*self._contents(place, number))
+        return Document(*_contents(self.parts[place], number))
 
-    def hit(self, row: int, score: float) -> Hit:
-        """Return a fresh hit for the document at ``row``."""
-        id, text, metadata, payload = self._contents(*self.locate(row))
-        return Hit(id, score, text, metadata, payload)
-
-    def _contents(
-        self, place: int, number: int
-    ) -> tuple[str, str | None, dict[str, Any], bytes | None]:
-        part = self.parts[place]
-        segment = part.segment
-        text, payload = segment.texts.get(number), segment.payloads.get(number)
-        return (
-            segment.id_of(number),
-            None if text is None else text_of(text),
-            decode_metadata(part.metadata_of(number)),
-            None if payload is None else bytes(payload),
-        )
+    def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+        """Return fresh hits for the documents at ``rows``."""
+        hits = []
+        for row, score in zip(rows, scores, strict=True):
+            place, number = self.locate(row)
+            id, text, metadata, payload = _contents(self.parts[place], number)
+            hits.append(Hit(id, score, text, metadata, payload))
+        return hits
 
     # --- filters --------------------------------------------------------------------
 
@@ -188,6 +185,18 @@ class Snapshot:
         if filter.ids is not None:
             return id in filter.ids
         return filter.matches(id, decode_metadata(part.metadata_of(number)))
+
+
+def _contents(part: Part, number: int) -> tuple[str, str | None, dict[str, Any], bytes | None]:
+    segment = part.segment
+    text, metadata = segment.texts.get(number), part.metadata_of(number)
+    payload = segment.payloads.get(number)
+    return (
+        segment.id_of(number),
+        None if text is None else text_of(text),
+        {} if metadata is None else decode_metadata(metadata),
+        None if payload is None else bytes(payload),
+    )
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
