@@ -64,8 +64,8 @@ class BM25Index(Saver):
     ) -> None:
         if analyzer is not None and not isinstance(analyzer, Analyzer):
             raise TypeError(f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}")
-        self._analyzer = Analyzer() if analyzer is None else analyzer
-        self._snapshot = Snapshot((), Parameters(variant, k1, b, delta, delta_on))
+        parameters = Parameters(variant, k1, b, delta, delta_on)
+        self._snapshot = Snapshot((), parameters, Analyzer() if analyzer is None else analyzer)
         self._next_id = 0
         self._probe: dict[str, str] = {}
         self._extra = {}
@@ -130,14 +130,15 @@ class BM25Index(Saver):
         given = {name: value for name, value in given.items() if value is not _KEEP}
         snapshot = self._snapshot
         parameters = snapshot.parameters.changed(given)
-        return self._view(Snapshot(snapshot.parts, parameters), "a view made by tune()")
+        tuned = Snapshot(snapshot.parts, parameters, snapshot.analyzer)
+        return self._view(tuned, "a view made by tune()")
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
         return self._view(self._snapshot, "a snapshot")
 
     def _view(self, snapshot: Snapshot, why: str) -> Self:
-        view = type(self)(self._analyzer)
+        view = type(self)(snapshot.analyzer)
         view._snapshot, view._why_read_only = snapshot, why
         view._next_id, view._probe, view._extra = self._next_id, self._probe, self._extra
         return view
@@ -158,7 +159,8 @@ class BM25Index(Saver):
             If the text of a document is not stored.
         """
         parameters, snapshot = self._snapshot.parameters, self._snapshot
-        index = type(self)(self._analyzer if analyzer is None else analyzer, **asdict(parameters))
+        analyzer = snapshot.analyzer if analyzer is None else analyzer
+        index = type(self)(analyzer, **asdict(parameters))
         documents = [snapshot.document(*place) for place in snapshot.passing(None)]
         bare = [document.id for document in documents if document.text is None]
         if bare:

@@ -126,7 +126,7 @@ def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[
         return None
     dead, changed, offset = [np.empty(0, np.int64)], {}, 0
     for old, new in zip(before, now[first:last], strict=True):
-        died = np.setdiff1d(new.dead, old.dead)
+        died = new.dead if old.living is None else new.dead[old.living[new.dead]]
         if len(died) != len(new.dead) - len(old.dead) or not all(
             number in new.changed or not new.lives(number) for number in old.changed
         ):

@@ -238,7 +238,7 @@ class Saver(Writer):
     def _state(self) -> State:
         snapshot = self._snapshot
         return State(
-            self._analyzer,
+            snapshot.analyzer,
             snapshot.parameters,
             list(snapshot.parts),
             self._next_id,
@@ -247,8 +247,7 @@ class Saver(Writer):
         )
 
     def _load(self, state: State) -> None:
-        self._analyzer = state.analyzer
-        self._snapshot = Snapshot(state.parts, state.parameters)
+        self._snapshot = Snapshot(state.parts, state.parameters, state.analyzer)
         self._next_id, self._probe, self._extra = state.next_id, state.probe, state.extra
 
     def __getstate__(self) -> State:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8
+from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
 from bm25rag.postings import Bounds
@@ -50,11 +51,14 @@ class Snapshot:
         The parts, in document order.
     parameters
         The variant and its parameters.
+    analyzer
+        How queries become terms.
     """
 
-    def __init__(self, parts: Sequence[Part], parameters: Parameters) -> None:
+    def __init__(self, parts: Sequence[Part], parameters: Parameters, analyzer: Analyzer) -> None:
         self.parts = tuple(parts)
         self.parameters = parameters
+        self.analyzer = analyzer
         self.bases = tuple(accumulate((part.count for part in self.parts), initial=0))
         self.count = self.bases[-1]
         self.tokens = sum(part.tokens for part in self.parts)

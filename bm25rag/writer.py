@@ -85,10 +85,11 @@ class Writer(Reader):
         check_choice("on_duplicate", on_duplicate, ("error", "skip", "replace"))
         documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
         with self._writing() as snapshot:
-            new = take_documents(documents, self._analyzer, snapshot, self._next_id, on_duplicate)
+            analyzer = snapshot.analyzer
+            new = take_documents(documents, analyzer, snapshot, self._next_id, on_duplicate)
             if new.ids:
                 self._next_id = new.next_id
-                self._probe = self._probe or self._analyzer.probe()
+                self._probe = self._probe or analyzer.probe()
                 self._install([*_without(snapshot, new.replaced), Part(new.segment)])
         return new.ids
 
@@ -236,7 +237,9 @@ class Writer(Reader):
         _WRITERS.add(self)
 
     def _install(self, parts: Iterable[Part]) -> None:
-        self._snapshot = Snapshot(tidy(list(parts), self._held), self._snapshot.parameters)
+        before = self._snapshot
+        tidied = tidy(list(parts), self._held)
+        self._snapshot = Snapshot(tidied, before.parameters, before.analyzer)
 
 
 # Every index of the process: after a fork a lock may be held by a thread that is not there.
