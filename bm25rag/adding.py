@@ -11,8 +11,9 @@ from bm25rag._types import are_strings, check_sequence
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import encode_metadata
 from bm25rag.errors import DuplicateIdError
+from bm25rag.merging import merge_parts
 from bm25rag.reader import Text, check_id
-from bm25rag.segment import Part, Segment, SegmentBuilder, merge_parts
+from bm25rag.segment import Part, Segment, SegmentBuilder
 from bm25rag.snapshot import Snapshot
 
 _END = object()

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt8, UInt32, Unsigned
+from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 
 # Strings that are joined at once, to bound the memory of a build.
 _AT_ONCE = 4096
@@ -76,6 +76,9 @@ class Column:
     def __len__(self) -> int:
         return self.count
 
+    def __getitem__(self, number: int) -> bytes:
+        return bytes(self.get(number) or b"")
+
     def get(self, number: int) -> memoryview | None:
         """Return one string as a view of the buffer, or ``None``.
 
@@ -93,6 +96,20 @@ class Column:
         if self._nulls is not None and self._nulls[number]:
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
+
+    def lengths(self) -> Int64:
+        """Return the length of each string in bytes, checked, int64; 0 where it is missing."""
+        self.check_all()
+        if not len(self.offsets):
+            return np.zeros(self.count, np.int64)
+        return np.diff(self.offsets).astype(np.int64)
+
+    def missing(self) -> Bool:
+        """Return which strings are ``None``, checked, bool."""
+        self.check_all()
+        if not len(self.offsets):
+            return np.ones(self.count, np.bool_)
+        return self.null if len(self.null) else np.zeros(self.count, np.bool_)
 
     def check_all(self) -> None:
         """Check every string that a guard has not yet passed."""
@@ -150,14 +167,19 @@ class ColumnBuilder:
 
     def finish(self) -> Column:
         """Return the column; the builder is used up."""
-        null = np.frombuffer(self._null, dtype=np.bool_)
-        offsets = np.zeros(len(null) + 1, np.uint64)
-        np.cumsum(np.frombuffer(self._lengths, np.uint64), out=offsets[1:])
-        if len(null) and null.all():
-            offsets = offsets[:0]
-        if null.all() or not null.any():
-            null = null[:0]
-        return Column(offsets, np.frombuffer(self._data, dtype=np.uint8), null, len(self._null))
+        lengths, data = np.frombuffer(self._lengths, np.uint64), np.frombuffer(self._data, np.uint8)
+        return arrange(lengths, data, np.frombuffer(self._null, np.bool_))
+
+
+def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:
+    """Make the column of strings of these lengths that lie in ``data`` one after the other."""
+    offsets = np.zeros(len(null) + 1, np.uint64)
+    np.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
+    if len(null) and null.all():
+        offsets = offsets[:0]
+    if null.all() or not null.any():
+        null = null[:0]
+    return Column(offsets, data, null, len(lengths))
 
 
 def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
@@ -250,8 +272,7 @@ class StringTable:
 
 def index_column(column: Column) -> StringTable:
     """Make the table of a column whose order must stay."""
-    values = [bytes(value or b"") for value in column]
-    keys, order = _sort_keys(values)
+    keys, order = _sort_keys([bytes(value or b"") for value in column])
     return StringTable(column, keys, order.astype(np.uint32))
 
 
@@ -277,10 +298,26 @@ def _sort_keys(values: list[bytes]) -> tuple[UInt32, Int64]:
     keys = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    # Equal keys are rare (260 pairs in 1.5 M terms); their strings decide.
+    sort_ties(keys, order, values)
+    return keys, order
+
+
+def sort_ties(keys: UInt32, order: Int64, strings: Sequence[bytes] | Column) -> None:
+    """Put numbers in ``order`` whose keys are equal into the order of their strings.
+
+    Parameters
+    ----------
+    keys
+        The CRC-32 of the string of each number in ``order``, ascending.
+    order
+        Numbers of strings, changed in place.
+    strings
+        The strings.
+    """
+    # Equal keys are rare (260 pairs in 1.5 M terms).
     equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
     starts = np.flatnonzero(~equal[:-1] & equal[1:])
     stops = np.flatnonzero(equal[:-1] & ~equal[1:]) + 1
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        order[start:stop] = sorted(order[start:stop].tolist(), key=values.__getitem__)
-    return keys, order
+        numbers = order[start:stop].tolist()
+        order[start:stop] = sorted(numbers, key=strings.__getitem__)

@@ -43,6 +43,7 @@ class Lexicon(dict[str, int]):
         self._parts = parts
         self._parameters = parameters
         self._documents = documents
+        self.capacity = capacity
         self._next = iter(range(capacity))
         self.idf = np.zeros(capacity, np.float32)
         self.frequencies = np.zeros(capacity, np.int64)

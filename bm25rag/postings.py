@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.backend import kernels
 from bm25rag.columns import Guard, StringTable, build_table
+from bm25rag.joining import JoinedTerms
 from bm25rag.stripes import Stripes, cut, pointer_type, stripe_count
 
 # Most codes that 16-bit arrays hold; tests set it small.
@@ -204,7 +205,24 @@ class Postings:
         return sum(part.nbytes for part in (*arrays, self.stripes, self.lengths)) + terms
 
 
-def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> Postings:
+class Terms(Protocol):
+    """The terms in the numbering of some runs."""
+
+    def __len__(self) -> int: ...
+
+    def table(self, used: Int64) -> tuple[StringTable, Int64 | UInt32]:
+        """Make the table of some terms; and return where each of ``used`` went."""
+
+
+class TermList(list[bytes]):
+    """Distinct terms in any order."""
+
+    def table(self, used: Int64) -> tuple[StringTable, UInt32]:
+        """Make the table of some terms; and return where each of ``used`` went."""
+        return build_table([self[number] for number in used.tolist()])
+
+
+def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postings:
     """Make the store of some documents.
 
     Peak memory beyond the result is 4 bytes a posting and a few arrays of the size of the
@@ -224,7 +242,7 @@ def build_postings(terms: list[bytes], runs: Sequence[Run], lengths: UInt32) -> 
     for run in runs:
         hot.tally(run.terms, frequencies)
     used = np.flatnonzero(frequencies)
-    table, ranks = build_table([terms[number] for number in used.tolist()])
+    table, ranks = terms.table(used)
     rank_of = np.zeros(len(terms), np.int64)
     rank_of[used] = ranks
     ordered = np.zeros(len(table), np.int64)
@@ -291,23 +309,18 @@ def merge_postings(parts: Iterable[tuple[Postings, Bool | None]]) -> Postings:
     parts
         A store and which of its documents live (``None``: all), in document order.
     """
-    numbers: dict[bytes, int] = {}
+    stores = list(parts)
+    for postings, _ in stores:
+        postings.check_all()
+    terms = JoinedTerms([postings.terms for postings, _ in stores])
     runs: list[Run] = []
     lengths: list[UInt32] = []
     offset = 0
-    for postings, living in parts:
-        postings.check_all()
-        own = np.array(
-            [
-                numbers.setdefault(bytes(term or b""), len(numbers))
-                for term in postings.terms.column
-            ],
-            dtype=np.uint32,
-        )
+    for (postings, living), own in zip(stores, terms.numbers, strict=True):
         runs.append(_run_of(postings, own, living, offset))
         lengths.append(postings.lengths if living is None else postings.lengths[living])
         offset += len(lengths[-1])
-    return build_postings(list(numbers), runs, np.concatenate(lengths))
+    return build_postings(terms, runs, np.concatenate(lengths))
 
 
 def _run_of(postings: Postings, own: UInt32, living: Bool | None, offset: int) -> Run:

@@ -39,7 +39,6 @@ class Reader:
     """What ``BM25Index`` inherits: searching and looking, from one snapshot a call."""
 
     _snapshot: Snapshot
-    _analyzer: Analyzer
     _why_read_only: str | None
 
     # --- searching ----------------------------------------------------------------
@@ -130,7 +129,7 @@ class Reader:
         floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         parsed = parse_filter(filter)
         snapshot = self._snapshot
-        terms = [self._terms(query, name.format(n)) for n, query in enumerate(queries)]
+        terms = [_terms_of(snapshot, query, name.format(n)) for n, query in enumerate(queries)]
         return search(snapshot, terms, most, snapshot.masks(parsed), floor, threads)
 
     def warmup(self) -> None:
@@ -155,7 +154,8 @@ class Reader:
         scores
             In document order, float64 (N,).
         """
-        return score_all(self._snapshot, self._terms(query, "query"))
+        snapshot = self._snapshot
+        return score_all(snapshot, _terms_of(snapshot, query, "query"))
 
     def explain(self, query: Text, id: str, filter: FilterSpec | None = None) -> Explanation:
         """Explain the score of a document, whether or not it matches.
@@ -175,19 +175,12 @@ class Reader:
             If there is no such document, or the filter rejects it.
         """
         parsed, snapshot = parse_filter(filter), self._snapshot
-        terms = self._terms(query, "query")
+        terms = _terms_of(snapshot, query, "query")
         found = snapshot.find(check_id("id", id))
         if found is None or not snapshot.passes(*found, parsed):
             passing = "" if parsed is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
         return explain(snapshot, terms, *found)
-
-    def _terms(self, query: Text, name: str) -> Sequence[str]:
-        if isinstance(query, str):
-            return self._analyzer.terms(query)
-        if not isinstance(query, (list, tuple)) or not are_strings(query):
-            raise TypeError(f"{name} must be a str or a list of terms, got {query!r:.100}")
-        return query
 
     # --- looking ------------------------------------------------------------------
 
@@ -276,7 +269,7 @@ class Reader:
     @property
     def analyzer(self) -> Analyzer:
         """How texts and queries become terms."""
-        return self._analyzer
+        return self._snapshot.analyzer
 
     @property
     def variant(self) -> str:
@@ -307,3 +300,11 @@ class Reader:
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._why_read_only is not None
+
+
+def _terms_of(snapshot: Snapshot, query: Text, name: str) -> Sequence[str]:
+    if isinstance(query, str):
+        return snapshot.analyzer.terms(query)
+    if not isinstance(query, (list, tuple)) or not are_strings(query):
+        raise TypeError(f"{name} must be a str or a list of terms, got {query!r:.100}")
+    return query

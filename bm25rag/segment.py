@@ -7,7 +7,7 @@ that a reader's snapshot never changes under it and a write never copies posting
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,10 +15,12 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt32, text_of, utf8
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
-from bm25rag.columns import Column, ColumnBuilder, StringTable, build_column, index_column
+from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
 from bm25rag.encoding import Encoder
-from bm25rag.postings import Postings, Run, build_postings, merge_postings
+from bm25rag.postings import Postings, Run, TermList, build_postings
 
+# Documents looked up in an array in the time of one binary search.
+_SEARCH = 16
 # Characters of text that are gathered before they are analysed and counted.
 CHUNK = 1 << 20
 
@@ -117,7 +119,7 @@ class SegmentBuilder:
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
         self._take()
-        terms = [utf8(term) for term in self._encoder.terms]
+        terms = TermList(map(utf8, self._encoder.terms))
         lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
         postings = build_postings(terms, self._runs, lengths)
         return Segment(
@@ -157,6 +159,8 @@ class Part:
         gone = int(self.segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
         self.tokens = self.segment.tokens - gone
         self.count = len(self.segment) - len(self.dead)
+        # Bytes of its living documents, about: what merging it costs.
+        self.size = self.segment.nbytes * self.count // max(len(self.segment), 1)
 
     def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
         return Part, (self.segment, self.dead, self.changed)
@@ -197,11 +201,16 @@ class Part:
             return last - first
         gone = self._gone.get(first)
         if gone is None:
-            documents = self.segment.postings.documents_of(starts)
-            places = np.searchsorted(documents, self.dead)
-            places[places == len(documents)] = 0
-            gone = self._gone[first] = int(np.count_nonzero(documents[places] == self.dead))
+            gone = self._gone[first] = self._count_dead(starts)
         return last - first - gone
+
+    def _count_dead(self, starts: Int64) -> int:
+        documents, living = self.segment.postings.documents_of(starts), self.living
+        if living is not None and len(documents) < _SEARCH * len(self.dead):
+            return len(documents) - int(np.count_nonzero(living[documents]))
+        places = np.searchsorted(documents, self.dead)
+        places[places == len(documents)] = 0
+        return int(np.count_nonzero(documents[places] == self.dead))
 
     def frequencies(self) -> Int64:
         """Count the living documents of every term of the segment, (V,), int64."""
@@ -241,45 +250,3 @@ class Part:
     def with_metadata(self, changes: dict[int, bytes]) -> Part:
         """Return the part with new metadata for some documents."""
         return replace(self, changed=self.changed | changes)
-
-
-def merge_parts(parts: Sequence[Part]) -> Segment:
-    """Make one segment of consecutive parts, without their dead."""
-    for part in parts:
-        part.segment.check_all()
-    postings = merge_postings((part.segment.postings, part.living) for part in parts)
-    return Segment(
-        postings,
-        index_column(build_column(_gather(parts, "ids"))),
-        build_column(_gather(parts, "texts")),
-        build_column(
-            (part.metadata_of(int(number)) or None) for part in parts for number in part.numbers()
-        ),
-        build_column(_gather(parts, "payloads")),
-        sum(part.tokens for part in parts),
-    )
-
-
-def _gather(parts: Sequence[Part], name: str) -> Iterator[memoryview | bytes | None]:
-    for part in parts:
-        column = part.segment.ids.column if name == "ids" else getattr(part.segment, name)
-        for number in part.numbers():
-            yield column.get(int(number))
-
-
-def tidy(parts: Sequence[Part]) -> list[Part]:
-    """Keep parts few and clean: drop the empty, rewrite the half-dead, merge small ones at the end.
-
-    A part is merged with those behind it that hold as many documents, so N single adds leave at
-    most log2(N) parts and rewrite each document at most log2(N) times.
-    """
-    kept = [
-        Part(merge_parts([part])) if 2 * part.count < len(part.segment) else part
-        for part in parts
-        if part.count
-    ]
-    tail, total = len(kept), 0
-    while tail and (not total or kept[tail - 1].count <= total):
-        tail -= 1
-        total += kept[tail].count
-    return kept if len(kept) - tail < 2 else [*kept[:tail], Part(merge_parts(kept[tail:]))]

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8
+from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
 from bm25rag.lexicon import Lexicon, LexiconFullError
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
-# Terms that a snapshot remembers, and filter masks.
-_MOST_TERMS = 1 << 15
+# Terms that a snapshot remembers, from first to last, and filter masks.
+_FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 15
 _MOST_MASKS = 64
 
 
@@ -34,11 +35,14 @@ class Snapshot:
         The parts, in document order.
     parameters
         The variant and its parameters.
+    analyzer
+        How queries become terms.
     """
 
-    def __init__(self, parts: Sequence[Part], parameters: Parameters) -> None:
+    def __init__(self, parts: Sequence[Part], parameters: Parameters, analyzer: Analyzer) -> None:
         self.parts = tuple(parts)
         self.parameters = parameters
+        self.analyzer = analyzer
         self.bases = tuple(accumulate((part.count for part in self.parts), initial=0))
         self.count = self.bases[-1]
         self.tokens = sum(part.tokens for part in self.parts)
@@ -55,10 +59,10 @@ class Snapshot:
         try:
             return lexicon, lexicon.numbers(terms)
         except LexiconFullError:
-            capacity = max(_MOST_TERMS, len(terms))
+            capacity = max(_FEWEST_TERMS, min(4 * lexicon.capacity, _MOST_TERMS), len(terms))
             lexicon = Lexicon(self.parts, self.parameters, self.count, capacity)
             numbers = lexicon.numbers(terms)
-            if capacity == _MOST_TERMS:
+            if capacity <= _MOST_TERMS:
                 self._lexicon = lexicon
             return lexicon, numbers
 

@@ -25,8 +25,10 @@ from bm25rag.stripes import Stripes, stripe_count
 _RETRIES = 20
 
 
-def read_index(folder: Path, mapped: bool) -> tuple[Manifest, list[Part]]:
-    """Read the last commit of a folder.
+def read_index(
+    folder: Path, mapped: bool, known: Mapping[Stored, Part]
+) -> tuple[Manifest, list[Part]]:
+    """Read the last commit of a folder; what is ``known`` already is not read again.
 
     Raises
     ------
@@ -40,8 +42,7 @@ def read_index(folder: Path, mapped: bool) -> tuple[Manifest, list[Part]]:
     for attempt in range(_RETRIES):
         manifest = read_manifest(folder)
         try:
-            numbers = range(len(manifest.stored))
-            return manifest, [_read_part(folder, manifest, number, mapped) for number in numbers]
+            return manifest, _read_parts(folder, manifest, mapped, known)
         except FileNotFoundError as error:
             # A writer has committed and cleaned up in between: read again.
             if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
@@ -51,17 +52,29 @@ def read_index(folder: Path, mapped: bool) -> tuple[Manifest, list[Part]]:
     raise AssertionError("unreachable")
 
 
-def _read_part(folder: Path, manifest: Manifest, number: int, mapped: bool) -> Part:
-    stored = manifest.stored[number]
-    file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
-    segment = _read_segment(file, manifest.tokens[number])
+def _read_parts(
+    folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, Part]
+) -> list[Part]:
+    segments = {stored.segment: part.segment for stored, part in known.items()}
+    parts = []
+    for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
+        part, segment = known.get(stored), segments.get(stored.segment)
+        if segment is None:
+            file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
+            segment = _read_segment(file, tokens)
+        parts.append(_read_part(folder, stored, segment) if part is None else part)
+    return parts
+
+
+def _read_part(folder: Path, stored: Stored, segment: Segment) -> Part:
     part = Part(segment)
     if stored.changes is not None:
         changes = ArraysFile(folder / stored.changes.name, stored.changes, mapped=False)
         changes.check_all()
         part = Part(segment, *_read_changes(changes, len(segment)))
     if part.tokens < 0:
-        raise file.reject("lengths", "does not agree with the manifest")
+        message = "lengths does not agree with the manifest; restore the folder from a copy"
+        raise CorruptIndexError(f"{folder / stored.segment.name}: {message}")
     return part
 
 

@@ -71,11 +71,6 @@ class State:
         }
 
 
-def read_state(folder: Path, mapped: bool, tokenizer: Tokenizer | None = None) -> State:
-    """Read the last commit of a folder; see ``BM25Index.open`` for what is raised."""
-    return _understand(folder, *read_index(folder, mapped), tokenizer)
-
-
 def check_extra(extra: object) -> dict[str, Any]:
     """Return a copy of what a caller keeps with an index, which is a dict of JSON values."""
     if not isinstance(extra, dict):
@@ -89,25 +84,10 @@ def check_extra(extra: object) -> dict[str, Any]:
 
 def verify_folder(folder: Path) -> None:
     """Check every byte of a folder; needs neither its stemmer nor its tokenizer."""
-    manifest, parts = read_index(folder, mapped=True)
+    manifest, parts = read_index(folder, mapped=True, known={})
     _check_settings(folder, manifest.settings)
     for part in parts:
         part.segment.check_all()
-
-
-def _understand(
-    folder: Path, manifest: Manifest, parts: list[Part], tokenizer: Tokenizer | None
-) -> State:
-    settings = manifest.settings
-    parameters, next_id, probe, extra = _check_settings(folder, settings)
-    try:
-        analyzer = Analyzer.from_dict(settings["analyzer"], tokenizer)
-    except TokenizerRequiredError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the analyzer of {folder} cannot be made here: {error}") from error
-    _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
-    return State(analyzer, parameters, parts, next_id, probe, extra)
 
 
 def _check_settings(
@@ -151,6 +131,57 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
         )
 
 
+class Source:
+    """A folder that an index is read from, and what has been read of it last.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    mapped
+        Whether its files are mapped, or read into memory.
+    tokenizer
+        The callable of an analyzer that was made with one.
+    """
+
+    def __init__(self, folder: Path, mapped: bool, tokenizer: Tokenizer | None) -> None:
+        self._folder = folder
+        self._mapped = mapped
+        self._tokenizer = tokenizer
+        self.manifest = Manifest(0, {}, (), ())
+        self._state: State | None = None
+
+    def read(self) -> State:
+        """Read the last commit; see ``BM25Index.open`` for what is raised."""
+        before = self._state
+        known = zip(self.manifest.stored, before.parts if before else (), strict=True)
+        manifest, parts = read_index(self._folder, self._mapped, dict(known))
+        parameters, next_id, probe, extra = _check_settings(self._folder, manifest.settings)
+        same = "analyzer", "probe"
+        if before and all(manifest.settings[n] == self.manifest.settings[n] for n in same):
+            analyzer = before.analyzer
+        else:
+            analyzer = self._analyzer(manifest.settings, probe)
+        self.manifest = manifest
+        self._state = State(analyzer, parameters, parts, next_id, probe, extra)
+        return self._state
+
+    def has_moved(self) -> bool:
+        """Whether the folder holds another commit than the one read last."""
+        return read_manifest(self._folder) != self.manifest
+
+    def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
+        try:
+            analyzer = Analyzer.from_dict(settings["analyzer"], self._tokenizer)
+        except TokenizerRequiredError:
+            raise
+        except (ValueError, TypeError) as error:
+            message = f"the analyzer of {self._folder} cannot be made here: {error}"
+            raise ValueError(message) from error
+        _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
+        return analyzer
+
+
 class Store:
     """The writer's hold on a folder: its lock, and what it has on disk already."""
 
@@ -190,11 +221,9 @@ class Store:
             raise AssertionError("a store is read before it is used")
         return self._state
 
-    def read(self, mapped: bool, tokenizer: Tokenizer | None) -> State:
-        """Read the last commit."""
-        self._manifest, parts = read_index(self._folder, mapped)
-        self._state = _understand(self._folder, self._manifest, parts, tokenizer)
-        return self._state
+    def take_over(self, manifest: Manifest, state: State) -> None:
+        """Begin from what has been read of the folder since it is locked."""
+        self._manifest, self._state = manifest, state
 
     def holds(self, folder: Path) -> bool:
         """Whether this is the writer of ``folder``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
@@ -13,8 +13,9 @@ from bm25rag._types import check_choice, check_sequence
 from bm25rag.adding import NewDocuments, take_documents
 from bm25rag.documents import encode_metadata
 from bm25rag.errors import ReadOnlyError
+from bm25rag.merging import carry, merge_parts, plan, tidy
 from bm25rag.reader import Reader, Text, check_ids
-from bm25rag.segment import Part, tidy
+from bm25rag.segment import Part, Segment
 from bm25rag.snapshot import Snapshot
 
 
@@ -27,6 +28,8 @@ class Writer(Reader):
     _next_id: int
     _probe: dict[str, str]
     _busy: bool
+    # Segments that maintain() or compact() is merging at the moment.
+    _held: set[Segment]
 
     def add(
         self,
@@ -82,10 +85,11 @@ class Writer(Reader):
         check_choice("on_duplicate", on_duplicate, ("error", "skip", "replace"))
         documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
         with self._writing() as snapshot:
-            new = take_documents(documents, self._analyzer, snapshot, self._next_id, on_duplicate)
+            analyzer = snapshot.analyzer
+            new = take_documents(documents, analyzer, snapshot, self._next_id, on_duplicate)
             if new.ids:
                 self._next_id = new.next_id
-                self._probe = self._probe or self._analyzer.probe()
+                self._probe = self._probe or analyzer.probe()
                 self._install([*_without(snapshot, new.replaced), Part(new.segment)])
         return new.ids
 
@@ -161,6 +165,52 @@ class Writer(Reader):
                 )
         return sum(map(len, changes.values()))
 
+    def maintain(self) -> None:
+        """Merge what writes have left unmerged, so that searches have few parts to look into.
+
+        A write merges at most a sixteenth of the index (or 4 MB), which keeps it quick and
+        the number of parts bounded; after this there are at most log3(N) for N documents.
+        Searches and writes go on beside it, so it may run in an executor of yours:
+        ``executor.submit(index.maintain)``.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        self._merge(lambda parts: [group.parts for group in plan(parts) if group.due])
+
+    def compact(self) -> None:
+        """Make one part of all and leave out whatever was deleted or replaced before this call.
+
+        Texts, metadata and terms of deleted documents are then in no array of the index,
+        and in no file of its folder after the next ``commit()``. Searches and writes go on
+        beside it.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        self._merge(lambda parts: [parts] if _is_scattered(parts) else [])
+
+    def _merge(self, choose: Callable[[Sequence[Part]], Sequence[Sequence[Part]]]) -> None:
+        with self._writing():
+            pass  # whoever may not write is told so at once, and never waits below
+        with self._merging:
+            with self._writing() as snapshot:
+                groups = choose(snapshot.parts)
+                self._held = {part.segment for group in groups for part in group}
+            try:
+                for group in groups:
+                    merged = merge_parts(group)
+                    with self._writing() as snapshot:
+                        self._held -= {part.segment for part in group}
+                        if (parts := carry(merged, group, snapshot.parts)) is not None:
+                            self._install(parts)
+            finally:
+                self._held = set()
+
     @contextmanager
     def _writing(self) -> Iterator[Snapshot]:
         with self._locked():
@@ -183,10 +233,13 @@ class Writer(Reader):
 
     def _renew_lock(self) -> None:
         self._lock, self._busy = threading.RLock(), False
+        self._merging, self._held = threading.Lock(), set()
         _WRITERS.add(self)
 
     def _install(self, parts: Iterable[Part]) -> None:
-        self._snapshot = Snapshot(tidy(list(parts)), self._snapshot.parameters)
+        before = self._snapshot
+        tidied = tidy(list(parts), self._held)
+        self._snapshot = Snapshot(tidied, before.parameters, before.analyzer)
 
 
 # Every index of the process: after a fork a lock may be held by a thread that is not there.
@@ -210,3 +263,7 @@ def _without(snapshot: Snapshot, places: set[tuple[int, int]]) -> list[Part]:
         part.without(gone[place]) if place in gone else part
         for place, part in enumerate(snapshot.parts)
     ]
+
+
+def _is_scattered(parts: Sequence[Part]) -> bool:
+    return len(parts) > 1 or any(len(part.dead) or part.changed for part in parts)

@@ -240,7 +240,7 @@ def test_a_terminal_is_shown_the_progress(corpus: Path, monkeypatch: pytest.Monk
     assert "4 docs" in ok("index", corpus, "-o", "saved").stderr
 
 
-# --- add, delete ----------------------------------------------------------------
+# --- add, delete, compact -------------------------------------------------------
 
 
 def test_add_adds_and_delete_deletes(saved: Path) -> None:
@@ -249,6 +249,18 @@ def test_add_adds_and_delete_deletes(saved: Path) -> None:
     assert "fish" in [hit.id for hit in BM25Index.open(saved).search("sea")]
     assert "Deleted 1 of 2" in ok("delete", saved, "fish", "unknown").stderr
     assert BM25Index.open(saved).ids() == ["boat", "car", "sea", "bird"]
+
+
+def test_compact_leaves_nothing_of_deleted_documents(saved: Path) -> None:
+    ok("delete", saved, "boat")
+    assert b"red boat sails" in files_of(saved)
+    assert ok("compact", saved).stderr.startswith("Compacted 3 documents")
+    assert b"red boat sails" not in files_of(saved)
+    assert BM25Index.open(saved, verify=True).ids() == ["car", "sea", "bird"]
+
+
+def files_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
 def test_an_add_that_fails_adds_nothing(saved: Path) -> None:
@@ -450,6 +462,7 @@ def test_a_folder_without_an_index_is_named(words: list[str]) -> None:
         fails(3, folder, *[word.format(folder) for word in words])
     for command in ("add", "delete"):
         fails(3, "gone", command, "gone", Path(__file__))
+    fails(3, "gone", "compact", "gone")
 
 
 def test_an_index_made_with_a_callable_says_that_it_needs_python() -> None:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import click
 
-from bm25rag.cli.build import add_command, delete_command, index_command
+from bm25rag.cli.build import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.demo import demo_command
 from bm25rag.cli.health import info_command, verify_command
 from bm25rag.cli.options import examples
@@ -114,6 +114,7 @@ for _command in (
     index_command,
     add_command,
     delete_command,
+    compact_command,
     search_command,
     explain_command,
     info_command,

@@ -1,4 +1,4 @@
-"""``index``, ``add`` and ``delete``: what changes an index on disk."""
+"""``index``, ``add``, ``delete`` and ``compact``: what changes an index on disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bm25rag.cli.output import message_console
 from bm25rag.cli.sources import SOURCES_HELP, check_sources, read_sources, source_options
 from bm25rag.manifest import MANIFEST, check_target
 
-__all__ = ["add_command", "delete_command", "index_command"]
+__all__ = ["add_command", "compact_command", "delete_command", "index_command"]
 
 
 def _none_for_none(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
@@ -129,6 +129,22 @@ def delete_command(index_path: Path, ids: tuple[str, ...]) -> None:
     with BM25Index.open(index_path, mode="w") as index:
         deleted = index.delete(list(ids))
     message_console().print(f"Deleted {deleted:,} of {len(ids):,} documents from {index_path}.")
+
+
+@click.command(
+    "compact",
+    epilog=examples("bm25rag compact docs.bm25 && bm25rag verify docs.bm25"),
+)
+@index_argument
+def compact_command(index_path: Path) -> None:
+    """Write an index anew as one part, without what was deleted or replaced.
+
+    Until then the texts of deleted documents are still in its files.
+    """
+    start = perf_counter()
+    with BM25Index.open(index_path, mode="w") as index:
+        index.compact()
+    _report("Compacted", len(index), perf_counter() - start, index_path)
 
 
 def _check_output(output: Path, force: bool) -> None:

@@ -1,0 +1,140 @@
+"""Parts joined into fewer: how, and when that is worth its price.
+
+A write merges little, and the rest waits for ``BM25Index.maintain()``, which works on
+the parts of one moment while others search and write; ``carry`` brings what has been
+deleted and changed in the meantime into what it made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bm25rag.columns import Column, build_column
+from bm25rag.joining import Kept, join_columns, join_tables, take
+from bm25rag.postings import merge_postings
+from bm25rag.segment import Part, Segment
+
+# What a write may merge at once: so many bytes (20 ms or so), or this share of the index, which
+# bounds the number of parts whatever is written.
+LEAST = 1 << 22
+SHARE = 16
+
+
+def merge_parts(parts: Sequence[Part]) -> Segment:
+    """Make one segment of consecutive parts, without their dead."""
+    for part in parts:
+        part.segment.check_all()
+    return Segment(
+        merge_postings((part.segment.postings, part.living) for part in parts),
+        join_tables([(part.segment.ids, part.living) for part in parts]),
+        join_columns([Kept(part.segment.texts, part.living) for part in parts]),
+        join_columns([Kept(_metadata_of(part), part.living) for part in parts]),
+        join_columns([Kept(part.segment.payloads, part.living) for part in parts]),
+        sum(part.tokens for part in parts),
+    )
+
+
+def _metadata_of(part: Part) -> Column:
+    stored = part.segment.metadata
+    if not part.changed:
+        return stored
+    changes = build_column(data or None for data in part.changed.values())
+    numbers = np.arange(len(stored))
+    numbers[list(part.changed)] = len(stored) + np.arange(len(changes))
+    return take(join_columns([Kept(stored, None), Kept(changes, None)]), numbers)
+
+
+class Group(NamedTuple):
+    """Consecutive parts, ``size`` bytes of living documents, and whether to merge them."""
+
+    parts: list[Part]
+    size: int
+    due: bool
+
+
+def plan(
+    parts: Sequence[Part], most: float = math.inf, held: Collection[Segment] = ()
+) -> list[Group]:
+    """Say which consecutive parts to merge; the empty are left out.
+
+    A part goes together with what follows while it is not more than twice as large as all
+    behind it. So without a limit N documents make at most log3(N) parts and a document is
+    copied O(log N) times on the way; with the limit ``most``, a sixteenth of the whole,
+    there are at most 32 parts more.
+
+    Parameters
+    ----------
+    parts
+        All parts, in document order.
+    most
+        Bytes that one merge may take in.
+    held
+        Segments that are being merged elsewhere, to be left alone.
+    """
+    groups: list[Group] = []
+    behind = 0
+    for part in reversed(parts):
+        free = part.segment not in held
+        if free and not part.count:
+            continue
+        last = groups[-1] if groups and groups[-1].parts[0].segment not in held else None
+        if last and free and part.size <= 2 * behind and part.size + last.size <= most:
+            groups[-1] = Group([part, *last.parts], part.size + last.size, True)
+        else:
+            groups.append(Group([part], part.size, free and _is_worn(part) and part.size <= most))
+        behind += part.size
+    return groups[::-1]
+
+
+def _is_worn(part: Part) -> bool:
+    """Whether more than half of a part has been deleted or has new metadata."""
+    return 2 * part.count < len(part.segment) or 2 * len(part.changed) > len(part.segment)
+
+
+def tidy(parts: Sequence[Part], held: Collection[Segment]) -> list[Part]:
+    """Merge as much as a single write may."""
+    most = max(LEAST, sum(part.size for part in parts) // SHARE)
+    return [
+        Part(merge_parts(group.parts)) if group.due else group.parts[0]
+        for group in plan(parts, most, held)
+    ]
+
+
+def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[Part] | None:
+    """Put a segment in the place of the parts it was made of, as they are now.
+
+    Parameters
+    ----------
+    merged
+        What ``merge_parts`` made of ``before``.
+    before, now
+        The parts that were merged, and all parts of the index as they are now.
+
+    Returns
+    -------
+    parts
+        All parts, or ``None`` if something of ``before`` was undone in the meantime.
+    """
+    segments = [part.segment for part in now]
+    first = segments.index(before[0].segment) if before[0].segment in segments else 0
+    last = first + len(before)
+    if segments[first:last] != [part.segment for part in before]:
+        return None
+    dead, changed, offset = [np.empty(0, np.int64)], {}, 0
+    for old, new in zip(before, now[first:last], strict=True):
+        died = new.dead if old.living is None else new.dead[old.living[new.dead]]
+        if len(died) != len(new.dead) - len(old.dead) or not all(
+            number in new.changed or not new.lives(number) for number in old.changed
+        ):
+            return None
+        dead.append(old.ranks(died.astype(np.int64)) + offset)
+        for number, data in new.changed.items():
+            if old.changed.get(number) is not data:
+                changed[int(old.ranks(np.array([number]))[0]) + offset] = data
+        offset += old.count
+    part = Part(merged, np.concatenate(dead).astype(np.uint32), changed)
+    return [*now[:first], part, *now[last:]]

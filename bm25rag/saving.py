@@ -1,0 +1,259 @@
+"""Saver: the folder of an index: opening, following and replacing what is on disk."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bm25rag._types import check_choice
+from bm25rag.analysis import Tokenizer
+from bm25rag.errors import ReadOnlyError, StorageError
+from bm25rag.snapshot import Snapshot
+from bm25rag.store import Source, State, Store, check_extra, verify_folder
+from bm25rag.writer import Writer
+
+
+class Saver(Writer):
+    """What ``BM25Index`` inherits beside reading and writing: saving, opening, committing."""
+
+    _extra: dict[str, Any]
+    _store: Store | None
+    _source: Source | None
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What was last saved beside the index for a caller's own use; a fresh copy."""
+        return deepcopy(self._extra)
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        extra: dict[str, Any] | None = None,
+        overwrite: bool = True,
+    ) -> None:
+        """Save the index in a folder, in one atomic step.
+
+        A folder that holds an index is replaced: until the last moment it opens to the
+        old one, then to the new.
+
+        Parameters
+        ----------
+        path
+            The folder; made if it is missing.
+        extra
+            JSON values to keep with the index, in the same atomic step: the settings of
+            an adapter, say. ``None`` keeps those of the last time.
+        overwrite
+            Whether to replace an index that the folder holds.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds an index and ``overwrite`` is false.
+        NotAnIndexError
+            If the folder holds something else.
+        LockedError
+            If a writer has the folder open.
+        OSError
+            If the disk refuses; what the folder held is still there.
+        """
+        folder = Path(path).resolve()
+        if extra is not None:
+            self._extra = check_extra(extra)
+        if self._store is not None and self._store.holds(folder):
+            self.commit()
+            return
+        with self._locked():
+            Store.write(folder, self._state(), overwrite)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        mode: str = "r",
+        mmap: bool = True,
+        tokenizer: Tokenizer | None = None,
+        verify: bool = False,
+    ) -> Self:
+        """Open a saved index.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        mode
+            ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
+            has ``commit``, ``rollback`` and ``close``.
+        mmap
+            Whether to map the files, which takes milliseconds and shares memory with
+            other processes, or to read them.
+        tokenizer
+            The callable of an analyzer that was made with one.
+        verify
+            Whether to check every byte now, and not each part before its first use.
+
+        Raises
+        ------
+        NotAnIndexError
+            If the folder holds no index.
+        FormatVersionError
+            If a newer bm25rag wrote it.
+        CorruptIndexError
+            If a file is damaged.
+        LockedError
+            If ``mode`` is ``"w"`` and another writer has the folder open.
+        TokenizerRequiredError
+            If the analyzer was made with a callable and ``tokenizer`` is missing.
+
+        Warns
+        -----
+        AnalyzerChangedWarning
+            If the installed stemmer gives other stems than those indexed.
+        """
+        check_choice("mode", mode, ("r", "w"))
+        folder = Path(path).resolve()
+        store = Store.lock(folder) if mode == "w" else None
+        source = Source(folder, mmap, tokenizer)
+        try:
+            state = source.read()
+            if verify:
+                state.check_all()
+        except BaseException:
+            if store is not None:
+                store.close()
+            raise
+        index = cls.__new__(cls)
+        index.__setstate__(state)
+        if store is None:
+            index._source, index._why_read_only = source, "an index opened with mode='r'"
+        else:
+            store.take_over(source.manifest, state)
+            index._store = store
+        return index
+
+    def refresh(self) -> bool:
+        """Go to the last commit of the folder, as another process may have made it.
+
+        Takes milliseconds: what is open already stays open. Searches in other threads
+        see the state before or after, and a snapshot taken earlier keeps its own.
+
+        Returns
+        -------
+        changed
+            Whether there was a newer commit.
+
+        Raises
+        ------
+        StorageError
+            If this is no reader opened from a folder.
+        NotAnIndexError
+            If the folder holds no index any more; what was opened can still be searched.
+        CorruptIndexError
+            If a file is damaged; what was opened can still be searched.
+        """
+        with self._locked():
+            if self._source is None:
+                who = self._why_read_only or "an index that is changed here"
+                raise StorageError(f"refresh needs an index opened with mode='r'; this is {who}")
+            moved = self._source.has_moved()
+            if moved:
+                self._load(self._source.read())
+        return moved
+
+    @classmethod
+    def verify(cls, path: str | PathLike[str]) -> None:
+        """Check every byte of a saved index.
+
+        Parameters
+        ----------
+        path
+            The folder.
+
+        Raises
+        ------
+        CorruptIndexError
+            If a file is damaged; the message names it.
+        """
+        verify_folder(Path(path))
+
+    def commit(self) -> None:
+        """Make the changes since the last commit durable, in one atomic step.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index was not opened with ``mode="w"``.
+        OSError
+            If the disk refuses; the last commit is still there.
+        """
+        with self._writing():
+            self._writer().commit(self._state())
+
+    def rollback(self) -> None:
+        """Go back to the last commit.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index was not opened with ``mode="w"``.
+        """
+        with self._writing():
+            self._load(self._writer().last)
+
+    def close(self) -> None:
+        """Give up the writer's lock, without a commit; without a lock, do nothing."""
+        with self._locked():
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+                self._why_read_only = "a writer that was closed"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._store is not None:
+                self.commit() if error is None else self.rollback()
+        finally:
+            self.close()
+
+    def _writer(self) -> Store:
+        if self._store is None:
+            raise ReadOnlyError(
+                "commit and rollback need an index opened with mode='w'; use save(path)"
+            )
+        return self._store
+
+    # --- state ----------------------------------------------------------------
+
+    def _state(self) -> State:
+        snapshot = self._snapshot
+        return State(
+            snapshot.analyzer,
+            snapshot.parameters,
+            list(snapshot.parts),
+            self._next_id,
+            self._probe,
+            self._extra,
+        )
+
+    def _load(self, state: State) -> None:
+        self._snapshot = Snapshot(state.parts, state.parameters, state.analyzer)
+        self._next_id, self._probe, self._extra = state.next_id, state.probe, state.extra
+
+    def __getstate__(self) -> State:
+        return self._state()
+
+    def __setstate__(self, state: State) -> None:
+        self._load(state)
+        self._why_read_only, self._store, self._source = None, None, None
+        self._renew_lock()
