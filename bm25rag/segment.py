@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt32, text_of, utf8
+from bm25rag._types import Bool, Int64, UInt32, utf8
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
@@ -41,7 +41,7 @@ class Segment:
 
     def id_of(self, number: int) -> str:
         """Return the id of document ``number``."""
-        return text_of(self.ids.column.get(number) or b"")
+        return self.ids.column.texts((number,))[0] or ""
 
     def check_all(self) -> None:
         """Check every array that comes from a file; raise ``CorruptIndexError``."""
@@ -189,10 +189,13 @@ class Part:
         place = int(np.searchsorted(self.dead, number))
         return place == len(self.dead) or int(self.dead[place]) != number
 
-    def metadata_of(self, number: int) -> memoryview | bytes | None:
-        """Return a document's metadata as JSON."""
-        changed = self.changed.get(number)
-        return self.segment.metadata.get(number) if changed is None else changed
+    def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
+        """Return the metadata of documents as JSON."""
+        stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
+        if not self.changed:
+            return stored
+        pairs = zip(numbers, stored, strict=True)
+        return [self.changed.get(number, before) for number, before in pairs]
 
     def frequency(self, starts: Int64) -> int:
         """Count the living documents among the postings of one term, by where they begin."""
