@@ -21,6 +21,8 @@ from bm25rag.stemming import Stemmer, check_algorithm
 Tokenizer = Callable[[str], list[str]]
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
+# Stems of query words that are remembered.
+_QUERY_WORDS = 10_000
 PAPER_PATTERN = r"(?u)\b\w\w+\b"
 
 _SETTINGS = (
@@ -121,7 +123,9 @@ class Analyzer:
         auto = self.token_pattern == "auto"
         self._find = re.compile(PAPER_PATTERN if auto else self.token_pattern).findall
         self._find_marked = scripts.find_marked_words if auto else self._find
-        self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
+        # Words of queries come again; a build gives each distinct word once.
+        self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer, 0)
+        self._query_stemmer = None if self.stemmer is None else Stemmer(self.stemmer, _QUERY_WORDS)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeats included.
@@ -141,7 +145,7 @@ class Analyzer:
             return words
         if self.stopwords:
             words = [word for word in words if word not in self.stopwords]
-        return self.stems(words)
+        return words if self._query_stemmer is None else self._query_stemmer.stems(words)
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -312,7 +316,7 @@ class Analyzer:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for derived in ("_find", "_find_marked", "_stemmer"):
+        for derived in ("_find", "_find_marked", "_stemmer", "_query_stemmer"):
             del state[derived]
         return state
 

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
+from bm25rag.errors import CorruptIndexError
 
 # Strings that are joined at once, to bound the memory of a build.
 _AT_ONCE = 4096
@@ -89,13 +90,31 @@ class Column:
         """
         if self._empty:
             return None
-        guard, checked = self._guard, self._checked
-        if guard is not None and checked is not None and not checked[number]:
+        checked = self._checked
+        if checked is not None and not checked[number] and (guard := self._guard) is not None:
             self._check(guard, number, number + 1)
             checked[number] = 1
         if self._nulls is not None and self._nulls[number]:
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
+
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return some strings, which are UTF-8, as text; raise as ``get``."""
+        views = self.views(numbers)
+        try:
+            return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
+        except UnicodeDecodeError as error:
+            raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+
+    def views(self, numbers: Sequence[int]) -> list[memoryview | None]:
+        """Return some strings as ``get`` does, in less time."""
+        if self._empty:
+            return [None] * len(numbers)
+        checked, starts, data = self._checked, self._starts, self._bytes
+        new = checked is not None and not all(map(checked.__getitem__, numbers))
+        if new or self._nulls is not None:
+            return [self.get(number) for number in numbers]
+        return [data[starts[number] : starts[number + 1]] for number in numbers]
 
     def lengths(self) -> Int64:
         """Return the length of each string in bytes, checked, int64; 0 where it is missing."""
@@ -116,7 +135,7 @@ class Column:
         guard = self._guard
         if guard is not None and len(self._starts):
             self._check(guard, 0, self.count)
-        self._guard = None
+        self._guard = self._checked = None
 
     def _check(self, guard: Guard, first: int, last: int) -> None:
         guard.check(f"{self._name}.offsets", first, last + 1)

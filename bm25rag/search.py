@@ -91,15 +91,14 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     for place, query in enumerate(queries):
         if len(counted[place]) < len(query):
             counted[place], repeats = Counter(query), True
-    lengths = list(map(len, counted))
-    pointers = np.array([0, *accumulate(lengths)], np.int64)
-    lexicon, terms = snapshot.number(list(chain.from_iterable(counted)))
+    lexicon, numbers = snapshot.number(list(chain.from_iterable(counted)))
+    pointers = np.array([0, *accumulate(map(len, counted))], np.int64)
+    terms = np.array(numbers, np.int64)
+    counts = np.empty(len(numbers))
+    counts.fill(1.0)
     if repeats:
-        times = chain.from_iterable(own.values() for own in counted)
-        counts = np.fromiter(times, np.float64, len(terms))
-    else:
-        counts = np.ones(len(terms))
-    if len(terms) and terms.min() < 0:
+        counts[:] = list(chain.from_iterable(own.values() for own in counted))
+    if -1 in numbers:
         known = terms >= 0
         pointers = np.concatenate(([0], np.cumsum(known)))[pointers]
         terms, counts = terms[known], counts[known]
@@ -176,7 +175,8 @@ class _Block:
         self.first, self.last = first, last
         self.rows, self.scores = result.rows[first:last], result.scores[first:last]
         self.counts = result.counts[first:last]
-        self.floors = np.full(last - first, floor)
+        self.floors = np.empty(last - first)
+        self.floors.fill(floor)
 
     def take(self, rows: Int64, scores: Float64, counts: Int64) -> None:
         """Take the matches in a later part; of equal scores the earlier stay first."""

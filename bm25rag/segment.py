@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt32, text_of, utf8
+from bm25rag._types import Bool, Int64, UInt32, utf8
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
@@ -42,7 +42,7 @@ class Segment:
 
     def id_of(self, number: int) -> str:
         """Return the id of document ``number``."""
-        return text_of(self.ids.column.get(number) or b"")
+        return self.ids.column.texts((number,))[0] or ""
 
     def check_all(self) -> None:
         """Check every array that comes from a file; raise ``CorruptIndexError``."""
@@ -199,12 +199,14 @@ class Part:
         place = int(np.searchsorted(self.dead, number))
         return place == len(self.dead) or int(self.dead[place]) != number
 
-    def metadata_of(self, number: int) -> memoryview | bytes | None:
-        """Return a document's metadata as JSON."""
-        for layer in reversed(self.layers):
-            if (changed := layer.changed.get(number)) is not None:
-                return changed
-        return self.segment.metadata.get(number)
+    def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
+        """Return the metadata of documents as JSON."""
+        stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
+        for layer in self.layers:
+            if layer.changed:
+                pairs = zip(numbers, stored, strict=True)
+                stored = [layer.changed.get(number, before) for number, before in pairs]
+        return stored
 
     def frequency(self, starts: Int64) -> int:
         """Count the living documents among the postings of one term, by where they begin."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ class Snapshot:
 
     # --- statistics and scores -------------------------------------------------
 
-    def number(self, terms: Sequence[str]) -> tuple[Lexicon, Int64]:
-        """Return the numbers of terms, int64, and the lexicon in which they count."""
+    def number(self, terms: Sequence[str]) -> tuple[Lexicon, list[int]]:
+        """Return the numbers of terms, and the lexicon in which they count."""
         lexicon = self._lexicon
         try:
             return lexicon, lexicon.numbers(terms)
@@ -130,16 +131,22 @@ class Snapshot:
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
-        return Document(*_contents(self.parts[place], number))
+        return Document(*next(_contents(self.parts[place], (number,))))
 
     def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
         """Return fresh hits for the documents at ``rows``."""
-        hits = []
-        for row, score in zip(rows, scores, strict=True):
-            place, number = self.locate(row)
-            id, text, metadata, payload = _contents(self.parts[place], number)
-            hits.append(Hit(id, score, text, metadata, payload))
-        return hits
+        if len(self.parts) == 1 and self.count == len(self.parts[0].segment):
+            contents = _contents(self.parts[0], rows)
+        else:
+            found = groupby(map(self.locate, rows), itemgetter(0))
+            contents = chain.from_iterable(
+                _contents(self.parts[place], [number for _, number in group])
+                for place, group in found
+            )
+        return [
+            Hit(id, score, text, metadata, payload)
+            for score, (id, text, metadata, payload) in zip(scores, contents, strict=True)
+        ]
 
     # --- filters --------------------------------------------------------------------
 
@@ -164,7 +171,7 @@ class Snapshot:
             mask[[number for number in numbers if number >= 0]] = True
             return mask
         for number in part.numbers():
-            metadata = decode_metadata(part.metadata_of(int(number)))
+            metadata = decode_metadata(part.metadata_of((int(number),))[0])
             mask[number] = filter.matches(part.segment.id_of(int(number)), metadata)
         return mask
 
@@ -188,18 +195,20 @@ class Snapshot:
         id = part.segment.id_of(number)
         if filter.ids is not None:
             return id in filter.ids
-        return filter.matches(id, decode_metadata(part.metadata_of(number)))
+        return filter.matches(id, decode_metadata(part.metadata_of((number,))[0]))
 
 
-def _contents(part: Part, number: int) -> tuple[str, str | None, dict[str, Any], bytes | None]:
+def _contents(
+    part: Part, numbers: Sequence[int]
+) -> Iterator[tuple[str, str | None, dict[str, Any], bytes | None]]:
+    """Return id, text, metadata and payload of documents, all at once since that is faster."""
     segment = part.segment
-    text, metadata = segment.texts.get(number), part.metadata_of(number)
-    payload = segment.payloads.get(number)
-    return (
-        segment.id_of(number),
-        None if text is None else text_of(text),
-        {} if metadata is None else decode_metadata(metadata),
-        None if payload is None else bytes(payload),
+    return zip(
+        [id or "" for id in segment.ids.column.texts(numbers)],
+        segment.texts.texts(numbers),
+        [{} if data is None else decode_metadata(data) for data in part.metadata_of(numbers)],
+        [None if data is None else bytes(data) for data in segment.payloads.views(numbers)],
+        strict=True,
     )
 
 

@@ -54,7 +54,7 @@ def test_layers_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]
         assert part.dead.tolist() == sorted(dead)
         assert part.count == SIZE - len(dead)
         for number in set(range(SIZE)) - dead:
-            assert part.metadata_of(number) == changed.get(number)
+            assert part.metadata_of([number]) == [changed.get(number)]
             assert part.changed.get(number) == changed.get(number)
 
 
