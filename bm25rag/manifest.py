@@ -7,7 +7,6 @@ leftover. It is replaced in one step, after everything that it names is on disk.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import zlib
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag._types import text_of, utf8
 from bm25rag.arrays_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.disk import new_file
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 
 if TYPE_CHECKING:
@@ -192,11 +192,9 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "body": body,
     }
     new = folder / f"manifest-{secrets.token_hex(8)}.tmp"
+    with new_file(new) as file:
+        file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
     try:
-        with new.open("xb") as file:
-            file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
-            file.flush()
-            os.fsync(file.fileno())
         new.replace(folder / MANIFEST)
     except BaseException:
         with suppress(OSError):
@@ -206,14 +204,3 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
 
 def _record(record: FileRecord) -> dict[str, Any]:
     return {"file": record.name, "size": record.size, "checksum": record.checksum}
-
-
-def flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
-    if os.name == "nt":  # a folder cannot be flushed there; NTFS journals the rename
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

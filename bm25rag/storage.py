@@ -16,9 +16,10 @@ import numpy as np
 
 from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.columns import Column, StringTable, build_column
+from bm25rag.disk import flush_folder
 from bm25rag.errors import CorruptIndexError
 from bm25rag.layers import Layer
-from bm25rag.manifest import Manifest, Stored, flush_folder, read_manifest, replace_manifest
+from bm25rag.manifest import Manifest, Stored, read_manifest, replace_manifest
 from bm25rag.postings import Postings
 from bm25rag.segment import Part, Segment
 from bm25rag.stripes import Stripes, stripe_count
@@ -190,8 +191,9 @@ def write_commit(
             return record
         kind, arrays = _arrays_of(of)
         path = folder / f"{kind}-{secrets.token_hex(8)}.bin"
+        record = write_arrays(path, arrays)
         written.append(path)
-        return write_arrays(path, arrays)
+        return record
 
     try:
         stored = [Stored(write(part.segment), tuple(map(write, part.layers))) for part in parts]

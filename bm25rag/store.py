@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.arrays_file import FileRecord
+from bm25rag.disk import flush_folder, make_folder
 from bm25rag.errors import (
     AnalyzerChangedWarning,
     CorruptIndexError,
@@ -26,7 +27,6 @@ from bm25rag.manifest import (
     Manifest,
     check_target,
     clean,
-    flush_folder,
     lock,
     natural,
     read_manifest,
@@ -204,7 +204,7 @@ class Store:
     def write(cls, folder: Path, state: State, overwrite: bool) -> None:
         """Save a state into a folder."""
         check_target(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         store = cls(folder, lock(folder))
         try:
             check_target(folder)
