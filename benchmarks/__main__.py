@@ -1,0 +1,49 @@
+"""Measure everything, or some groups of rows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.corpora import COLLECTIONS, WORK
+from benchmarks.report import Report, markdown, put_into
+from benchmarks.rows import searching
+
+_HERE = Path(__file__).parent
+GROUPS: dict[str, Callable[[Report, bool], None]] = {
+    "searching": searching.measure,
+}
+
+
+def main() -> None:
+    """Run the groups; write JSON, and in a full run the README's tables too."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few minutes: fewer rounds and rows")
+    parser.add_argument(
+        "--only", nargs="+", choices=GROUPS, metavar="GROUP", help=f"some of {', '.join(GROUPS)}"
+    )
+    options = parser.parse_args()
+    if not COLLECTIONS.is_dir():
+        parser.exit(1, "cannot measure: ../shared/collections is missing\n")
+    report = Report("quick" if options.quick else "full")
+    report.describe()
+    for name in options.only or GROUPS:
+        start = perf_counter()
+        print(name, file=sys.stderr)
+        GROUPS[name](report, options.quick)
+        print(f"{name}: {perf_counter() - start:.0f} s", file=sys.stderr)
+    block = markdown(report)
+    print(block)
+    if options.only:
+        report.write(WORK / "some.json")
+        return
+    report.write(_HERE / "results" / f"{report.mode}.json")
+    if not options.quick:
+        put_into(_HERE.parent / "README.md", block)
+
+
+if __name__ == "__main__":
+    main()
