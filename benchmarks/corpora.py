@@ -68,8 +68,8 @@ class Corpus(NamedTuple):
             return
         from bm25rag import Analyzer
 
-        settings = {} if self.stopwords else {"stopwords": None}
-        terms = Analyzer(language=self.language, **settings).terms
+        stopwords = "auto" if self.stopwords else None
+        terms = Analyzer(language=self.language, stopwords=stopwords).terms
         numbers = _Numbers()
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "terms.txt").open("w", encoding="ascii") as file:
@@ -91,9 +91,8 @@ class _Numbers(dict[str, str]):
 
 def _records(path: Path) -> Iterator[dict[str, str]]:
     packed = path.with_suffix(".jsonl.gz")
-    opened = gzip.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open("rb")
-    with opened as file:
-        yield from map(json.loads, file)
+    body = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+    yield from map(json.loads, body.splitlines())
 
 
 def of_lengths(questions: Queries) -> dict[str, Queries]:
@@ -124,10 +123,11 @@ def read_queries(folder: Path, name: str) -> Queries:
     return found
 
 
-def read_lines(folder: Path, limit: int | None = None) -> list[str]:
-    """Return the prepared terms of the first documents, a line of numbered terms each."""
+def read_lines(folder: Path, limit: int | None = None) -> Iterator[str]:
+    """Yield the prepared terms of the first documents, a line of numbered terms each."""
     with (folder / "terms.txt").open(encoding="ascii") as file:
-        return [line.rstrip("\n") for line in islice(file, limit)]
+        for line in islice(file, limit):
+            yield line.rstrip("\n")
 
 
 ENWIKI = Corpus("enwiki-150k")

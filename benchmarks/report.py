@@ -24,9 +24,11 @@ from benchmarks.engines import OURS
 from benchmarks.workers import Figure
 
 PACKAGES = (
-    "bm25rag bm25s tantivy pyterrier_pisa pyserini rank-bm25 numpy numba scipy PyStemmer "
-    "langchain-core langchain-community llama-index-core llama-index-retrievers-bm25 haystack-ai"
-).split()
+    *("bm25rag", "bm25s", "tantivy", "pyterrier_pisa", "pyserini", "rank-bm25"),
+    *("numpy", "numba", "scipy", "PyStemmer"),
+    *("langchain-core", "langchain-community", "llama-index-core"),
+    *("llama-index-retrievers-bm25", "haystack-ai"),
+)
 _BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 
 

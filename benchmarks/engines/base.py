@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
@@ -12,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.corpora import Corpus, Queries, read_lines, read_queries
-from benchmarks.workers import quiet
+from benchmarks.workers import pin, quiet
 
+_SHORTEST = 0.05  # seconds of a round
 # Rows (q, k) and scores (q, k) of the documents found; row -1 where there are fewer than k.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -37,12 +41,12 @@ class Engine(ABC):
         self.folder = folder
         self.queries: Queries = []
         self.ready: list[Any] = []
+        self.texts: list[str] = []
 
     def index(self, corpus: Path, limit: int | None = None) -> float:
-        """Index prepared terms; seconds."""
-        lines = read_lines(corpus, limit)
+        """Index the prepared terms of the first documents; seconds."""
         start = perf_counter()
-        self.build(lines)
+        self.build(read_lines(corpus, limit))
         return perf_counter() - start
 
     def choose(self, corpus: Path, name: str) -> int:
@@ -52,12 +56,23 @@ class Engine(ABC):
         return len(self.queries)
 
     def search(self, k: int, threads: int, turn: int) -> float:
-        """Answer each query once, in a new order; seconds a query."""
-        order = random.Random(turn).sample(self.ready, len(self.ready))
+        """Answer each query once, in a new order, and again while that was too short to time.
+
+        Returns
+        -------
+        float
+            Seconds a query.
+        """
+        chance, count = random.Random(turn), 0
         with quiet():
-            start = perf_counter()
-            self.answer(order, k, threads)
-            return (perf_counter() - start) / len(order)
+            spent = 0.0
+            while spent < _SHORTEST:
+                order = chance.sample(self.ready, len(self.ready))
+                start = perf_counter()
+                self.answer(order, k, threads)
+                spent += perf_counter() - start
+                count += len(order)
+        return spent / count
 
     def one_by_one(self, k: int, turn: int) -> list[float]:
         """Answer each query by a call of its own; seconds of each."""
@@ -74,9 +89,30 @@ class Engine(ABC):
         rows, scores = self.results(self.ready[:most], k)
         return self.variant, (rows, np.where(rows < 0, -np.inf, scores * self.scale))
 
-    def raw(self, corpus: Corpus, threads: int, limit: int | None, turn: int) -> float:
-        """Build from raw text until it can be searched; seconds."""
-        texts = corpus.texts()[:limit]
+    def resident(self) -> int:
+        """Return the bytes of this process that are in memory, shared and mapped ones too."""
+        import psutil
+
+        gc.collect()
+        return int(psutil.Process().memory_info().rss)
+
+    def peak(self) -> int:
+        """Return the most bytes of memory that this process has had.
+
+        From Linux itself: what ``getrusage`` says is inherited from the parent.
+        """
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+        return int(found[1]) * 1024 if found else 0
+
+    def pin(self) -> None:
+        """Stay on one CPU."""
+        pin()
+
+    def raw(self, corpus: Corpus, threads: int, turn: int) -> float:
+        """Build from raw text until it can be searched; seconds. A warm-up takes some texts."""
+        if not self.texts:
+            self.texts = corpus.texts()
+        texts = self.texts if turn >= 0 else self.texts[:2000]
         with quiet():
             start = perf_counter()
             self.build_raw(texts, threads)
@@ -94,7 +130,7 @@ class Engine(ABC):
     # --- what an engine must know ---------------------------------------------------
 
     @abstractmethod
-    def build(self, lines: list[str]) -> None:
+    def build(self, lines: Iterable[str]) -> None:
         """Index documents that are lines of terms, and get ready to search them."""
 
     def prepare(self, queries: Queries) -> list[Any]:
@@ -108,6 +144,14 @@ class Engine(ABC):
     @abstractmethod
     def results(self, queries: list[Any], k: int) -> Found:
         """Return the best k of each query as arrays."""
+
+    def save(self, folder: Path) -> None:
+        """Write the index down."""
+        raise NotImplementedError
+
+    def load(self, folder: Path) -> None:
+        """Map a written index into memory."""
+        raise NotImplementedError
 
     def build_raw(self, texts: list[str], threads: int) -> None:
         """Index raw English texts."""

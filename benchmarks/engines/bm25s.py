@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import bm25s
@@ -17,7 +19,7 @@ class Numba(Engine):
 
     backend: ClassVar[str] = "numba"
 
-    def build(self, lines: list[str]) -> None:
+    def build(self, lines: Iterable[str]) -> None:
         self._take([line.split() for line in lines])
 
     def _take(self, tokens: Any) -> None:
@@ -25,6 +27,14 @@ class Numba(Engine):
         self._index.index(tokens, show_progress=False)
         if self.backend == "numba":
             self._index.activate_numba_scorer()
+
+    def save(self, folder: Path) -> None:
+        self._index.save(folder, show_progress=False)
+
+    def load(self, folder: Path) -> None:
+        self._index = bm25s.BM25.load(folder, mmap=True, load_corpus=False)
+        self._index.backend = self.backend
+        self._index.activate_numba_scorer()
 
     def answer(self, queries: Any, k: int, threads: int) -> Any:
         k = min(k, self._index.scores["num_docs"])  # it raises where k is larger
@@ -57,4 +67,4 @@ class Plain(Numba):
     """Without Numba."""
 
     backend = "numpy"
-    most = 200
+    most = 50

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +13,45 @@ from benchmarks.engines import K1, B
 from benchmarks.engines.base import Engine, Found
 from bm25rag import Analyzer, BatchResult, BM25Index
 
+_STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
+
 
 class Ours(Engine):
     """Compiled kernels, as everybody has them after the first large batch."""
 
     _index: BM25Index
 
-    def build(self, lines: list[str]) -> None:
+    def build(self, lines: Iterable[str]) -> None:
         plain = Analyzer(language=None, normalize=None, cjk=False)
         self._index = BM25Index.from_texts(lines, analyzer=plain, k1=K1, b=B, store_text=False)
         self._index.warmup()
+
+    def save(self, folder: Path) -> None:
+        self._index.save(folder)
+
+    def load(self, folder: Path) -> None:
+        self._index = BM25Index.open(folder)
+        self._index.warmup()
+
+    def resident(self) -> int:
+        import numba  # noqa: F401 - which bm25s has imported too
+
+        return super().resident()
+
+    def posting_bytes(self, folder: Path) -> float:
+        """Return the bytes a posting takes on disk, with all that leads to it but strings.
+
+        The format is that of ``docs/format.md``: a header names the arrays of a file.
+        """
+        total = 0
+        for path in folder.glob("segment-*.bin"):
+            with path.open("rb") as file:
+                file.seek(8)
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            for name, (kind, count, _) in header["arrays"].items():
+                if name == "terms.keys" or name.split(".")[0] not in _STRINGS:
+                    total += count * int(kind[1:])
+        return total / self._index.stats()["postings"]
 
     def answer(self, queries: list[Any], k: int, threads: int) -> BatchResult:
         return self._index.search_batch(queries, k=k, threads=threads)

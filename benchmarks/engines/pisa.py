@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -27,7 +29,7 @@ class Pisa(Engine):
     variant = "robertson"
     scale = 1 / (K1 + 1)
 
-    def build(self, lines: list[str]) -> None:
+    def build(self, lines: Iterable[str]) -> None:
         folder = self.folder / "pisa"
         shutil.rmtree(folder, ignore_errors=True)
         made = PisaIndex(str(folder), text_field="text", stemmer="none", stops="none", threads=1)
@@ -63,7 +65,7 @@ class Pisa(Engine):
             list(enumerate(queries)),
             k=k,
             threads=threads,
-            query_weighted=0,
+            query_weighted=1,  # or a repeated term would count once
             pretokenised=True,
             result_qidxs=numbers,
             result_docnos=names,
@@ -78,7 +80,7 @@ class Pisa(Engine):
         return padded(
             [
                 (names[start:end].astype(np.int64).tolist(), scores[start:end].tolist())
-                for start, end in zip(ends[:-1], ends[1:], strict=True)
+                for start, end in pairwise(ends)
             ],
             k,
         )

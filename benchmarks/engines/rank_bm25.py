@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ class RankBm25(Engine):
     scale = 1 / (K1 + 1)
     most = 20
 
-    def build(self, lines: list[str]) -> None:
+    def build(self, lines: Iterable[str]) -> None:
         terms = [line.split() for line in lines]
         self._index = rank_bm25.BM25Okapi(terms, k1=K1, b=B, epsilon=0)
 

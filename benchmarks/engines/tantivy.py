@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import tantivy
@@ -20,7 +21,7 @@ class Tantivy(Engine):
 
     scale = 1 / (K1 + 1)
 
-    def build(self, lines: list[str]) -> None:
+    def build(self, lines: Iterable[str]) -> None:
         self._fill(lines, "whitespace", 1)
         self._searcher = self._index.searcher()
 
@@ -28,7 +29,7 @@ class Tantivy(Engine):
         self._fill(texts, "en_stem", threads)
         self._searcher = self._index.searcher()
 
-    def _fill(self, texts: list[str], tokenizer: str, threads: int) -> None:
+    def _fill(self, texts: Iterable[str], tokenizer: str, threads: int) -> None:
         builder = tantivy.SchemaBuilder()
         builder.add_text_field("text", tokenizer_name=tokenizer, index_option="freq")
         builder.add_integer_field("row", fast=True)

@@ -24,8 +24,12 @@ _CHECKED = 100  # queries of which the whole ranking is computed
 class Field:
     """Engines that have indexed the same corpus, and those that are not here."""
 
-    def __init__(self, workers: dict[str, Worker], missing: dict[str, str]) -> None:
-        self.workers, self.missing = workers, missing
+    def __init__(self) -> None:
+        self.workers: dict[str, Worker] = {}
+        self.missing: dict[str, str] = {}
+        #: Seconds of indexing, and MiB of memory at most.
+        self.seconds: dict[str, float] = {}
+        self.peaks: dict[str, float] = {}
 
     def choose(self, corpus: Path, name: str) -> None:
         for worker in self.workers.values():
@@ -47,16 +51,18 @@ class Field:
 def field(names: Sequence[str], corpus: Path, limit: int | None = None) -> Iterator[Field]:
     """Start engines, one after the other, and let each index the corpus."""
     with ExitStack() as stack:
-        workers, missing = {}, {}
+        engines = Field()
         for name in names:
             try:
                 worker = stack.enter_context(Worker(ENGINES[name], WORK))
             except NotInstalledError:
-                missing[name] = "not installed"
+                engines.missing[name] = "not installed"
                 continue
-            worker.call("index", corpus, limit)
-            workers[name] = worker
-        yield Field(workers, missing)
+            before = worker.call("resident")
+            engines.seconds[name] = worker.call("index", corpus, limit)
+            engines.peaks[name] = (worker.call("peak") - before) / 2**20
+            engines.workers[name] = worker
+        yield engines
 
 
 def measure(report: Report, quick: bool) -> None:
@@ -71,9 +77,15 @@ def measure(report: Report, quick: bool) -> None:
 
 
 def _row(
-    group: str, corpus: Corpus, work: str, figures: dict[str, Figure | str], *targets: float
+    group: str,
+    corpus: Corpus,
+    work: str,
+    figures: dict[str, Figure | str],
+    targets: tuple[float, float] | tuple[None, None] = (None, None),
 ) -> Row:
-    return raced(group, f"{corpus.name}, {work}", "µs a query", figures, *targets, scale=_MICRO)
+    required, goal = targets
+    work = f"{corpus.name}, {work}"
+    return raced(group, work, "µs a query", figures, required, goal, scale=_MICRO)
 
 
 def _main(report: Report, corpus: Corpus, rounds: int, quick: bool) -> None:
@@ -83,7 +95,7 @@ def _main(report: Report, corpus: Corpus, rounds: int, quick: bool) -> None:
         engines.choose(corpus.folder, "questions")
         for k, targets in TARGETS[corpus].items():
             figures = engines.race(rounds, k)
-            report.add(_row("batch search", corpus, f"k={k}", figures, *targets))
+            report.add(_row("batch search", corpus, f"k={k}", figures, targets))
             report.checks += engines.check(corpus.name, k)
         for name in _SLOW:
             if name in engines.workers:
@@ -105,7 +117,7 @@ def _small(report: Report, corpus: Corpus, rounds: int) -> None:
         engines.choose(corpus.folder, "questions")
         for k in (10, 100, 1000):
             figures = engines.race(rounds, k)
-            row = _row("batch search, small corpora", corpus, f"k={k}", figures, *_SMALL_TARGET)
+            row = _row("batch search, small corpora", corpus, f"k={k}", figures, _SMALL_TARGET)
             report.add(row)
         report.checks += engines.check(corpus.name, 10)
 

@@ -1,0 +1,130 @@
+"""What it takes to serve: threads, memory, disk, and the start of a process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from benchmarks.corpora import ENWIKI, SCIFACT, WORK, Corpus
+from benchmarks.engines import ENGINES, OURS
+from benchmarks.report import Report, Row
+from benchmarks.workers import Figure, Worker
+
+_GROUP = "serving"
+_BM25S = "bm25s numba"
+_MIB = 2**20
+
+
+def measure(report: Report, quick: bool) -> None:
+    """Measure all rows of serving."""
+    _threads(report, 5 if quick else 15)
+    _memory(report, ENWIKI)
+    _start(report, 5 if quick else 15)
+
+
+def _threads(report: Report, rounds: int) -> None:
+    ENWIKI.prepare()
+    with Worker(ENGINES[OURS], WORK) as one, Worker(ENGINES[OURS], WORK) as other:
+        for worker in (one, other):
+            worker.call("index", ENWIKI.folder)
+            worker.call("choose", ENWIKI.folder, "questions")
+        threads, processes = [], []
+        for turn in range(-1, rounds):
+            together = 1 / one.call("search", 10, 2, turn)
+            for worker in (one, other):
+                worker.ask("search", 10, 1, turn)
+            apart = sum(1 / worker.answer() for worker in (one, other))
+            if turn >= 0:
+                threads.append(together)
+                processes.append(apart)
+    figures = {
+        "two threads": Figure(median(threads), threads),
+        "two processes": Figure(median(processes), processes),
+    }
+    share = 100 * median(a / b for a, b in zip(threads, processes, strict=True))
+    work = f"two threads, {ENWIKI.name}, k=10"
+    row = Row(_GROUP, work, "queries a second", figures, share, "%", "two processes", 90, 95)
+    report.add(row)
+
+
+def _memory(report: Report, corpus: Corpus) -> None:
+    corpus.prepare()
+    used, sizes = {}, {}
+    for name in (OURS, _BM25S):
+        folder = WORK / "saved" / name.replace(" ", "-")
+        shutil.rmtree(folder, ignore_errors=True)
+        with Worker(ENGINES[name], WORK) as writer:
+            writer.call("index", corpus.folder)
+            writer.call("save", folder)
+            if name == OURS:
+                sizes[OURS] = _figure([writer.call("posting_bytes", folder)])
+        used[name] = _figure([_serve(name, folder, corpus) / _MIB])
+    ratio = used[OURS].median / used[_BM25S].median
+    work = f"memory of 1,000 queries, {corpus.name}"
+    report.add(Row(_GROUP, work, "MiB", {**used}, ratio, "x", _BM25S, 0.7, 0.5, at_least=False))
+    work, size = f"a posting on disk, {corpus.name}", sizes[OURS]
+    figures = {OURS: size, _BM25S: _figure([8.0])}
+    report.add(Row(_GROUP, work, "bytes", figures, size.median, "B", _BM25S, 6, 4, at_least=False))
+
+
+def _serve(name: str, folder: Path, corpus: Corpus) -> int:
+    """Return the bytes that a thousand queries bring into the memory of a new process."""
+    with Worker(ENGINES[name], WORK) as server:
+        server.call("choose", corpus.folder, "questions")
+        before = int(server.call("resident"))
+        server.call("load", folder)
+        asked = 0
+        while asked < 1000:
+            asked += len(server.call("one_by_one", 10, asked))
+        return int(server.call("resident")) - before
+
+
+def _figure(values: list[float]) -> Figure:
+    return Figure(median(values), values)
+
+
+# --- the start of a process -----------------------------------------------------------
+
+_CLOCK = "import time, numpy; start = time.perf_counter(); {}; print(time.perf_counter() - start)"
+_FIRST = """
+from bm25rag import BM25Index
+assert BM25Index.open({folder!r}).search({question!r})
+"""
+
+
+def _start(report: Report, rounds: int) -> None:
+    times = [float(_run(_CLOCK.format("import bm25rag"))) * 1e3 for _ in range(rounds)]
+    own = _figure(times)
+    work = "import bm25rag, above import numpy"
+    figures = {OURS: own}
+    report.add(Row(_GROUP, work, "ms", {**figures}, own.median, "ms", "", 50, 30, at_least=False))
+    folder = WORK / "saved" / "scifact-raw"
+    shutil.rmtree(folder, ignore_errors=True)
+    with Worker(ENGINES[OURS], WORK) as writer:
+        writer.call("raw", SCIFACT, 1, 0)
+        writer.call("save", folder)
+    code = _FIRST.format(folder=str(folder), question=SCIFACT.questions()[0])
+    walls, bare = [], []
+    for _ in range(rounds):
+        walls.append(_wall(code))
+        bare.append(_wall("import numpy"))
+    figures = {OURS: _figure(walls), "import numpy alone": _figure(bare)}
+    whole = figures[OURS].median
+    work = "a new process: import, open, first query, scifact"
+    report.add(Row(_GROUP, work, "ms", {**figures}, whole, "ms", "", 150, 80, at_least=False))
+
+
+def _run(code: str, arguments: Sequence[str] = ()) -> str:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _wall(code: str) -> float:
+    start = perf_counter()
+    _run(code)
+    return (perf_counter() - start) * 1e3
