@@ -10,13 +10,14 @@ from time import perf_counter
 
 from benchmarks.corpora import COLLECTIONS, WORK
 from benchmarks.report import Report, markdown, put_into
-from benchmarks.rows import building, growth, searching, serving
+from benchmarks.rows import adapters, building, growth, searching, serving
 
 _HERE = Path(__file__).parent
 GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "searching": searching.measure,
     "building": building.measure,
     "serving": serving.measure,
+    "adapters": adapters.measure,
     "growth": growth.measure,
 }
 
