@@ -9,16 +9,19 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.corpora import COLLECTIONS, WORK
-from benchmarks.report import Report, markdown, put_into
-from benchmarks.rows import adapters, building, growth, searching, serving
+from benchmarks.plots import draw
+from benchmarks.report import Report, about, details, put_into, targets_table
+from benchmarks.rows import adapters, building, growth, searching, serving, updates
 
-_HERE = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
+_RESULTS = _ROOT / "benchmarks" / "results"
 GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "searching": searching.measure,
     "building": building.measure,
     "serving": serving.measure,
     "adapters": adapters.measure,
     "growth": growth.measure,
+    "updates": updates.measure,
 }
 
 
@@ -39,14 +42,15 @@ def main() -> None:
         print(name, file=sys.stderr)
         GROUPS[name](report, options.quick)
         print(f"{name}: {perf_counter() - start:.0f} s", file=sys.stderr)
-    block = markdown(report)
-    print(block)
+    print(details(report))
     if options.only:
         report.write(WORK / "some.json")
         return
-    report.write(_HERE / "results" / f"{report.mode}.json")
+    report.write(_RESULTS / f"{report.mode}.json")
+    (_RESULTS / f"{report.mode}.md").write_text(details(report), encoding="utf-8")
     if not options.quick:
-        put_into(_HERE.parent / "README.md", block)
+        pictures = draw(report, _RESULTS)
+        put_into(_ROOT / "README.md", [about(report), targets_table(report.rows), *pictures])
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Row:
     group: str
     work: str
     unit: str
-    figures: dict[str, Figure | str]
+    figures: Mapping[str, Figure | str]
     judged: float | None = None
     judged_unit: str = "x"
     against: str = ""
@@ -239,27 +239,61 @@ def figures_table(rows: list[Row]) -> str:
     return table(("", *names, "ratio"), lines)
 
 
-def markdown(report: Report) -> str:
-    """Write what the README shows."""
-    about = report.about
-    host = about["machine"]
-    used = [f"{name} {one}" for name, one in about["versions"].items() if one != "not installed"]
-    parts = [
-        f"Measured on {about['date']} by `{about['command']}` "
+def about(report: Report) -> str:
+    """Say when, how and where it was measured."""
+    host, packages = report.about["machine"], report.about["versions"]
+    used = [f"{name} {one}" for name, one in packages.items() if one != "not installed"]
+    return (
+        f"Measured on {report.about['date']} by `{report.about['command']}`\n"
         f"on {host['processor']}, {host['cores']} cores, {host['memory, GiB']} GiB, "
-        f"Python {host['python']}; {', '.join(used)}.",
-        targets_table(report.rows),
-    ]
+        f"{host['system']}, Python {host['python']};\n{', '.join(used)}."
+    )
+
+
+def details(report: Report) -> str:
+    """Write all figures, a table for each group."""
+    parts = ["# What was measured", about(report), targets_table(report.rows)]
     for group in dict.fromkeys(row.group for row in report.rows):
         rows = [row for row in report.rows if row.group == group]
         notes = list(dict.fromkeys(row.note for row in rows if row.note))
-        parts += ["\n".join([f"**{group}**", *notes]), figures_table(rows)]
-    return "\n\n".join(parts)
+        parts += [f"## {group.capitalize()}", *notes, figures_table(rows)]
+    if report.checks:
+        parts += ["## Do they find the same?", _CHECKS, checks_table(report.checks)]
+    if report.growth:
+        parts += ["## How like real text the synthetic is", likeness_table(report.growth)]
+    return "\n\n".join(parts) + "\n"
 
 
-def put_into(readme: Path, block: str) -> None:
+_CHECKS = (
+    "Overlap is the share of the exact best k that an engine found, up to ties; difference the "
+    "largest of a score, as a share of the query's best.\n"
+    "PISA and rank_bm25 have robertson's idf, and are compared with that; "
+    "tantivy and Lucene round a document's length to a byte."
+)
+
+
+def checks_table(checks: Iterable[Mapping[str, Any]]) -> str:
+    """Compare what the others found with the exact ranking."""
+    names = ("corpus", "k", "engine", "variant")
+    lines = [
+        [*(str(one[name]) for name in names), f"{one['overlap']:.4f}", f"{one['difference']:.1e}"]
+        for one in checks
+    ]
+    return table((*names, "overlap", "difference"), lines)
+
+
+def likeness_table(growth: Mapping[str, Any]) -> str:
+    """Set the statistics of real and synthetic text side by side."""
+    names = list(growth["likeness"])
+    sides = [growth["likeness"][name] for name in names]
+    lines = [[what, *(number(side[what]) for side in sides)] for what in sides[0]]
+    return table(("", *names), lines)
+
+
+def put_into(readme: Path, parts: Iterable[str]) -> None:
     """Replace what stands between the markers."""
     text = readme.read_text("utf-8")
     before, rest = text.split(_BEGIN, 1)
     after = rest.split(_END, 1)[1]
-    readme.write_text(f"{before}{_BEGIN}\n\n{block}\n\n{_END}{after}", encoding="utf-8")
+    block = "\n\n".join([_BEGIN, *parts, _END])
+    readme.write_text(before + block + after, encoding="utf-8")

@@ -82,10 +82,11 @@ class Recipe(NamedTuple):
         write_queries(self.folder, {"questions": questions, **of_lengths(questions)})
 
     def _weights(self) -> npt.NDArray[np.float64]:
-        ranks = np.arange(1, self.terms + 1)
+        ranks = np.arange(1.0, self.terms + 1)
         weights = (ranks + self.offset) ** -self.head
         weights *= (1 + ranks / self.bend) ** (self.head - self.tail)
-        return weights / weights.sum()
+        weights /= weights.sum()
+        return weights
 
     def _chunks(self, chance: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
         ends = np.cumsum(self._weights())
@@ -124,6 +125,7 @@ class Recipe(NamedTuple):
 
 
 PASSAGES = Recipe("synthetic-1m", 1_000_000)
+QUICK = Recipe("synthetic-100k", 100_000)
 UNLIKE = Recipe("synthetic-unlike", 60_000, median=300.0, sigma=1.0)
 
 

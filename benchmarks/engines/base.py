@@ -91,18 +91,12 @@ class Engine(ABC):
 
     def resident(self) -> int:
         """Return the bytes of this process that are in memory, shared and mapped ones too."""
-        import psutil
-
         gc.collect()
-        return int(psutil.Process().memory_info().rss)
+        return _status("VmRSS")
 
     def peak(self) -> int:
-        """Return the most bytes of memory that this process has had.
-
-        From Linux itself: what ``getrusage`` says is inherited from the parent.
-        """
-        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text("ascii"))
-        return int(found[1]) * 1024 if found else 0
+        """Return the most bytes of memory that this process has had."""
+        return _status("VmHWM")
 
     def pin(self) -> None:
         """Stay on one CPU."""
@@ -160,6 +154,13 @@ class Engine(ABC):
     def answer_raw(self, question: str, k: int) -> Any:
         """Answer a raw English question."""
         raise NotImplementedError
+
+
+def _status(name: str) -> int:
+    """Ask Linux itself: what ``getrusage`` says is inherited from the parent. 0 elsewhere."""
+    path = Path("/proc/self/status")
+    found = re.search(rf"{name}:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
+    return int(found[1]) * 1024 if found else 0
 
 
 def padded(found: list[tuple[list[int], list[float]]], k: int) -> Found:

@@ -67,4 +67,4 @@ class Plain(Numba):
     """Without Numba."""
 
     backend = "numpy"
-    most = 50
+    most = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ class Ours(Engine):
         self._index.warmup()
 
     def resident(self) -> int:
-        import numba  # noqa: F401 - which bm25s has imported too
+        with suppress(ImportError):
+            import numba  # noqa: F401 - which bm25s has imported too
 
         return super().resident()
 

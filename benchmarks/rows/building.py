@@ -35,7 +35,8 @@ def _start(stack: ExitStack, names: tuple[str, ...]) -> tuple[dict[str, Worker],
 def _against(
     figures: dict[str, Figure], missing: dict[str, str], peer: str
 ) -> dict[str, Figure | str]:
-    return {name: one for name, one in {**figures, **missing}.items() if name in (OURS, peer)}
+    joined: dict[str, Figure | str] = {**figures, **missing}
+    return {name: one for name, one in joined.items() if name in (OURS, peer)}
 
 
 def _one_thread(
@@ -65,6 +66,6 @@ def _one_thread(
 def _two_threads(report: Report, rounds: int) -> None:
     with ExitStack() as stack:
         workers, missing = _start(stack, (OURS, "tantivy"))
-        figures = {**race(workers, rounds, "raw", ENWIKI, 2), **missing}
+        figures: dict[str, Figure | str] = {**race(workers, rounds, "raw", ENWIKI, 2), **missing}
         work = f"build {ENWIKI.name}, 2 threads"
         report.add(raced("building from raw text", work, "s", figures, 2.0, 3.0))

@@ -10,7 +10,7 @@ from benchmarks.corpora import ENWIKI, Corpus, read_queries
 from benchmarks.engines import OURS
 from benchmarks.report import Report, Row, raced
 from benchmarks.rows.searching import field
-from benchmarks.synthetic import PASSAGES, Recipe, statistics
+from benchmarks.synthetic import PASSAGES, QUICK, Recipe, statistics
 from benchmarks.workers import Figure, Worker
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -22,7 +22,7 @@ _MICRO = 1e6
 def measure(report: Report, quick: bool) -> None:
     """Measure building, memory and latency at every size, and how like real text it is."""
     sizes = SIZES[:3] if quick else SIZES
-    recipe = PASSAGES._replace(name="synthetic-quick", documents=sizes[-1]) if quick else PASSAGES
+    recipe = QUICK if quick else PASSAGES
     recipe.prepare()
     report.growth["likeness"] = _likeness(recipe, ENWIKI, min(150_000, recipe.documents))
     for size in sizes:
@@ -44,9 +44,9 @@ def _grow(report: Report, recipe: Recipe, size: int, rounds: int) -> None:
     with field(_ENGINES, recipe.folder, size) as engines:
         for what, value in (("build from terms", engines.seconds), ("peak memory", engines.peaks)):
             unit = "s" if value is engines.seconds else "MiB"
-            figures = {name: Figure(one, [one]) for name, one in value.items()}
+            once = {name: Figure(one, [one]) for name, one in value.items()}
             work = f"{size:,} documents, {what}"
-            report.add(Row(_GROUP, work, unit, {**figures, **engines.missing}))
+            report.add(Row(_GROUP, work, unit, {**once, **engines.missing}))
         engines.choose(recipe.folder, "questions")
         for k in (10, 1000):
             figures = engines.race(rounds, k)
@@ -69,6 +69,5 @@ def _curve(report: Report) -> None:
     few, many = (times[f"{size:,} documents, k=10"] for size in (100_000, 1_000_000))
     assert isinstance(few, Figure)
     assert isinstance(many, Figure)
-    work, figures = "k=10, from 100,000 to 1,000,000 documents", {OURS: many}
-    ratio = many.median / few.median
-    report.add(Row(_GROUP, work, "µs a query", {**figures}, ratio, "x", "", 5, 5, at_least=False))
+    work, ratio = "k=10, from 100,000 to 1,000,000 documents", many.median / few.median
+    report.add(Row(_GROUP, work, "µs a query", {OURS: many}, ratio, "x", "", 5, 5, at_least=False))

@@ -66,7 +66,7 @@ def _memory(report: Report, corpus: Corpus) -> None:
         used[name] = _figure([_serve(name, folder, corpus) / _MIB])
     ratio = used[OURS].median / used[_BM25S].median
     work = f"memory of 1,000 queries, {corpus.name}"
-    report.add(Row(_GROUP, work, "MiB", {**used}, ratio, "x", _BM25S, 0.7, 0.5, at_least=False))
+    report.add(Row(_GROUP, work, "MiB", used, ratio, "x", _BM25S, 0.7, 0.5, at_least=False))
     work, size = f"a posting on disk, {corpus.name}", sizes[OURS]
     figures = {OURS: size, _BM25S: _figure([8.0])}
     report.add(Row(_GROUP, work, "bytes", figures, size.median, "B", _BM25S, 6, 4, at_least=False))
@@ -102,7 +102,7 @@ def _start(report: Report, rounds: int) -> None:
     own = _figure(times)
     work = "import bm25rag, above import numpy"
     figures = {OURS: own}
-    report.add(Row(_GROUP, work, "ms", {**figures}, own.median, "ms", "", 50, 30, at_least=False))
+    report.add(Row(_GROUP, work, "ms", figures, own.median, "ms", "", 50, 30, at_least=False))
     folder = WORK / "saved" / "scifact-raw"
     shutil.rmtree(folder, ignore_errors=True)
     with Worker(ENGINES[OURS], WORK) as writer:
@@ -116,7 +116,7 @@ def _start(report: Report, rounds: int) -> None:
     figures = {OURS: _figure(walls), "import numpy alone": _figure(bare)}
     whole = figures[OURS].median
     work = "a new process: import, open, first query, scifact"
-    report.add(Row(_GROUP, work, "ms", {**figures}, whole, "ms", "", 150, 80, at_least=False))
+    report.add(Row(_GROUP, work, "ms", figures, whole, "ms", "", 150, 80, at_least=False))
 
 
 def _run(code: str, arguments: Sequence[str] = ()) -> str:
