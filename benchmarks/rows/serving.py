@@ -13,17 +13,20 @@ from time import perf_counter
 from benchmarks.corpora import ENWIKI, SCIFACT, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
 from benchmarks.report import Report, Row
+from benchmarks.synthetic import UNLIKE
 from benchmarks.workers import Figure, Worker
 
 _GROUP = "serving"
 _BM25S = "bm25s numba"
-_MIB = 2**20
 
 
 def measure(report: Report, quick: bool) -> None:
     """Measure all rows of serving."""
     _threads(report, 5 if quick else 15)
-    _memory(report, ENWIKI)
+    _memory(report)
+    _disk(report, ENWIKI.name, WORK / "saved" / OURS, (6, 4))
+    if not quick:
+        _unlike(report)
     _start(report, 5 if quick else 15)
 
 
@@ -52,24 +55,40 @@ def _threads(report: Report, rounds: int) -> None:
     report.add(row)
 
 
-def _memory(report: Report, corpus: Corpus) -> None:
-    corpus.prepare()
-    used, sizes = {}, {}
+def _memory(report: Report) -> None:
+    used = {}
     for name in (OURS, _BM25S):
         folder = WORK / "saved" / name.replace(" ", "-")
-        shutil.rmtree(folder, ignore_errors=True)
-        with Worker(ENGINES[name], WORK) as writer:
-            writer.call("index", corpus.folder)
-            writer.call("save", folder)
-            if name == OURS:
-                sizes[OURS] = _figure([writer.call("posting_bytes", folder)])
-        used[name] = _figure([_serve(name, folder, corpus) / _MIB])
+        _save(name, ENWIKI.folder, folder)
+        used[name] = _figure([_serve(name, folder, ENWIKI) / 2**20])
     ratio = used[OURS].median / used[_BM25S].median
-    work = f"memory of 1,000 queries, {corpus.name}"
+    work = f"memory of 1,000 queries, {ENWIKI.name}"
     report.add(Row(_GROUP, work, "MiB", used, ratio, "x", _BM25S, 0.7, 0.5, at_least=False))
-    work, size = f"a posting on disk, {corpus.name}", sizes[OURS]
+
+
+def _save(name: str, corpus: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with Worker(ENGINES[name], WORK) as writer:
+        writer.call("index", corpus)
+        writer.call("save", folder)
+
+
+def _unlike(report: Report) -> None:
+    """Measure the disk that documents of very different lengths take."""
+    UNLIKE.prepare()
+    folder = WORK / "saved" / "unlike"
+    _save(OURS, UNLIKE.folder, folder)
+    _disk(report, "documents of very different lengths", folder, (8, 6))
+
+
+def _disk(report: Report, name: str, folder: Path, targets: tuple[float, float]) -> None:
+    with Worker(ENGINES[OURS], WORK) as reader:
+        reader.call("load", folder)
+        size = _figure([reader.call("posting_bytes", folder)])
     figures = {OURS: size, _BM25S: _figure([8.0])}
-    report.add(Row(_GROUP, work, "bytes", figures, size.median, "B", _BM25S, 6, 4, at_least=False))
+    work = f"a posting on disk, {name}"
+    row = Row(_GROUP, work, "bytes", figures, size.median, "B", _BM25S, *targets, at_least=False)
+    report.add(row)
 
 
 def _serve(name: str, folder: Path, corpus: Corpus) -> int:
