@@ -216,12 +216,14 @@ class HaystackLiving:
 
         self._document: Callable[..., Any] = Document
         self._store = InMemoryDocumentStore()
+        self._ids = iter(range(10**9))
         lines = read_lines(corpus)
         self._fresh: Iterator[str] = chain(lines, read_lines(corpus))
         self._add(size)
 
     def _add(self, count: int) -> float:
-        made = [self._document(content=text) for text in islice(self._fresh, count)]
+        texts = zip(islice(self._fresh, count), self._ids, strict=False)
+        made = [self._document(id=str(id), content=text) for text, id in texts]
         return _seconds(lambda: self._store.write_documents(made))
 
     def add_batch(self, turn: int) -> float:
