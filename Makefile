@@ -47,7 +47,7 @@ lint: $(STAMP)  ## Check style and formatting.
 
 types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy
-	$(PY) -m mypy tools
+	$(PY) -m mypy tools benchmarks
 
 test-all: $(STAMP)  ## Run all tests, the slow ones too.
 	$(PY) $(PYTEST)
@@ -93,10 +93,8 @@ soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; 
 test-long: $(STAMP)  ## Run the tests with fifty times as many random examples (hours).
 	$(PY) $(PYTEST) --hypothesis-profile=long
 
-bench: .venv-bench/.installed  ## Run every benchmark.
-	@set -e; for script in benchmarks/[a-z]*.py; do \
-		echo "$$script"; .venv-bench/$(BIN)/python $$script; \
-	done
+bench: .venv-bench/.installed  ## Measure all beside other engines (40 minutes; QUICK=1: a few).
+	.venv-bench/$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 clean:  ## Remove the private environments and everything that was built.
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist build
@@ -125,10 +123,11 @@ $(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test]')
 	@touch $@
 
-# Beside the peers that the adapters' extra `bench` names.
+# Beside the peers that the extras `bench` name; PISA has no wheels for some systems.
 .venv-bench/.installed: pyproject.toml $(ADAPTER_PROJECTS)
 	$(new_venv)
-	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[bench]')
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[bench]' $(ADAPTERS:%=-e 'integrations/%[bench]')
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[pisa]' || echo "PISA cannot be installed here"
 	@touch $@
 
 .venv-plain/.installed: pyproject.toml

@@ -26,6 +26,8 @@ SMALL = {
     "bm25rag.stripes._AT_ONCE": 9,
     "bm25rag.search.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search._WINDOW_BY_K": 0,
+    "bm25rag.search._HEAVY_BY_K": 0,
+    "bm25rag.search.HEAVY": 0,  # terms are looked up wherever that may be cheaper
     "bm25rag.search._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.arrays_file.BLOCK": 64,  # a checksum for every cache line
 }

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError
@@ -269,10 +269,9 @@ class Soak:
 
     def listen(self, patience: float = 0) -> None:
         """Take what has been said."""
-        ready: Any
         while ready := wait(list(self.processes), patience):
             patience = 0
-            for pipe in ready:
+            for pipe in cast(list[Any], ready):
                 name, _ = self.processes[pipe]
                 try:
                     self.take(name, pipe.recv())

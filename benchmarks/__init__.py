@@ -1,0 +1,1 @@
+"""Measures bm25rag beside other engines: ``python -m benchmarks``, or ``make bench``."""

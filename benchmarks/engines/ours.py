@@ -1,0 +1,96 @@
+"""bm25rag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engines import K1, B
+from benchmarks.engines.base import Engine, Found
+from bm25rag import Analyzer, BatchResult, BM25Index
+
+_STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
+
+
+class Ours(Engine):
+    """Compiled kernels, as everybody has them after the first large batch."""
+
+    _index: BM25Index
+
+    def build(self, lines: Iterable[str]) -> None:
+        plain = Analyzer(language=None, normalize=None, cjk=False)
+        self._index = BM25Index.from_texts(lines, analyzer=plain, k1=K1, b=B, store_text=False)
+        self._index.warmup()
+
+    def save(self, folder: Path) -> None:
+        self._index.save(folder)
+
+    def load(self, folder: Path) -> None:
+        self._index = BM25Index.open(folder)
+        self._index.warmup()
+
+    def resident(self) -> int:
+        with suppress(ImportError):
+            import numba  # noqa: F401 - which bm25s has imported too
+
+        return super().resident()
+
+    def posting_bytes(self, folder: Path) -> float:
+        """Return the bytes a posting takes on disk, with all that leads to it but strings.
+
+        The format is that of ``docs/format.md``: a header names the arrays of a file.
+        """
+        total = 0
+        for path in folder.glob("segment-*.bin"):
+            with path.open("rb") as file:
+                file.seek(8)
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            for name, (kind, count, _) in header["arrays"].items():
+                if name == "terms.keys" or name.split(".")[0] not in _STRINGS:
+                    total += count * int(kind[1:])
+        return total / self._index.stats()["postings"]
+
+    def answer(self, queries: list[Any], k: int, threads: int) -> BatchResult:
+        return self._index.search_batch(queries, k=k, threads=threads)
+
+    def results(self, queries: list[Any], k: int) -> Found:
+        batch = self.answer(queries, k, 1)
+        return batch.rows, batch.scores
+
+    def build_raw(self, texts: list[str], threads: int) -> None:
+        self._index = BM25Index.from_texts(texts, k1=K1, b=B)
+
+    def answer_raw(self, question: str, k: int) -> Any:
+        return self._index.search(question, k=k)
+
+    def judge(self, found: Found, k: int, variant: str) -> dict[str, float]:
+        """Compare what another engine found with the exact ranking.
+
+        Returns
+        -------
+        overlap
+            The share of our best k that it found too; a document with the same exact score
+            as our last counts as it.
+        difference
+            The largest difference of a score, as a share of the query's best.
+        """
+        view = self._index.tune(variant=variant)
+        same, expected, difference = 0, 0, 0.0
+        for query, rows, scores in zip(self.queries, *found, strict=False):
+            exact = view.scores(query)
+            best = view.search_batch([query], k=k, threads=1).scores[0]
+            best = best[np.isfinite(best)]
+            if not best.size or best[0] <= 0:
+                continue
+            rows, scores = rows[scores > 0], scores[scores > 0]
+            last = best[-1] - 1e-6 * best[0]
+            same += min(int((exact[rows] >= last).sum()), best.size)
+            expected += best.size
+            if rows.size:
+                difference = max(difference, float(np.abs(exact[rows] - scores).max() / best[0]))
+        return {"overlap": same / max(expected, 1), "difference": difference}

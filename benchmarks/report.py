@@ -1,0 +1,299 @@
+"""What was measured: rows with their targets, as JSON and as tables in Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from io import StringIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.engines import OURS
+from benchmarks.workers import Figure
+
+PACKAGES = (
+    *("bm25rag", "bm25s", "tantivy", "pyterrier_pisa", "pyserini", "rank-bm25"),
+    *("numpy", "numba", "scipy", "PyStemmer"),
+    *("langchain-core", "langchain-community", "llama-index-core"),
+    *("llama-index-retrievers-bm25", "haystack-ai"),
+)
+_BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+
+
+@dataclass
+class Row:
+    """One line of work, what each engine needs for it, and the target.
+
+    Parameters
+    ----------
+    group
+        The table that it belongs to.
+    work
+        What is done, on what.
+    unit
+        Of the figures.
+    figures
+        By engine; a string says why there is none.
+    judged
+        The value that the target is about; ``None`` if it could not be measured.
+    judged_unit
+        Of that value and of the targets; ``"x"`` for a ratio.
+    against
+        Whom it is compared with.
+    required, goal
+        The targets, if any.
+    at_least
+        Whether more is better.
+    note
+        What a reader must know.
+    """
+
+    group: str
+    work: str
+    unit: str
+    figures: Mapping[str, Figure | str]
+    judged: float | None = None
+    judged_unit: str = "x"
+    against: str = ""
+    required: float | None = None
+    goal: float | None = None
+    at_least: bool = True
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the targets were met."""
+        if self.required is None:
+            return ""
+        if self.judged is None:
+            return "not measured"
+        if self.goal is not None and self._meets(self.goal):
+            return "goal met"
+        return "met" if self._meets(self.required) else "**missed**"
+
+    def _meets(self, target: float) -> bool:
+        assert self.judged is not None
+        return self.judged >= target if self.at_least else self.judged <= target
+
+
+def raced(
+    group: str,
+    work: str,
+    unit: str,
+    figures: Mapping[str, Figure | str],
+    required: float | None = None,
+    goal: float | None = None,
+    scale: float = 1.0,
+) -> Row:
+    """Make a row out of a race: how many times as fast as the best of the others we are.
+
+    The ratio is the median of each round's, for what disturbs a round disturbs all in it.
+    """
+    times = {name: one for name, one in figures.items() if isinstance(one, Figure)}
+    others = [name for name in times if name != OURS]
+    judged, best = None, ""
+    if others and OURS in times:
+        best = min(others, key=lambda name: times[name].median)
+        pairs = zip(times[best].rounds, times[OURS].rounds, strict=True)
+        judged = median(theirs / ours for theirs, ours in pairs)
+    shown = {
+        name: Figure(one.median * scale, [value * scale for value in one.rounds])
+        if isinstance(one, Figure)
+        else one
+        for name, one in figures.items()
+    }
+    return Row(group, work, unit, shown, judged, "x", best, required, goal)
+
+
+@dataclass
+class Report:
+    """All rows of a run, and where and how they were measured."""
+
+    mode: str
+    rows: list[Row] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    growth: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Take a row in, and show it to whoever waits."""
+        self.rows.append(row)
+        parts = (f"{name} {_shown(one)}" for name, one in row.figures.items())
+        judged = "" if row.judged is None else number(row.judged, row.judged_unit)
+        print(f"  {row.work} ({row.unit}):", ", ".join(parts), judged, row.verdict, file=sys.stderr)
+
+    def describe(self) -> None:
+        """Note machine, date, versions and command."""
+        arguments = [one for one in sys.argv[1:] if not one.startswith("/")]
+        self.about = {
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "command": " ".join(["python -m benchmarks", *arguments]),
+            "machine": machine(),
+            "versions": versions(),
+        }
+
+    def write(self, path: Path) -> None:
+        """Keep everything as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        body = {
+            **self.about,
+            "mode": self.mode,
+            "rows": [{**asdict(row), "verdict": row.verdict} for row in self.rows],
+            "checks": self.checks,
+            "growth": self.growth,
+        }
+        path.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def machine() -> dict[str, Any]:
+    """Name processor, cores, memory, system and Python."""
+    model, memory = platform.processor(), 0
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        found = re.search(r"model name\s*:\s*(.*)", cpuinfo.read_text("utf-8"))
+        model = found[1] if found else model
+    if hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "memory, GiB": round(memory / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the version of every package that takes part."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+# --- tables -----------------------------------------------------------------------------
+
+
+def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """Write a table in Markdown."""
+    made = Table(*head, box=box.MARKDOWN)
+    for line in lines:
+        made.add_row(*line)
+    out = Console(file=StringIO(), width=100_000, markup=False)
+    out.print(made)
+    written = out.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(re.sub(r" {2,}", " ", line).strip() for line in written.splitlines()).strip()
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Write a value with three digits and its unit."""
+    if value is None:
+        return "-"
+    digits = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return digits + ("" if not unit else unit if unit in "x%" else f" {unit}")
+
+
+def _shown(one: Figure | str) -> str:
+    return number(one.median) if isinstance(one, Figure) else one
+
+
+def targets_table(rows: Iterable[Row]) -> str:
+    """Set every target beside its figure."""
+    lines = []
+    for row in rows:
+        if row.required is None:
+            continue
+        sign = "" if row.at_least else "≤ "
+        targets = [
+            sign + number(one, row.judged_unit) if one is not None else ""
+            for one in (row.required, row.goal)
+        ]
+        lines.append(
+            [row.work, row.against, number(row.judged, row.judged_unit), *targets, row.verdict]
+        )
+    return table(("work", "against", "measured", "required", "goal", ""), lines)
+
+
+def figures_table(rows: list[Row]) -> str:
+    """Show what each engine needed."""
+    names = list(dict.fromkeys(name for row in rows for name in row.figures))
+    lines = []
+    for row in rows:
+        written = [_shown(row.figures.get(name, "")) for name in names]
+        lines.append([f"{row.work} ({row.unit})", *written, number(row.judged, row.judged_unit)])
+    return table(("", *names, "ratio"), lines)
+
+
+def about(report: Report) -> str:
+    """Say when, how and where it was measured."""
+    host, packages = report.about["machine"], report.about["versions"]
+    used = [f"{name} {one}" for name, one in packages.items() if one != "not installed"]
+    return (
+        f"Measured on {report.about['date']} by `{report.about['command']}`\n"
+        f"on {host['processor']}, {host['cores']} cores, {host['memory, GiB']} GiB, "
+        f"{host['system']}, Python {host['python']};\n{', '.join(used)}."
+    )
+
+
+def details(report: Report) -> str:
+    """Write all figures, a table for each group."""
+    parts = ["# What was measured", about(report), targets_table(report.rows)]
+    for group in dict.fromkeys(row.group for row in report.rows):
+        rows = [row for row in report.rows if row.group == group]
+        notes = list(dict.fromkeys(row.note for row in rows if row.note))
+        parts += [f"## {group.capitalize()}", *notes, figures_table(rows)]
+    if report.checks:
+        parts += ["## Do they find the same?", _CHECKS, checks_table(report.checks)]
+    if report.growth:
+        parts += ["## How like real text the synthetic is", likeness_table(report.growth)]
+    return "\n\n".join(parts) + "\n"
+
+
+_CHECKS = (
+    "Overlap is the share of the exact best k that an engine found, up to ties; difference the "
+    "largest of a score, as a share of the query's best.\n"
+    "PISA and rank_bm25 have robertson's idf, and are compared with that; "
+    "tantivy and Lucene round a document's length to a byte."
+)
+
+
+def checks_table(checks: Iterable[Mapping[str, Any]]) -> str:
+    """Compare what the others found with the exact ranking."""
+    names = ("corpus", "k", "engine", "variant")
+    lines = [
+        [*(str(one[name]) for name in names), f"{one['overlap']:.4f}", f"{one['difference']:.1e}"]
+        for one in checks
+    ]
+    return table((*names, "overlap", "difference"), lines)
+
+
+def likeness_table(growth: Mapping[str, Any]) -> str:
+    """Set the statistics of real and synthetic text side by side."""
+    names = list(growth["likeness"])
+    sides = [growth["likeness"][name] for name in names]
+    lines = [[what, *(number(side[what]) for side in sides)] for what in sides[0]]
+    return table(("", *names), lines)
+
+
+def put_into(readme: Path, parts: Iterable[str]) -> None:
+    """Replace what stands between the markers."""
+    text = readme.read_text("utf-8")
+    before, rest = text.split(_BEGIN, 1)
+    after = rest.split(_END, 1)[1]
+    block = "\n\n".join([_BEGIN, *parts, _END])
+    readme.write_text(before + block + after, encoding="utf-8")

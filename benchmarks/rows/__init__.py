@@ -1,0 +1,1 @@
+"""The groups of rows, in the order in which they are measured."""

@@ -1,0 +1,132 @@
+"""Batches of queries: every engine on the same terms, and the top-k compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, WORK, Corpus
+from benchmarks.engines import ENGINES, OURS
+from benchmarks.report import Report, Row, raced
+from benchmarks.workers import Figure, NotInstalledError, Worker, race
+
+TARGETS = {
+    ENWIKI: {10: (2.0, 3.0), 100: (1.5, 2.0), 1000: (1.2, 1.5)},
+    SCIFACT: {10: (1.5, 2.0), 100: (1.5, 2.0), 1000: (1.5, 2.0)},
+}
+_SMALL_TARGET = (1.5, 2.0)
+_SLOW = ("rank_bm25", "bm25s numpy")
+_MICRO = 1e6
+_CHECKED = 100  # queries of which the whole ranking is computed
+
+
+class Field:
+    """Engines that have indexed the same corpus, and those that are not here."""
+
+    def __init__(self) -> None:
+        self.workers: dict[str, Worker] = {}
+        self.missing: dict[str, str] = {}
+        #: Seconds of indexing, and MiB of memory at most.
+        self.seconds: dict[str, float] = {}
+        self.peaks: dict[str, float] = {}
+
+    def choose(self, corpus: Path, name: str) -> None:
+        for worker in self.workers.values():
+            worker.call("choose", corpus, name)
+
+    def race(self, rounds: int, k: int) -> dict[str, Figure | str]:
+        return {**race(self.workers, rounds, "search", k, 1), **self.missing}
+
+    def check(self, corpus: str, k: int) -> Iterator[dict[str, object]]:
+        """Compare what the others return with the exact ranking."""
+        for name, worker in self.workers.items():
+            if name != OURS:
+                variant, found = worker.call("found", k, _CHECKED)
+                judged = self.workers[OURS].call("judge", found, k, variant)
+                yield {"corpus": corpus, "k": k, "engine": name, "variant": variant, **judged}
+
+
+@contextmanager
+def field(names: Sequence[str], corpus: Path, limit: int | None = None) -> Iterator[Field]:
+    """Start engines, one after the other, and let each index the corpus."""
+    with ExitStack() as stack:
+        engines = Field()
+        for name in names:
+            try:
+                worker = stack.enter_context(Worker(ENGINES[name], WORK))
+            except NotInstalledError:
+                engines.missing[name] = "not installed"
+                continue
+            before = worker.call("resident")
+            engines.seconds[name] = worker.call("index", corpus, limit)
+            engines.peaks[name] = (worker.call("peak") - before) / 2**20
+            engines.workers[name] = worker
+        yield engines
+
+
+def measure(report: Report, quick: bool) -> None:
+    """Measure all rows of batch search."""
+    rounds = 5 if quick else 15
+    _main(report, ENWIKI, rounds, quick)
+    _main(report, SCIFACT, rounds * 2, quick)
+    for corpus in SMALL[:2] if quick else SMALL:
+        _small(report, corpus, rounds)
+    if not quick:
+        _stop_words(report, rounds)
+
+
+def _row(
+    group: str,
+    corpus: Corpus,
+    work: str,
+    figures: dict[str, Figure | str],
+    targets: tuple[float, float] | tuple[None, None] = (None, None),
+) -> Row:
+    required, goal = targets
+    work = f"{corpus.name}, {work}"
+    return raced(group, work, "µs a query", figures, required, goal, scale=_MICRO)
+
+
+def _main(report: Report, corpus: Corpus, rounds: int, quick: bool) -> None:
+    corpus.prepare()
+    names = [one for one in ENGINES if one != "rank_bm25" or corpus is SCIFACT]
+    with field(names, corpus.folder) as engines:
+        engines.choose(corpus.folder, "questions")
+        for k, targets in TARGETS[corpus].items():
+            figures = engines.race(rounds, k)
+            report.add(_row("batch search", corpus, f"k={k}", figures, targets))
+            report.checks += engines.check(corpus.name, k)
+        for name in _SLOW:
+            if name in engines.workers:
+                engines.workers.pop(name).close()
+        for k in () if quick else (1, 37, 5000):
+            figures = engines.race(rounds, k)
+            report.add(_row("batch search, other k", corpus, f"k={k}", figures))
+        for length in (1, 40) if quick else LENGTHS:
+            engines.choose(corpus.folder, f"{length} terms")
+            figures = engines.race(rounds, 10)
+            work = f"k=10, {length} term{'s' if length > 1 else ''}"
+            report.add(_row("batch search, short and long queries", corpus, work, figures))
+
+
+def _small(report: Report, corpus: Corpus, rounds: int) -> None:
+    corpus.prepare()
+    names = [one for one in ENGINES if one not in _SLOW]
+    with field(names, corpus.folder) as engines:
+        engines.choose(corpus.folder, "questions")
+        for k in (10, 100, 1000):
+            figures = engines.race(rounds, k)
+            row = _row("batch search, small corpora", corpus, f"k={k}", figures, _SMALL_TARGET)
+            report.add(row)
+        report.checks += engines.check(corpus.name, 10)
+
+
+def _stop_words(report: Report, rounds: int) -> None:
+    corpus = ALL_WORDS
+    corpus.prepare()
+    with field([one for one in ENGINES if one not in _SLOW], corpus.folder) as engines:
+        engines.choose(corpus.folder, "questions")
+        for k in (10, 1000):
+            figures = engines.race(rounds, k)
+            report.add(_row("batch search, stop words kept", corpus, f"k={k}", figures))

@@ -1,0 +1,154 @@
+"""What it takes to serve: threads, memory, disk, and the start of a process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from benchmarks.corpora import ENWIKI, SCIFACT, WORK, Corpus
+from benchmarks.engines import ENGINES, OURS
+from benchmarks.report import Report, Row
+from benchmarks.synthetic import UNLIKE
+from benchmarks.workers import Figure, Worker
+
+_GROUP = "serving"
+_BM25S = "bm25s numba"
+
+
+def measure(report: Report, quick: bool) -> None:
+    """Measure all rows of serving."""
+    _threads(report, 5 if quick else 15)
+    _memory(report)
+    _disk(report, ENWIKI.name, WORK / "saved" / OURS, (6, 4))
+    if not quick:
+        _unlike(report)
+    _start(report, 5 if quick else 15)
+
+
+def _threads(report: Report, rounds: int) -> None:
+    ENWIKI.prepare()
+    with Worker(ENGINES[OURS], WORK) as one, Worker(ENGINES[OURS], WORK) as other:
+        for worker in (one, other):
+            worker.call("index", ENWIKI.folder)
+            worker.call("choose", ENWIKI.folder, "questions")
+        threads, processes = [], []
+        for turn in range(-1, rounds):
+            together = 1 / one.call("search", 10, 2, turn)
+            for worker in (one, other):
+                worker.ask("search", 10, 1, turn)
+            apart = sum(1 / worker.answer() for worker in (one, other))
+            if turn >= 0:
+                threads.append(together)
+                processes.append(apart)
+    figures = {
+        "two threads": Figure(median(threads), threads),
+        "two processes": Figure(median(processes), processes),
+    }
+    share = 100 * median(a / b for a, b in zip(threads, processes, strict=True))
+    work = f"two threads, {ENWIKI.name}, k=10"
+    row = Row(_GROUP, work, "queries a second", figures, share, "%", "two processes", 90, 95)
+    report.add(row)
+
+
+def _memory(report: Report) -> None:
+    used = {}
+    for name in (OURS, _BM25S):
+        folder = WORK / "saved" / name.replace(" ", "-")
+        _save(name, ENWIKI.folder, folder)
+        used[name] = _figure([_serve(name, folder, ENWIKI) / 2**20])
+    ratio = used[OURS].median / used[_BM25S].median
+    work = f"memory of 1,000 queries, {ENWIKI.name}"
+    report.add(Row(_GROUP, work, "MiB", used, ratio, "x", _BM25S, 0.7, 0.5, at_least=False))
+
+
+def _save(name: str, corpus: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with Worker(ENGINES[name], WORK) as writer:
+        writer.call("index", corpus)
+        writer.call("save", folder)
+
+
+def _unlike(report: Report) -> None:
+    """Measure the disk that documents of very different lengths take."""
+    UNLIKE.prepare()
+    folder = WORK / "saved" / "unlike"
+    _save(OURS, UNLIKE.folder, folder)
+    _disk(report, "documents of very different lengths", folder, (8, 6))
+
+
+def _disk(report: Report, name: str, folder: Path, targets: tuple[float, float]) -> None:
+    with Worker(ENGINES[OURS], WORK) as reader:
+        reader.call("load", folder)
+        size = _figure([reader.call("posting_bytes", folder)])
+    figures = {OURS: size, _BM25S: _figure([8.0])}
+    work = f"a posting on disk, {name}"
+    row = Row(_GROUP, work, "bytes", figures, size.median, "B", _BM25S, *targets, at_least=False)
+    report.add(row)
+
+
+def _serve(name: str, folder: Path, corpus: Corpus) -> int:
+    """Return the bytes that a thousand queries bring into the memory of a new process."""
+    with Worker(ENGINES[name], WORK) as server:
+        server.call("choose", corpus.folder, "questions")
+        before = int(server.call("resident"))
+        server.call("load", folder)
+        asked = 0
+        while asked < 1000:
+            asked += len(server.call("one_by_one", 10, asked))
+        return int(server.call("resident")) - before
+
+
+def _figure(values: list[float]) -> Figure:
+    return Figure(median(values), values)
+
+
+# --- the start of a process -----------------------------------------------------------
+
+_CLOCK = "import time, numpy; start = time.perf_counter(); {}; print(time.perf_counter() - start)"
+_FIRST = """
+from bm25rag import BM25Index
+assert BM25Index.open({folder!r}).search({question!r})
+"""
+
+
+def _start(report: Report, rounds: int) -> None:
+    times = [float(_run(_CLOCK.format("import bm25rag"))) * 1e3 for _ in range(rounds + 1)]
+    own = _figure(times[1:])
+    work = "import bm25rag, above import numpy"
+    figures = {OURS: own}
+    report.add(Row(_GROUP, work, "ms", figures, own.median, "ms", "", 50, 30, at_least=False))
+    folder = WORK / "saved" / "scifact-raw"
+    shutil.rmtree(folder, ignore_errors=True)
+    with Worker(ENGINES[OURS], WORK) as writer:
+        writer.call("raw", SCIFACT, 1, 0)
+        writer.call("save", folder)
+    code = _FIRST.format(folder=str(folder), question=SCIFACT.questions()[0])
+    walls, bare = [], []
+    _wall(code)
+    for _ in range(rounds):
+        walls.append(_wall(code))
+        bare.append(_wall("import numpy"))
+    figures = {OURS: _figure(walls), "import numpy alone": _figure(bare)}
+    whole = figures[OURS].median
+    work = "a new process: import, open, first query, scifact"
+    report.add(Row(_GROUP, work, "ms", figures, whole, "ms", "", 150, 80, at_least=False))
+
+
+def _run(code: str) -> str:
+    """Run code in a new process, with byte code cached as in any installation."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(WORK / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return run.stdout
+
+
+def _wall(code: str) -> float:
+    start = perf_counter()
+    _run(code)
+    return (perf_counter() - start) * 1e3

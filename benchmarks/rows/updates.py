@@ -1,0 +1,151 @@
+"""What changes cost at a million documents: writes, commits, filters, readers beside a writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+import numpy as np
+
+from benchmarks.corpora import WORK
+from benchmarks.engines import ENGINES, OURS
+from benchmarks.living import FILTERS, FIRST
+from benchmarks.report import Report, Row
+from benchmarks.synthetic import PASSAGES, QUICK, Recipe
+from benchmarks.workers import Figure, NotInstalledError, Worker
+
+_GROUP = "updates"
+_FILTERS = "filters"
+_HAYSTACK = 100_000  # documents; it takes minutes to fill, and its writes do not depend on it
+_NOTE = (
+    "An addition lasts until it has been found by a search; bm25s must index all again, "
+    f"Haystack's store in memory holds {_HAYSTACK:,} documents and is not searched."
+)
+_MILLI = 1e3
+
+
+def measure(report: Report, quick: bool) -> None:
+    """Measure all rows of updates and filters."""
+    recipe = QUICK if quick else PASSAGES
+    recipe.prepare()
+    size = recipe.documents
+    with Worker("benchmarks.living:Living", recipe.folder, size, WORK / "living") as ours:
+        _additions(report, ours, recipe, size)
+        _commits(report, recipe, size, ours)
+        _filters(report, ours, 3 if quick else 9)
+        _readers(report, ours)
+
+
+def _take(worker: Worker, method: str, rounds: int) -> Figure:
+    times = [worker.call(method, turn) * _MILLI for turn in range(-2, rounds)][2:]
+    return Figure(median(times), times)
+
+
+def _others(recipe: Recipe, size: int) -> dict[str, dict[str, Figure | str]]:
+    """Measure a batch and a single addition elsewhere, in milliseconds."""
+    found: dict[str, dict[str, Figure | str]] = {}
+    for name, kind, most in (
+        ("tantivy", "TantivyLiving", size),
+        ("Haystack", "HaystackLiving", min(size, _HAYSTACK)),
+    ):
+        try:
+            with Worker(f"benchmarks.living:{kind}", recipe.folder, most, WORK / kind) as worker:
+                found[name] = {
+                    method: _take(worker, method, 5) for method in ("add_batch", "add_one")
+                }
+        except NotInstalledError:
+            found[name] = dict.fromkeys(("add_batch", "add_one"), "not installed")
+    name = "bm25s numba"
+    with Worker(ENGINES[name], WORK) as worker:
+        took = worker.call("index", recipe.folder, size) * _MILLI
+    return {**found, name: dict.fromkeys(("add_batch", "add_one"), Figure(took, [took]))}
+
+
+def _additions(report: Report, ours: Worker, recipe: Recipe, size: int) -> None:
+    others = _others(recipe, size)
+    on = f"at {size:,} documents"
+    for method, work, rounds, targets in (
+        ("add_batch", f"add 1,000 documents {on}", 9, (250, 250)),
+        ("add_one", f"add one {on}", 200, (20, 20)),
+        ("tune", f"tune {on}", 20, (50, 20)),
+    ):
+        own = _take(ours, method, rounds)
+        work = f"{work}, then search"
+        beside = {name: one[method] for name, one in others.items() if method in one}
+        report.add(_at_most(_GROUP, work, {OURS: own, **beside}, own.median, *targets))
+        if method == "add_one":
+            tail = float(np.percentile(own.rounds, 99))
+            report.add(_at_most(_GROUP, f"{work}, 99th percentile", {OURS: own}, tail, 100, 100))
+    report.rows[-1].note = _NOTE
+
+
+def _at_most(
+    group: str,
+    work: str,
+    figures: Mapping[str, Figure | str],
+    judged: float,
+    required: float,
+    goal: float,
+    unit: str = "ms",
+) -> Row:
+    return Row(group, work, "ms", figures, judged, unit, "", required, goal, at_least=False)
+
+
+def _commits(report: Report, recipe: Recipe, size: int, large: Worker) -> None:
+    """Commit one document to indexes of several sizes."""
+    for number in [one for one in (10_000, 100_000) if one < size]:
+        folder = WORK / "living-small"
+        with Worker("benchmarks.living:Living", recipe.folder, number, folder) as worker:
+            _commit(report, worker, number)
+    _commit(report, large, size)
+    own = _take(large, "refresh", 9)
+    report.add(Row(_GROUP, f"refresh a reader at {size:,} documents", "ms", {OURS: own}))
+
+
+def _commit(report: Report, worker: Worker, size: int) -> None:
+    taken = [worker.call("commit_one", turn) for turn in range(30)][5:]
+    for place, (what, unit, scale) in enumerate(
+        (("time", "ms", _MILLI), ("CPU", "ms", _MILLI), ("written", "KiB", 1 / 1024))
+    ):
+        values = [one[place] * scale for one in taken]
+        work = f"commit one document at {size:,}, {what}"
+        report.add(Row(_GROUP, work, unit, {OURS: Figure(median(values), values)}))
+
+
+def _filters(report: Report, ours: Worker, rounds: int) -> None:
+    for k in (10, 100):
+        times: dict[str | None, list[float]] = {None: [], **{name: [] for name in FILTERS}}
+        for turn in range(-1, rounds):
+            for name, own in times.items():
+                own.append(ours.call("filtered", name, k, turn) * 1e6)
+        for name in FILTERS:
+            pairs = {"filtered": times[name][1:], "unfiltered": times[None][1:]}
+            ratio = median(a / b for a, b in zip(*pairs.values(), strict=True))
+            figures = {what: Figure(median(own), own) for what, own in pairs.items()}
+            work, unit = f"a filter that keeps {name}, k={k}", "µs a query"
+            row = Row(_FILTERS, work, unit, figures, ratio, "x", "unfiltered", 2, 2)
+            row.at_least = False
+            report.add(row)
+    for kind in FIRST:
+        first = _take_first(ours, kind)
+        work = f"first evaluation of a filter: {kind}"
+        report.add(_at_most(_FILTERS, work, {OURS: first}, first.median, 100, 100))
+
+
+def _take_first(ours: Worker, kind: str) -> Figure:
+    times = [ours.call("first", kind, turn) * _MILLI for turn in range(3)]
+    return Figure(median(times), times)
+
+
+def _readers(report: Report, ours: Worker) -> None:
+    """Compare the 99th percentile of searches beside a bulk add and a compaction with the idle."""
+    busy = np.array(ours.call("readers", True, 0.0)) * _MILLI
+    idle = np.array(ours.call("readers", False, 5.0)) * _MILLI
+    tails = [float(np.percentile(one, 99)) for one in (busy, idle)]
+    figures = {
+        "writing beside": Figure(tails[0], [tails[0]]),
+        "idle": Figure(tails[1], [tails[1]]),
+    }
+    work = "search, 99th percentile, beside a bulk add and a compaction"
+    row = _at_most(_GROUP, work, figures, tails[0] / tails[1], 2, 2, "x")
+    report.add(row)
