@@ -12,7 +12,7 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -129,6 +129,12 @@ class Column:
         if not len(self.offsets):
             return np.ones(self.count, np.bool_)
         return self.null if len(self.null) else np.zeros(self.count, np.bool_)
+
+    def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
+        """Return the offsets of consecutive strings, checked now, and the buffer."""
+        if self._guard is not None and first < last:
+            self._check(self._guard, first, last)
+        return self._starts[first : last + 1], self._bytes
 
     def check_all(self) -> None:
         """Check every string that a guard has not yet passed."""
@@ -259,6 +265,23 @@ class StringTable:
         if low < high and self._string_at(low) == value:
             return self._number_at(low)
         return -1
+
+    def find_all(self, values: Sequence[bytes]) -> Int64:
+        """Return the numbers of those of ``values`` that are in the column."""
+        if self._guard is not None:
+            self._check_keys(self._guard)
+        if not len(self.keys):
+            return np.empty(0, np.int64)
+        wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        found = (
+            self._number_at(place) if self._string_at(place) == value else self.find(value)
+            for place, value in compress(
+                zip(places.tolist(), values, strict=True), self.keys[places] == wanted
+            )
+        )
+        numbers = np.array(list(found), np.int64)
+        return numbers[numbers >= 0]
 
     def _number_at(self, place: int) -> int:
         return int(self._order[place]) if len(self._order) else place

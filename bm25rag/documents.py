@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -19,7 +19,8 @@ import numpy as np
 from bm25rag._types import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
 
-_DEEPEST = 100
+# Levels of dicts and lists in metadata.
+DEEPEST = 100
 
 
 @dataclass(slots=True)
@@ -124,6 +125,23 @@ def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
     return decoded
 
 
+def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:
+    """Return many metadata at once as they are written; see ``revive`` and ``unescape``.
+
+    Raises
+    ------
+    CorruptIndexError
+        If they were written by anything but ``encode_metadata``.
+    """
+    try:
+        decoded: list[dict[str, Any]] = json.loads(f"[{text_of(b','.join(data))}]")
+    except (ValueError, RecursionError) as error:
+        raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if len(decoded) != len(data) or not all(type(one) is dict for one in decoded):
+        raise CorruptIndexError("stored metadata are not one dict for each document")
+    return decoded
+
+
 def _plain(value: object, path: tuple[str, ...], document: str) -> object:
     kind = type(value)
     encode = _ENCODERS.get(kind)
@@ -174,8 +192,8 @@ def _plain_dict(
 
 
 def _check_depth(path: tuple[str, ...], document: str) -> None:
-    if len(path) > _DEEPEST:
-        raise _unstorable(document, path[:3], f"nested more than {_DEEPEST} levels deep")
+    if len(path) > DEEPEST:
+        raise _unstorable(document, path[:3], f"nested more than {DEEPEST} levels deep")
 
 
 def _plain_datetime(value: datetime, path: tuple[str, ...], document: str) -> dict[str, str]:
@@ -200,10 +218,23 @@ _ENCODERS: dict[type, Callable[[Any, tuple[str, ...], str], object]] = {
 
 
 def _revive(plain: dict[str, Any]) -> Any:
+    revived = revive(plain)
+    if revived is plain:
+        return {unescape(key): value for key, value in plain.items()}
+    return revived
+
+
+def revive(plain: dict[str, Any]) -> Any:
+    """Return the date or datetime that a dict is written for, or the dict itself."""
     if len(plain) == 1:
         ((key, value),) = plain.items()
         if key == "$datetime":
             return datetime.fromisoformat(value)
         if key == "$date":
             return date.fromisoformat(value)
-    return {key[1:] if key.startswith("$") else key: value for key, value in plain.items()}
+    return plain
+
+
+def unescape(key: str) -> str:
+    """Return a key of the user's from the one that is written."""
+    return key[1:] if key.startswith("$") else key

@@ -1,0 +1,171 @@
+"""From the JSON of metadata to fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from functools import partial
+from itertools import chain, islice, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bm25rag._types import Bool, Int64, utf8
+from bm25rag.columns import Column
+from bm25rag.documents import unescape
+from bm25rag.fields.field import (
+    DATE,
+    FALSE,
+    FLAGS,
+    KINDS,
+    LIST,
+    MOMENT,
+    NULL,
+    NUMBERS,
+    OTHER,
+    REAL,
+    SHAPE,
+    STRING,
+    TRUE,
+    WHOLE,
+    shape_of,
+    ticks,
+)
+from bm25rag.fields.gathering import gather
+from bm25rag.fields.merging import merge_fields
+from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
+from bm25rag.filters.values import instant_of
+
+# Documents that are gathered at once, to bound the memory of a build.
+AT_ONCE = 1 << 16
+
+
+def build_fields(metadata: Column) -> Fields:
+    """Make the fields of a column of metadata.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it comes from a file and is not what ``encode_metadata`` writes.
+    """
+    if not len(metadata.data):  # there are none at all
+        return Assembler(len(metadata)).finish()
+    values, chunks = iter(metadata), []
+    while chunk := list(islice(values, AT_ONCE)):
+        chunks.append(_build_chunk(chunk))
+    ends = np.cumsum([0, *(chunk.count for chunk in chunks)])
+    places = [np.arange(start, stop) for start, stop in pairwise(ends.tolist())]
+    return merge_fields(chunks, places, len(metadata)) if len(chunks) > 1 else chunks[0]
+
+
+def _build_chunk(metadata: Sequence[memoryview | None]) -> Fields:
+    gathered = gather(metadata)
+    kept = gathered[:MOST_FIELDS]
+    assembler = Assembler(len(metadata), len(kept) == len(gathered))
+    for path, node in kept:
+        codes, ranked = _rank(node.values, path[-1] is None)
+        assembler.add(path, np.array(node.numbers, np.int64), codes, ranked)
+    return assembler.finish()
+
+
+def _rank(values: list[Any], inside_list: bool) -> tuple[Int64, list[Any]]:
+    """Return the code of each value, and the sorted distinct values of each kind."""
+    found: dict[int, list[tuple[Int64, Any]]] = {kind: [] for kind in range(KINDS)}
+    for kind, places, keys in _split(values, inside_list):
+        found[kind].append((places, keys))
+    codes, ranked, start = np.empty(len(values), np.int64), [], 0
+    for kind, pieces in found.items():
+        distinct, own = _distinct(kind, [keys for _, keys in pieces])
+        if pieces:
+            codes[np.concatenate([places for places, _ in pieces])] = start + own
+        ranked.append(distinct)
+        start += len(distinct)
+    return codes, ranked
+
+
+def _split(values: list[Any], inside_list: bool) -> Iterator[tuple[int, Int64, Any]]:
+    """Yield the places of values of one kind, and what they are to a field."""
+    sorters = _SORTERS | _SORTERS_INSIDE_LISTS if inside_list else _SORTERS
+    types = set(map(type, values))
+    places, own = np.arange(len(values)), values
+    for one in types:
+        if len(types) > 1:
+            places = np.flatnonzero([type(value) is one for value in values])
+            own = [values[place] for place in places.tolist()]
+        for kind, which, keys in sorters[one](own):
+            yield kind, places if which is None else places[which], keys
+
+
+def _distinct(kind: int, pieces: list[Any]) -> tuple[Any, Int64]:
+    """Return the distinct values of one kind, sorted, and the place of each value among them."""
+    if kind in FLAGS:
+        return [None][: sum(map(len, pieces))], np.zeros(1, np.int64)
+    if kind in NUMBERS:
+        none = np.empty(0, np.float64 if kind == REAL else np.int64)
+        distinct, places = np.unique(np.concatenate([none, *pieces]), return_inverse=True)
+        return distinct, places
+    texts = list(chain.from_iterable(pieces))
+    ordered = sorted(set(texts))  # by code point, as UTF-8 orders them
+    known = dict(zip(ordered, range(len(ordered)), strict=True))
+    return list(map(utf8, ordered)), np.array([known[text] for text in texts], np.int64)
+
+
+# Each sorts values of one type: the kind, which of them are of it, and what they are to a field.
+_Sorted: TypeAlias = Iterator[tuple[int, Bool | None, Any]]
+
+
+def _sort_integers(values: list[int]) -> _Sorted:
+    try:
+        yield WHOLE, None, np.array(values, np.int64)
+    except OverflowError:
+        fits = np.array([-(2**63) <= value < 2**63 for value in values])
+        chosen = np.array(values, np.object_)
+        yield WHOLE, fits, chosen[fits].astype(np.int64)
+        yield OTHER, ~fits, list(map(str, chosen[~fits]))
+
+
+def _sort_floats(values: list[float]) -> _Sorted:
+    reals = np.array(values)
+    # What is an integer by its value is the same as that int.
+    whole = (np.floor(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
+    yield WHOLE, whole, reals[whole].astype(np.int64)
+    yield REAL, ~whole, reals[~whole]
+
+
+def _sort_bools(values: list[bool]) -> _Sorted:
+    true = np.array(values)
+    yield TRUE, true, values[: int(true.sum())]
+    yield FALSE, ~true, values[: int((~true).sum())]
+
+
+def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
+    instants = (instant_of(value) or timedelta() for value in values)
+    yield kind, None, np.array(list(map(ticks, instants)), np.int64)
+
+
+def _sort_dicts(values: list[dict[str, Any]]) -> _Sorted:
+    shapes = {keys: shape_of(map(unescape, keys)) for keys in set(map(tuple, values))}
+    yield SHAPE, None, [shapes[tuple(value)] for value in values]
+
+
+def _sort_nested(values: list[Any]) -> _Sorted:
+    yield OTHER, None, [json.dumps(value, ensure_ascii=False) for value in values]
+
+
+def _as_they_are(kind: int, values: list[Any]) -> _Sorted:
+    yield kind, None, values
+
+
+_SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
+    type(None): partial(_as_they_are, NULL),
+    bool: _sort_bools,
+    int: _sort_integers,
+    float: _sort_floats,
+    str: partial(_as_they_are, STRING),
+    date: partial(_sort_instants, DATE),
+    datetime: partial(_sort_instants, MOMENT),
+    list: partial(_as_they_are, LIST),
+    dict: _sort_dicts,
+}
+_SORTERS_INSIDE_LISTS = {list: _sort_nested, dict: _sort_nested}
