@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import partial
 from itertools import chain, islice, pairwise
 from typing import Any, TypeAlias
@@ -12,10 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bm25rag._types import Bool, Int64, utf8
-from bm25rag.columns import Column
+from bm25rag.columns import Column, build_column
 from bm25rag.documents import unescape
+from bm25rag.errors import CorruptIndexError
 from bm25rag.fields.field import (
     DATE,
+    DAY,
     FALSE,
     FLAGS,
     KINDS,
@@ -29,13 +31,13 @@ from bm25rag.fields.field import (
     STRING,
     TRUE,
     WHOLE,
+    Strings,
     shape_of,
-    ticks,
 )
-from bm25rag.fields.gathering import gather
+from bm25rag.fields.gathering import Node, gather
+from bm25rag.fields.instants import NO_INSTANT, instants_of
 from bm25rag.fields.merging import merge_fields
 from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
-from bm25rag.filters.values import instant_of
 
 # Documents that are gathered at once, to bound the memory of a build.
 AT_ONCE = 1 << 16
@@ -64,17 +66,24 @@ def _build_chunk(metadata: Sequence[memoryview | None]) -> Fields:
     kept = gathered[:MOST_FIELDS]
     assembler = Assembler(len(metadata), len(kept) == len(gathered))
     for path, node in kept:
-        codes, ranked = _rank(node.values, path[-1] is None)
-        assembler.add(path, np.array(node.numbers, np.int64), codes, ranked)
+        codes, ranked = _rank(node)
+        documents = np.array(node.numbers, np.int64)
+        if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
+            order = np.argsort(documents, kind="stable")
+            documents, codes = documents[order], codes[order]
+        assembler.add(path, documents, codes, ranked)
     return assembler.finish()
 
 
-def _rank(values: list[Any], inside_list: bool) -> tuple[Int64, list[Any]]:
+def _rank(node: Node) -> tuple[Int64, list[Any]]:
     """Return the code of each value, and the sorted distinct values of each kind."""
+    sorters = _SORTERS | _SORTERS_INSIDE_LISTS if node.inside else _SORTERS
     found: dict[int, list[tuple[Int64, Any]]] = {kind: [] for kind in range(KINDS)}
-    for kind, places, keys in _split(values, inside_list):
-        found[kind].append((places, keys))
-    codes, ranked, start = np.empty(len(values), np.int64), [], 0
+    for one, (positions, values) in node.found.items():
+        places = np.array(positions, np.int64)
+        for kind, which, keys in sorters[one](values):
+            found[kind].append((places if which is None else places[which], keys))
+    codes, ranked, start = np.empty(len(node.numbers), np.int64), [], 0
     for kind, pieces in found.items():
         distinct, own = _distinct(kind, [keys for _, keys in pieces])
         if pieces:
@@ -82,19 +91,6 @@ def _rank(values: list[Any], inside_list: bool) -> tuple[Int64, list[Any]]:
         ranked.append(distinct)
         start += len(distinct)
     return codes, ranked
-
-
-def _split(values: list[Any], inside_list: bool) -> Iterator[tuple[int, Int64, Any]]:
-    """Yield the places of values of one kind, and what they are to a field."""
-    sorters = _SORTERS | _SORTERS_INSIDE_LISTS if inside_list else _SORTERS
-    types = set(map(type, values))
-    places, own = np.arange(len(values)), values
-    for one in types:
-        if len(types) > 1:
-            places = np.flatnonzero([type(value) is one for value in values])
-            own = [values[place] for place in places.tolist()]
-        for kind, which, keys in sorters[one](own):
-            yield kind, places if which is None else places[which], keys
 
 
 def _distinct(kind: int, pieces: list[Any]) -> tuple[Any, Int64]:
@@ -108,7 +104,8 @@ def _distinct(kind: int, pieces: list[Any]) -> tuple[Any, Int64]:
     texts = list(chain.from_iterable(pieces))
     ordered = sorted(set(texts))  # by code point, as UTF-8 orders them
     known = dict(zip(ordered, range(len(ordered)), strict=True))
-    return list(map(utf8, ordered)), np.array([known[text] for text in texts], np.int64)
+    places = np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
+    return list(map(utf8, ordered)), places
 
 
 # Each sorts values of one type: the kind, which of them are of it, and what they are to a field.
@@ -140,13 +137,18 @@ def _sort_bools(values: list[bool]) -> _Sorted:
 
 
 def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
-    instants = (instant_of(value) or timedelta() for value in values)
-    yield kind, None, np.array(list(map(ticks, instants)), np.int64)
+    if not all(type(value) is str for value in values):
+        raise CorruptIndexError("stored metadata cannot be read: a date is no string")
+    column = build_column(map(utf8, values))
+    instants = instants_of(Strings(column, 0, len(column)))
+    if np.any(instants == NO_INSTANT) or (kind == DATE and np.any(instants % DAY)):
+        raise CorruptIndexError("stored metadata cannot be read: a date is none")
+    yield kind, None, instants
 
 
-def _sort_dicts(values: list[dict[str, Any]]) -> _Sorted:
-    shapes = {keys: shape_of(map(unescape, keys)) for keys in set(map(tuple, values))}
-    yield SHAPE, None, [shapes[tuple(value)] for value in values]
+def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
+    shapes = {keys: shape_of(map(unescape, keys)) for keys in set(values)}
+    yield SHAPE, None, [shapes[keys] for keys in values]
 
 
 def _sort_nested(values: list[Any]) -> _Sorted:
@@ -166,6 +168,6 @@ _SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
     date: partial(_sort_instants, DATE),
     datetime: partial(_sort_instants, MOMENT),
     list: partial(_as_they_are, LIST),
-    dict: _sort_dicts,
+    tuple: _sort_shapes,
 }
 _SORTERS_INSIDE_LISTS = {list: _sort_nested, dict: _sort_nested}

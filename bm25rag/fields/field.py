@@ -28,8 +28,8 @@ NUMBERS = range(WHOLE, STRING)
 STRINGS = range(STRING, KINDS)
 
 _MICROSECOND = timedelta(microseconds=1)
-_DAY = timedelta(days=1) // _MICROSECOND
-LAST_DAY = (date.max.toordinal() - 1) * _DAY
+DAY = timedelta(days=1) // _MICROSECOND
+LAST_DAY = (date.max.toordinal() - 1) * DAY
 
 
 def ticks(instant: timedelta) -> int:
@@ -167,7 +167,7 @@ def _decode_other(data: bytes) -> Any:
 
 
 def _decode_date(day: int) -> date:
-    return date.fromordinal(day // _DAY + 1)
+    return date.fromordinal(day // DAY + 1)
 
 
 _DECODERS: dict[int, Callable[[Any], Any]] = {
