@@ -138,9 +138,11 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
 
     def keep_writing() -> None:
         luck = random.Random(seed)
-        for _ in range(60):
-            write(index, luck)
-        done.append(True)
+        try:
+            for _ in range(60):
+                write(index, luck)
+        finally:
+            done.append(True)
 
     together([keep_writing, *(partial(read, tenant) for tenant in TENANTS)])
 
