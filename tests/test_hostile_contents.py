@@ -42,8 +42,9 @@ HOSTILE_VALUES: list[Any] = [
 
 FILTERS: list[dict[str, Any]] = [
     {"n": {"$gt": 3}}, {"n": {"$in": [3, 4]}}, {"text": {"$lt": "t3"}},
-    {"text": {"$contains": "3"}}, {"text": {"$date": {"$ne": "2024-01-01"}}}, {"tags": {"$contains": 1}},
-    {"tags": ["x", 1, 1.5]}, {"day": {"$gt": date(2024, 1, 9)}}, {"day": {"$exists": False}}, {"none": None},
+    {"text": {"$contains": "3"}}, {"text": {"$date": {"$ne": "2024-01-01"}}},
+    {"tags": {"$contains": 1}}, {"tags": ["x", 1, 1.5]}, {"none": None},
+    {"day": {"$gt": date(2024, 1, 9)}}, {"day": {"$exists": False}},
 ]  # fmt: skip
 
 
