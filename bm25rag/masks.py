@@ -22,10 +22,8 @@ from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
 if TYPE_CHECKING:
     from bm25rag.segment import Part, Segment
 
-# Bytes of masks that are remembered for a segment, and for a part, at most: twice this.
-MOST_BYTES = 1 << 26
-# About what an entry takes beside its mask and its key.
-_ENTRY = 512
+# What is remembered for a segment, and for a part, at most: twice so many bytes, so many masks.
+MOST_BYTES, MOST_MASKS = 1 << 26, 1 << 10
 
 # Documents whose metadata are read at once.
 _AT_ONCE = 4096
@@ -54,8 +52,8 @@ class MaskCache:
 
     def put(self, key: str, mask: Bool, changed: Mapping[int, bytes]) -> None:
         """Remember a mask, and the changed metadata that it is for."""
-        size = len(mask) + len(key) + _ENTRY
-        if self._bytes + size > MOST_BYTES:
+        size = len(mask) + len(key)
+        if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
             self._old, self._young, self._bytes = self._young, {}, 0
         self._bytes += size
         self._young[key] = mask, changed

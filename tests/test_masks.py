@@ -167,15 +167,18 @@ def test_sets_of_ids_are_looked_up_and_not_remembered(index: BM25Index, work: Wo
     assert work.take() == (200, 0)  # BOATS with two ids, and alone
 
 
-def test_what_is_remembered_is_bounded(index: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masks, "MOST_BYTES", 10_000)
+@pytest.mark.parametrize(("name", "most"), [("MOST_BYTES", 10_000), ("MOST_MASKS", 7)])
+def test_what_is_remembered_is_bounded(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch, name: str, most: int
+) -> None:
+    monkeypatch.setattr(masks, name, most)
     index.delete(["0"])
     for number in range(200):
         assert index.ids({"n": number}) == [str(number)] * (0 < number < 100)
     (part,) = index._snapshot.parts
     for cache in (part.masks, part.segment.masks):
         held = [mask.nbytes for kept in (cache._young, cache._old) for mask, _ in kept.values()]
-        assert 0 < sum(held) <= 20_000
+        assert 0 < (sum(held) if name == "MOST_BYTES" else len(held)) <= 2 * most
 
 
 def test_what_is_used_stays_remembered() -> None:
