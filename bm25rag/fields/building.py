@@ -78,28 +78,29 @@ def _build_chunk(metadata: Sequence[memoryview | None]) -> Fields:
 def _rank(node: Node) -> tuple[Int64, list[Any]]:
     """Return the code of each value, and the sorted distinct values of each kind."""
     sorters = _SORTERS | _SORTERS_INSIDE_LISTS if node.inside else _SORTERS
-    found: dict[int, list[tuple[Int64, Any]]] = {kind: [] for kind in range(KINDS)}
+    found: dict[int, list[tuple[Int64, Any]]] = {}
     for one, (positions, values) in node.found.items():
         places = np.array(positions, np.int64)
         for kind, which, keys in sorters[one](values):
-            found[kind].append((places if which is None else places[which], keys))
-    codes, ranked, start = np.empty(len(node.numbers), np.int64), [], 0
-    for kind, pieces in found.items():
-        distinct, own = _distinct(kind, [keys for _, keys in pieces])
-        if pieces:
-            codes[np.concatenate([places for places, _ in pieces])] = start + own
-        ranked.append(distinct)
-        start += len(distinct)
+            own = places if which is None else places[which]
+            if len(own):
+                found.setdefault(kind, []).append((own, keys))
+    codes, start = np.empty(len(node.numbers), np.int64), 0
+    ranked: list[Any] = [()] * KINDS
+    for kind in sorted(found):
+        chosen, pieces = zip(*found[kind], strict=True)
+        ranked[kind], own = _distinct(kind, pieces)
+        codes[np.concatenate(chosen)] = start + own
+        start += len(ranked[kind])
     return codes, ranked
 
 
-def _distinct(kind: int, pieces: list[Any]) -> tuple[Any, Int64]:
+def _distinct(kind: int, pieces: Sequence[Any]) -> tuple[Any, Int64]:
     """Return the distinct values of one kind, sorted, and the place of each value among them."""
     if kind in FLAGS:
-        return [None][: sum(map(len, pieces))], np.zeros(1, np.int64)
+        return [None], np.zeros(1, np.int64)
     if kind in NUMBERS:
-        none = np.empty(0, np.float64 if kind == REAL else np.int64)
-        distinct, places = np.unique(np.concatenate([none, *pieces]), return_inverse=True)
+        distinct, places = np.unique(np.concatenate(pieces), return_inverse=True)
         return distinct, places
     texts = list(chain.from_iterable(pieces))
     ordered = sorted(set(texts))  # by code point, as UTF-8 orders them

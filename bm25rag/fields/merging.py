@@ -67,8 +67,12 @@ def _living(field: Field, places: Int64) -> _Piece:
 def _join(pieces: Sequence[_Piece]) -> tuple[Int64, Int64, list[Any]]:
     """Return the documents, new codes and distinct values of one path."""
     renamed = [np.zeros(len(piece.field), np.int64) for piece in pieces]
-    ranked, start = [], 0
+    ranked: list[Any] = []
+    start = 0
     for kind in range(KINDS):
+        if not any(piece.field.has(kind) for piece in pieces):
+            ranked.append(())
+            continue
         used = [piece.used[piece.field.codes_of(kind)] for piece in pieces]
         merged, new = _merge(
             kind, [_chosen(kind, piece.field, u) for piece, u in zip(pieces, used, strict=True)]

@@ -264,9 +264,10 @@ class Assembler:
             arrays["documents"].append(documents.astype(np.uint32))
         name = codes_for(sum(counts))
         arrays[name].append(codes.astype(ARRAYS[name]))
-        arrays["numbers"] += [np.asarray(ranked[kind]).view(np.uint64) for kind in NUMBERS]
+        arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
         for kind in STRINGS:
-            self._strings.extend(ranked[kind])
+            if counts[kind]:
+                self._strings.extend(ranked[kind])
 
     def finish(self) -> Fields:
         """Return the fields; the assembler is used up."""
