@@ -20,6 +20,8 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.errors import CorruptIndexError
 
+# A column is checked whole in the time in which this share of it is checked one by one.
+_CHECK_ALL = 256
 # Strings that are joined at once, to bound the memory of a build.
 _AT_ONCE = 4096
 
@@ -274,14 +276,13 @@ class StringTable:
             return np.empty(0, np.int64)
         wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
         places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        found = (
-            self._number_at(place) if self._string_at(place) == value else self.find(value)
-            for place, value in compress(
-                zip(places.tolist(), values, strict=True), self.keys[places] == wanted
-            )
-        )
-        numbers = np.array(list(found), np.int64)
-        return numbers[numbers >= 0]
+        alike = self.keys[places] == wanted
+        numbers = (self.order[places] if len(self.order) else places)[alike].tolist()
+        if len(numbers) * _CHECK_ALL > len(self.column):
+            self.column.check_all()
+        there = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
+        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
+        return np.array([number for number in found if number >= 0], np.int64)
 
     def _number_at(self, place: int) -> int:
         return int(self._order[place]) if len(self._order) else place

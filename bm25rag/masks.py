@@ -78,7 +78,7 @@ def _everyone(segment: Segment) -> Bool:
 def _of_part(part: Part, filter: Filter, among: Bool) -> Bool:
     """Return which of ``among`` pass a filter that has no key, or has parts without."""
     if filter.ids is not None:
-        return among & _with_ids(part.segment, filter.ids)
+        return _with_ids(part.segment, filter.ids, among)
     key = filter.key
     if key is not None:
         return among & _remembered(part, filter, key)
@@ -119,7 +119,7 @@ def _of_segment(segment: Segment, filter: Filter, among: Bool) -> Bool:
     if isinstance(filter, And | Or | Not):
         return _combine(filter, among, partial(_of_segment, segment))
     if filter.ids is not None:
-        return among & _with_ids(segment, filter.ids)
+        return _with_ids(segment, filter.ids, among)
     if isinstance(filter, IdCondition):
         ids = Strings(segment.ids.column, 0, len(segment)).texts()
         return among & np.array([filter.test(id, True) for id in ids], np.bool_)
@@ -143,9 +143,10 @@ def _combine(filter: And | Or | Not, among: Bool, leaf: Callable[[Filter, Bool],
     return found
 
 
-def _with_ids(segment: Segment, ids: Iterable[str]) -> Bool:
+def _with_ids(segment: Segment, ids: Iterable[str], among: Bool) -> Bool:
     mask = np.zeros(len(segment), np.bool_)
-    mask[segment.ids.find_all([utf8(id) for id in ids])] = True
+    numbers = segment.ids.find_all([utf8(id) for id in ids])
+    mask[numbers] = among[numbers]
     return mask
 
 
