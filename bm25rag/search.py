@@ -136,7 +136,8 @@ def search(
     def fill(first: int, last: int) -> None:
         block = _Block(result, first, last, floor)
         for place, mask in enumerate(masks):
-            _search_part(block, place, batch, mask, rank)
+            if mask is None or mask.any():
+                _search_part(block, place, batch, mask, rank)
 
     most = _cores() if threads is None else threads
     workers = min(most, len(queries) // _QUERIES_PER_THREAD)
