@@ -6,7 +6,7 @@ folder. ``docs/format.md`` describes the files.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -213,7 +213,7 @@ def write_commit(
         if record is not None:
             return record
         kind, arrays = _arrays_of(of)
-        path = folder / f"{kind}-{secrets.token_hex(8)}.bin"
+        path = folder / f"{kind}-{os.urandom(8).hex()}.bin"
         record = write_arrays(path, arrays)
         written.append(path)
         return record
