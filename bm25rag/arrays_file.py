@@ -150,6 +150,9 @@ class ArraysFile:
             if offset % _ALIGN or offset + count * np.dtype(kind).itemsize > self._length:
                 raise ValueError(f"{name} lies outside")
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
     def array(self, name: str, *kinds: str, count: int | None = None) -> Array:
         """Return an array as it lies in the file; call ``check`` before using its values.
 

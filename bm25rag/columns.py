@@ -12,7 +12,7 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.errors import CorruptIndexError
 
+# A column is checked whole in the time in which this share of it is checked one by one.
+_CHECK_ALL = 256
 # Strings that are joined at once, to bound the memory of a build.
 _AT_ONCE = 4096
 
@@ -129,6 +131,12 @@ class Column:
         if not len(self.offsets):
             return np.ones(self.count, np.bool_)
         return self.null if len(self.null) else np.zeros(self.count, np.bool_)
+
+    def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
+        """Return the offsets of consecutive strings, checked now, and the buffer."""
+        if self._guard is not None and first < last:
+            self._check(self._guard, first, last)
+        return self._starts[first : last + 1], self._bytes
 
     def check_all(self) -> None:
         """Check every string that a guard has not yet passed."""
@@ -259,6 +267,22 @@ class StringTable:
         if low < high and self._string_at(low) == value:
             return self._number_at(low)
         return -1
+
+    def find_all(self, values: Sequence[bytes]) -> Int64:
+        """Return the numbers of those of ``values`` that are in the column."""
+        if self._guard is not None:
+            self._check_keys(self._guard)
+        if not len(self.keys):
+            return np.empty(0, np.int64)
+        wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        alike = self.keys[places] == wanted
+        numbers = (self.order[places] if len(self.order) else places)[alike].tolist()
+        if len(numbers) * _CHECK_ALL > len(self.column):
+            self.column.check_all()
+        there = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
+        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
+        return np.array([number for number in found if number >= 0], np.int64)
 
     def _number_at(self, place: int) -> int:
         return int(self._order[place]) if len(self._order) else place

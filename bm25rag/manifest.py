@@ -7,8 +7,8 @@ leftover. It is replaced in one step, after everything that it names is on disk.
 from __future__ import annotations
 
 import json
+import os
 import re
-import secrets
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -191,7 +191,7 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }
-    new = folder / f"manifest-{secrets.token_hex(8)}.tmp"
+    new = folder / f"manifest-{os.urandom(8).hex()}.tmp"
     with new_file(new) as file:
         file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
     try:

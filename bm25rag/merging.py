@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bm25rag._types import Int64
 from bm25rag.columns import Column, build_column
+from bm25rag.fields import Fields, build_fields, merge_fields
 from bm25rag.joining import Kept, join_columns, join_tables, take
 from bm25rag.layers import Layer
 from bm25rag.postings import merge_postings
@@ -36,7 +38,26 @@ def merge_parts(parts: Sequence[Part]) -> Segment:
         join_columns([Kept(_metadata_of(part), part.living) for part in parts]),
         join_columns([Kept(part.segment.payloads, part.living) for part in parts]),
         sum(part.tokens for part in parts),
+        _merge_fields(parts),
     )
+
+
+def _merge_fields(parts: Sequence[Part]) -> Fields:
+    sources: list[Fields] = []
+    places: list[Int64] = []
+    base = 0
+    for part in parts:
+        place = np.full(len(part.segment), -1, np.int64)
+        place[part.numbers()] = np.arange(base, base + part.count)
+        if part.changed:
+            changed = sorted(part.changed)
+            sources.append(build_fields(build_column(part.metadata_of(changed))))
+            places.append(place[changed])
+            place[changed] = -1
+        sources.append(part.segment.fields)
+        places.append(place)
+        base += part.count
+    return merge_fields(sources, places, base)
 
 
 def _metadata_of(part: Part) -> Column:

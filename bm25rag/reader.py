@@ -220,7 +220,8 @@ class Reader:
         parsed, snapshot = parse_filter(filter), self._snapshot
         if parsed is None:
             return snapshot.count
-        return sum(int(mask.sum()) for mask in snapshot.masks(parsed) if mask is not None)
+        masks = snapshot.masks(parsed)
+        return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
 
     def ids(self, filter: FilterSpec | None = None) -> list[str]:
         """Return the ids of the documents that the filter passes, in document order.

@@ -8,7 +8,7 @@ that a reader's snapshot never changes under it and a write never copies posting
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
 from bm25rag.encoding import Encoder
+from bm25rag.fields import Fields, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
+from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
 
 # Documents looked up in an array in the time of one binary search.
@@ -28,7 +30,11 @@ CHUNK = 1 << 20
 
 @dataclass(eq=False)
 class Segment:
-    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable."""
+    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable.
+
+    ``kept`` are the fields of the metadata; ``None``: made from it when a filter first asks.
+    ``masks`` are those of filters on this segment.
+    """
 
     postings: Postings
     ids: StringTable
@@ -36,9 +42,18 @@ class Segment:
     metadata: Column
     payloads: Column
     tokens: int
+    kept: Fields | None = None
+    masks: MaskCache = field(default_factory=MaskCache, repr=False)
 
     def __len__(self) -> int:
         return len(self.postings.lengths)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the metadata that the segment was built with."""
+        if self.kept is None:
+            self.kept = build_fields(self.metadata)
+        return self.kept
 
     def id_of(self, number: int) -> str:
         """Return the id of document ``number``."""
@@ -53,13 +68,16 @@ class Segment:
         self.ids.check_all()
         for column in (self.texts, self.metadata, self.payloads):
             column.check_all()
+        if self.kept is not None:
+            self.kept.check_all()
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         columns = (self.ids.column, self.texts, self.metadata, self.payloads)
         keys = self.ids.keys.nbytes + self.ids.order.nbytes
-        return self.postings.nbytes + keys + sum(column.nbytes for column in columns)
+        own = self.postings.nbytes + keys + sum(column.nbytes for column in columns)
+        return own if self.kept is None else own + self.kept.nbytes
 
 
 class SegmentBuilder:
@@ -123,13 +141,15 @@ class SegmentBuilder:
         terms = TermList(map(utf8, self._encoder.terms))
         lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
         postings = build_postings(terms, self._runs, lengths)
+        metadata = self._metadata.finish()
         return Segment(
             postings,
             index_column(self._ids.finish()),
             self._texts.finish(),
-            self._metadata.finish(),
+            metadata,
             self._payloads.finish(),
             int(postings.lengths.sum(dtype=np.int64)),
+            build_fields(metadata),
         )
 
 
@@ -151,6 +171,7 @@ class Part:
     def __post_init__(self) -> None:
         # Numbers of the deleted documents, ascending.
         self.dead = every_death(self.layers)
+        self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
         self._gone: dict[int, int] = {}

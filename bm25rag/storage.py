@@ -6,7 +6,7 @@ folder. ``docs/format.md`` describes the files.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +18,9 @@ from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.columns import Column, StringTable, build_column
 from bm25rag.disk import flush_folder
 from bm25rag.errors import CorruptIndexError
+from bm25rag.fields import Fields
+from bm25rag.fields.field import KINDS
+from bm25rag.fields.store import ARRAYS
 from bm25rag.layers import Layer
 from bm25rag.manifest import Manifest, Stored, read_manifest, replace_manifest
 from bm25rag.postings import Postings
@@ -124,6 +127,7 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         _read_column(file, "metadata", count),
         _read_column(file, "payloads", count),
         tokens,
+        _read_fields(file, count),
     )
 
 
@@ -135,6 +139,25 @@ def _read_stripes(file: ArraysFile, documents: int) -> Stripes:
         raise file.reject("stripes.terms", "names stripes where there is but one")
     before = file.array("stripes.before", "u4", "u8", count=len(terms))
     return Stripes(count, terms, edges.reshape(len(terms), count - 1), before, high)
+
+
+def _read_fields(file: ArraysFile, count: int) -> Fields | None:
+    """Read the fields of the metadata; a segment without metadata, or of version 1, has none."""
+    if "fields.counts" not in file:
+        return None
+    kinds = {name: np.dtype(kind).str[1:] for name, kind in ARRAYS.items()}
+    arrays = {name: file.array(f"fields.{name}", kind) for name, kind in kinds.items()}
+    paths, strings = (
+        _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
+        for name in ("fields.paths", "fields.strings")
+    )
+    for name, length in {
+        "complete": 1,
+        "counts": KINDS * len(paths),
+        "entries": len(paths),
+    }.items():
+        file.array(f"fields.{name}", kinds[name], count=length)
+    return Fields(count, arrays, paths, strings, file)
 
 
 def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> Column:
@@ -190,7 +213,7 @@ def write_commit(
         if record is not None:
             return record
         kind, arrays = _arrays_of(of)
-        path = folder / f"{kind}-{secrets.token_hex(8)}.bin"
+        path = folder / f"{kind}-{os.urandom(8).hex()}.bin"
         record = write_arrays(path, arrays)
         written.append(path)
         return record
@@ -234,6 +257,10 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
         "metadata": segment.metadata,
         "payloads": segment.payloads,
     }
+    fields = segment.fields
+    if len(fields.paths):
+        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+        columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
     for name, column in columns.items():
         arrays |= _column_arrays(name, column)
     return arrays
