@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bm25rag._types import Int64, text_of, utf8
-from bm25rag.columns import Column, ColumnBuilder, Guard
+from bm25rag.columns import Column, ColumnBuilder, Guard, join
 from bm25rag.fields.field import (
     DATE,
     FLAGS,
@@ -257,7 +257,7 @@ class Assembler:
             The sorted distinct values of each kind, as ``Field`` holds them.
         """
         arrays, counts = self._arrays, list(map(len, ranked))
-        self._paths.extend([utf8(json.dumps(path, ensure_ascii=False))])
+        self._paths.extend(join([utf8(json.dumps(path, ensure_ascii=False))]))
         arrays["counts"].append(np.array(counts, np.uint32))
         arrays["entries"].append(np.array([len(codes)], np.uint64))
         if len(codes) != self._count or path[-1] is None:
