@@ -45,8 +45,8 @@ class Writer(Reader):
     ) -> list[str]:
         """Add documents; all of them or, if anything is wrong, none.
 
-        Beyond the index, a build holds 12 bytes for each posting and about 100 MB, and
-        what ``texts`` holds.
+        Beyond the index, a build holds about 24 bytes for each posting, 100 MB, 10 MB more for
+        each thread, and what ``texts`` holds.
 
         Parameters
         ----------
