@@ -267,7 +267,7 @@ class Assembler:
         arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
         for kind in STRINGS:
             if counts[kind]:
-                self._strings.extend(ranked[kind])
+                self._strings.extend(join(ranked[kind]))
 
     def finish(self) -> Fields:
         """Return the fields; the assembler is used up."""
