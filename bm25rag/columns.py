@@ -9,11 +9,10 @@ passes its ``Guard`` before its first use.
 from __future__ import annotations
 
 import zlib
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, islice, pairwise
-from typing import Protocol
+from itertools import compress, islice, pairwise, repeat
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -157,11 +156,14 @@ class Column:
     def __iter__(self) -> Iterator[memoryview | None]:
         self.check_all()
         if not len(self._starts):
-            yield from [None] * self.count
+            yield from repeat(None, self.count)
+            return
+        if not len(self.null):
+            # 0.1 us a string, where the loop below takes 0.5.
+            yield from map(self._bytes.__getitem__, map(slice, self._starts, self._starts[1:]))
             return
         for number, (start, stop) in enumerate(pairwise(self._starts)):
-            missing = len(self.null) and self.null[number]
-            yield None if missing else self._bytes[start:stop]
+            yield None if self.null[number] else self._bytes[start:stop]
 
     def __reduce__(self) -> tuple[type[Column], tuple[object, ...]]:
         self.check_all()
@@ -173,29 +175,49 @@ class Column:
         return self.offsets.nbytes + self.data.nbytes + self.null.nbytes
 
 
+class Strings(NamedTuple):
+    """Byte strings one after the other, the length of each, and a 1 for each that is ``None``."""
+
+    data: bytes
+    lengths: UInt64
+    null: bytes
+
+
+def join(values: Sequence[bytes | memoryview | None]) -> Strings:
+    """Put byte strings together for a ``ColumnBuilder``."""
+    strings = [value for value in values if value is not None]
+    null = bytes(len(values))
+    if len(strings) < len(values):
+        null = bytes([value is None for value in values])
+        strings = [b"" if value is None else value for value in values]
+    lengths = np.fromiter(map(len, strings), np.uint64, len(strings))
+    return Strings(b"".join(strings), lengths, null)
+
+
+def join_none(count: int) -> Strings:
+    """Do the same for so many ``None``."""
+    return Strings(b"", np.zeros(count, np.uint64), b"\1" * count)
+
+
 class ColumnBuilder:
     """Collects byte strings into a ``Column``."""
 
     def __init__(self) -> None:
-        self._lengths = array("Q")
+        self._lengths: list[UInt64] = []
         self._data = bytearray()
         self._null = bytearray()
 
-    def extend(self, values: Sequence[bytes | memoryview | None]) -> None:
+    def extend(self, strings: Strings) -> None:
         """Add strings."""
-        strings = [value for value in values if value is not None]
-        if len(strings) == len(values):
-            self._null += bytes(len(values))
-        else:
-            self._null += bytes([value is None for value in values])
-            strings = [b"" if value is None else value for value in values]
-        self._lengths.extend(map(len, strings))
-        self._data += b"".join(strings)
+        self._lengths.append(strings.lengths)
+        self._data += strings.data
+        self._null += strings.null
 
     def finish(self) -> Column:
         """Return the column; the builder is used up."""
-        lengths, data = np.frombuffer(self._lengths, np.uint64), np.frombuffer(self._data, np.uint8)
-        return arrange(lengths, data, np.frombuffer(self._null, np.bool_))
+        lengths = np.concatenate([np.empty(0, np.uint64), *self._lengths])
+        null = np.frombuffer(self._null, np.bool_)
+        return arrange(lengths, np.frombuffer(self._data, np.uint8), null)
 
 
 def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:
@@ -214,7 +236,7 @@ def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
     builder = ColumnBuilder()
     remaining = iter(values)
     while some := list(islice(remaining, _AT_ONCE)):
-        builder.extend(some)
+        builder.extend(join(some))
     return builder.finish()
 
 
@@ -315,7 +337,7 @@ class StringTable:
 
 def index_column(column: Column) -> StringTable:
     """Make the table of a column whose order must stay."""
-    keys, order = _sort_keys([bytes(value or b"") for value in column])
+    keys, order = _sort_keys(column)
     return StringTable(column, keys, order.astype(np.uint32))
 
 
@@ -336,9 +358,10 @@ def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
     return StringTable(column, keys, ranks[:0]), ranks
 
 
-def _sort_keys(values: list[bytes]) -> tuple[UInt32, Int64]:
+def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
     """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
-    keys = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
+    strings: Iterable[Any] = values
+    keys = np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     sort_ties(keys, order, values)

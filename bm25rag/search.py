@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
@@ -11,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag._types import Bool, Float64, Int64
-from bm25rag.backend import kernels
+from bm25rag.backend import cores, kernels
 from bm25rag.documents import Hit
 from bm25rag.kernels_numpy import accumulate as sum_parts
 from bm25rag.kernels_numpy import distinct, shift_of
@@ -138,7 +137,7 @@ def search(
             if mask is None or mask.any():
                 _search_part(block, place, batch, mask, rank)
 
-    most = _cores() if threads is None else threads
+    most = cores() if threads is None else threads
     workers = min(most, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
         fill(0, len(queries))
@@ -150,13 +149,6 @@ def search(
         for job in [pool.submit(fill, *span) for span in pairwise(edges)]:
             job.result()
     return result
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows
-        return os.cpu_count() or 1
 
 
 class _Block:

@@ -7,16 +7,20 @@ that a reader's snapshot never changes under it and a write never copies posting
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Self, TypeVar
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt32, utf8
+from bm25rag._types import Bool, Int64, UInt32, utf8_each
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
-from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
-from bm25rag.encoding import Encoder
+from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column, join, join_none
+from bm25rag.encoding import Encoder, Read
 from bm25rag.fields import Fields, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
@@ -24,8 +28,11 @@ from bm25rag.postings import Postings, Run, TermList, build_postings
 
 # Documents looked up in an array in the time of one binary search.
 _SEARCH = 16
-# Characters of text that are gathered before they are analysed and counted.
-CHUNK = 1 << 20
+# Characters or tokens that repay starting a thread.
+_WORTH_A_THREAD = 1 << 18
+
+_Result = TypeVar("_Result")
+Counted = tuple[UInt32, UInt32, UInt32, UInt32]
 
 
 @dataclass(eq=False)
@@ -81,66 +88,79 @@ class Segment:
 
 
 class SegmentBuilder:
-    """Takes documents one by one and makes a segment of them.
+    """Takes documents, some at a time, and makes a segment of them.
+
+    Where there are threads, they read texts and count terms, while the caller's numbers
+    the terms of texts read before.
 
     Parameters
     ----------
     analyzer
         How texts become terms.
+    threads
+        How many threads to use at most, the caller's too.
     """
 
-    def __init__(self, analyzer: Analyzer) -> None:
+    def __init__(self, analyzer: Analyzer, threads: int) -> None:
         self._encoder = Encoder(analyzer)
-        self._pending: list[tuple[str, str | Sequence[str], bool, bytes | None, bytes | None]] = []
-        self._room = CHUNK
-        self._lengths: list[UInt32] = []
-        self._runs: list[Run] = []
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._reading: deque[Callable[[], Read]] = deque()
+        self._counting: list[Callable[[], Counted]] = []
         self._done = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
     def add(
         self,
-        id: str,
-        text: str | Sequence[str],
+        ids: Sequence[str],
+        texts: Sequence[str | Sequence[str]],
         stored: bool,
-        metadata: bytes,
-        payload: bytes | None,
+        metadata: Sequence[bytes | None] | None,
+        payloads: Sequence[bytes | None] | None,
     ) -> None:
-        """Add a document; ``text`` is analysed, or a list of terms taken as it is."""
-        self._pending.append((id, text, stored, metadata or None, payload))
-        self._room -= len(text)
-        if self._room <= 0:
-            self._take()
+        """Add documents; a text is analysed, a list of terms taken as it is."""
+        read = self._encoder.reader(texts, stored)
+        self._reading.append(self._start(read, sum(map(len, texts))))
+        self._ids.extend(join(utf8_each(ids)))
+        for column, values in ((self._metadata, metadata), (self._payloads, payloads)):
+            column.extend(join_none(len(ids)) if values is None else join(values))
+        # Not more, lest reading run ahead and fill the memory.
+        if len(self._reading) >= self._threads:
+            self._take_next()
 
-    def _take(self) -> None:
-        if not self._pending:
-            return
-        ids, texts, stored, metadata, payloads = zip(*self._pending, strict=True)
-        self._ids.extend(list(map(utf8, ids)))
-        kept = zip(texts, stored, strict=True)
-        self._texts.extend(
-            [utf8(text) if keep and isinstance(text, str) else None for text, keep in kept]
-        )
-        self._metadata.extend(metadata)
-        self._payloads.extend(payloads)
-        self._count(texts)
-        self._pending, self._room = [], CHUNK
+    def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
+        """Begin some work, in another thread if that pays; return what waits for its result."""
+        if self._threads == 1 or size < _WORTH_A_THREAD:
+            result = work()
+            return lambda: result
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads - 1)
+        return self._pool.submit(work).result
 
-    def _count(self, texts: Sequence[str | Sequence[str]]) -> None:
-        tokens, counts = self._encoder.encode(texts)
-        hot = kernels(len(tokens))
-        terms, documents, tf, lengths = hot.count(tokens, counts, len(self._encoder), self._done)
-        self._runs.append(Run(terms, documents, tf))
-        self._lengths.append(lengths)
-        self._done += len(texts)
+    def _take_next(self) -> None:
+        read = self._reading.popleft()()
+        self._texts.extend(read.strings)
+        tokens, counts = self._encoder.number(read)
+        count = partial(kernels(len(tokens)).count, tokens, counts, len(self._encoder), self._done)
+        self._counting.append(self._start(count, len(tokens)))
+        self._done += len(counts)
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
-        self._take()
-        terms = TermList(map(utf8, self._encoder.terms))
-        lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
-        postings = build_postings(terms, self._runs, lengths)
+        while self._reading:
+            self._take_next()
+        terms = TermList(utf8_each(self._encoder.terms))
+        counted = [wait() for wait in self._counting]
+        lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
+        postings = build_postings(terms, [Run(*run) for *run, _ in counted], lengths)
         metadata = self._metadata.finish()
         return Segment(
             postings,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bm25rag._types import Int64, text_of, utf8
-from bm25rag.columns import Column, ColumnBuilder, Guard
+from bm25rag.columns import Column, ColumnBuilder, Guard, join
 from bm25rag.fields.field import (
     DATE,
     FLAGS,
@@ -257,7 +257,7 @@ class Assembler:
             The sorted distinct values of each kind, as ``Field`` holds them.
         """
         arrays, counts = self._arrays, list(map(len, ranked))
-        self._paths.extend([utf8(json.dumps(path, ensure_ascii=False))])
+        self._paths.extend(join([utf8(json.dumps(path, ensure_ascii=False))]))
         arrays["counts"].append(np.array(counts, np.uint32))
         arrays["entries"].append(np.array([len(codes)], np.uint64))
         if len(codes) != self._count or path[-1] is None:
@@ -267,7 +267,7 @@ class Assembler:
         arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
         for kind in STRINGS:
             if counts[kind]:
-                self._strings.extend(ranked[kind])
+                self._strings.extend(join(ranked[kind]))
 
     def finish(self) -> Fields:
         """Return the fields; the assembler is used up."""
