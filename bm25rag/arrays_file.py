@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from bm25rag.disk import new_file
 from bm25rag.errors import CorruptIndexError
 
 MAGIC = b"bm25rag\n"
@@ -53,12 +54,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
         end = start + values.nbytes
     header = json.dumps({"arrays": places, "bytes": end}).encode("ascii")
     header += b" " * (_aligned(16 + len(header)) - 16 - len(header))
-    with path.open("xb") as file:
+    with new_file(path) as file:
         file.write(MAGIC + len(header).to_bytes(8, "little") + header)
         sums = _write_data(file, arrays)
         file.write(sums)
-        file.flush()
-        os.fsync(file.fileno())
         size = file.tell()
     return FileRecord(path.name, size, zlib.crc32(sums, zlib.crc32(header)))
 

@@ -17,6 +17,7 @@ from bm25rag._types import Int64
 from bm25rag.columns import Column, build_column
 from bm25rag.fields import Fields, build_fields, merge_fields
 from bm25rag.joining import Kept, join_columns, join_tables, take
+from bm25rag.layers import Layer
 from bm25rag.postings import merge_postings
 from bm25rag.segment import Part, Segment
 
@@ -113,7 +114,7 @@ def plan(
 
 def _is_worn(part: Part) -> bool:
     """Whether more than half of a part has been deleted or has new metadata."""
-    return 2 * part.count < len(part.segment) or 2 * len(part.changed) > len(part.segment)
+    return 2 * part.count < len(part.segment) or 2 * part.changes > len(part.segment)
 
 
 def tidy(parts: Sequence[Part], held: Collection[Segment]) -> list[Part]:
@@ -145,7 +146,8 @@ def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[
     last = first + len(before)
     if segments[first:last] != [part.segment for part in before]:
         return None
-    dead, changed, offset = [np.empty(0, np.int64)], {}, 0
+    dead, offset = [np.empty(0, np.int64)], 0
+    changed: dict[int, bytes] = {}
     for old, new in zip(before, now[first:last], strict=True):
         died = new.dead if old.living is None else new.dead[old.living[new.dead]]
         if len(died) != len(new.dead) - len(old.dead) or not all(
@@ -153,9 +155,13 @@ def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[
         ):
             return None
         dead.append(old.ranks(died.astype(np.int64)) + offset)
-        for number, data in new.changed.items():
-            if old.changed.get(number) is not data:
-                changed[int(old.ranks(np.array([number]))[0]) + offset] = data
+        data = new.changed
+        numbers = [number for number in data if old.changed.get(number) is not data[number]]
+        ranks = old.ranks(np.array(numbers, np.int64)) + offset
+        changed |= {
+            rank: data[number] for rank, number in zip(ranks.tolist(), numbers, strict=True)
+        }
         offset += old.count
-    part = Part(merged, np.concatenate(dead).astype(np.uint32), changed)
+    since = Layer(np.concatenate(dead).astype(np.uint32), changed)
+    part = Part(merged, (since,) if len(since) else ())
     return [*now[:first], part, *now[last:]]

@@ -7,8 +7,8 @@ that a reader's snapshot never changes under it and a write never copies posting
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
 from bm25rag.encoding import Encoder
 from bm25rag.fields import Fields, build_fields
+from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
 
@@ -152,9 +153,6 @@ class SegmentBuilder:
         )
 
 
-_NONE_DEAD = np.empty(0, np.uint32)
-
-
 @dataclass(eq=False)
 class Part:
     """A segment as a snapshot sees it: without its dead, and with metadata changed since.
@@ -163,19 +161,19 @@ class Part:
     ----------
     segment
         The documents and postings.
-    dead
-        Numbers of the deleted documents, ascending, uint32.
-    changed
-        New metadata, as JSON, by document number.
+    layers
+        What has happened to it since, the oldest first.
     """
 
     segment: Segment
-    dead: UInt32 = field(default_factory=_NONE_DEAD.copy)
-    changed: dict[int, bytes] = field(default_factory=dict)
+    layers: tuple[Layer, ...] = ()
 
     def __post_init__(self) -> None:
         self.masks = MaskCache()
+        # Numbers of the deleted documents, ascending.
+        self.dead = every_death(self.layers)
         self._living: Bool | None = None
+        self._changed: dict[int, bytes] | None = None
         self._gone: dict[int, int] = {}
         gone = int(self.segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
         self.tokens = self.segment.tokens - gone
@@ -184,7 +182,7 @@ class Part:
         self.size = self.segment.nbytes * self.count // max(len(self.segment), 1)
 
     def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
-        return Part, (self.segment, self.dead, self.changed)
+        return Part, (self.segment, self.layers)
 
     def __deepcopy__(self, memo: object) -> Part:
         return self  # nothing in it ever changes
@@ -197,6 +195,18 @@ class Part:
             living[self.dead] = False
             self._living = living
         return self._living
+
+    @property
+    def changed(self) -> dict[int, bytes]:
+        """New metadata, as JSON, by document number; some of these documents may be dead."""
+        if self._changed is None:
+            self._changed = changed_in(self.layers)
+        return self._changed
+
+    @property
+    def changes(self) -> int:
+        """How many documents have new metadata, about."""
+        return sum(len(layer.changed) for layer in self.layers)
 
     def find(self, id: bytes) -> int:
         """Return the number of the living document with this id, or -1."""
@@ -213,10 +223,11 @@ class Part:
     def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
         """Return the metadata of documents as JSON."""
         stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
-        if not self.changed:
-            return stored
-        pairs = zip(numbers, stored, strict=True)
-        return [self.changed.get(number, before) for number, before in pairs]
+        for layer in self.layers:
+            if layer.changed:
+                pairs = zip(numbers, stored, strict=True)
+                stored = [layer.changed.get(number, before) for number, before in pairs]
+        return stored
 
     def frequency(self, starts: Int64) -> int:
         """Count the living documents among the postings of one term, by where they begin."""
@@ -263,14 +274,11 @@ class Part:
         living = self.living
         return range(len(self.segment)) if living is None else np.flatnonzero(living)
 
-    def without(self, numbers: Sequence[int]) -> Part:
+    def without(self, numbers: Iterable[int]) -> Part:
         """Return the part after these living documents are deleted."""
-        gone = set(numbers)
-        new = np.array(sorted(gone), np.uint32)
-        dead = np.insert(self.dead, np.searchsorted(self.dead, new), new)
-        changed = {number: data for number, data in self.changed.items() if number not in gone}
-        return Part(self.segment, dead, changed)
+        gone = Layer(np.array(sorted(set(numbers)), np.uint32))
+        return Part(self.segment, put_on(self.layers, gone))
 
     def with_metadata(self, changes: dict[int, bytes]) -> Part:
         """Return the part with new metadata for some documents."""
-        return replace(self, changed=self.changed | changes)
+        return Part(self.segment, put_on(self.layers, Layer(changed=changes)))

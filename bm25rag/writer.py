@@ -266,4 +266,4 @@ def _without(snapshot: Snapshot, places: set[tuple[int, int]]) -> list[Part]:
 
 
 def _is_scattered(parts: Sequence[Part]) -> bool:
-    return len(parts) > 1 or any(len(part.dead) or part.changed for part in parts)
+    return len(parts) > 1 or any(part.layers for part in parts)
