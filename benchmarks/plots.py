@@ -6,38 +6,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.engines import OURS
-from benchmarks.report import Report, Row
+from benchmarks.report import Results, Row
 from benchmarks.workers import Figure
 
 _COLOURS = {OURS: "#c1272d", "bm25s numba": "#0000a7", "tantivy": "#eecc16", "PISA": "#008176"}
 
 
-def draw(report: Report, folder: Path) -> list[str]:
-    """Draw what the report has figures for, and return what shows it in the README."""
+def draw(results: Results, folder: Path) -> list[str]:
+    """Draw what there are figures for, and return what shows it in the README."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "bm25rag"  # the same figures, the same file
     made = []
-    if latencies := report.growth.get("one by one"):
+    if latencies := results.growth.get("one by one"):
         made.append(_curve(latencies, folder / "latency.svg"))
-    if rows := [row for row in report.rows if row.group == "batch search"]:
+    if rows := [row for row in results.rows if row.group == "batch search"]:
         made.append(_bars(rows, folder / "speed-up.svg"))
     return [f"![{path.stem}](benchmarks/results/{path.name})" for path in made]
 
 
-def _curve(latencies: Mapping[str, Mapping[int, Mapping[str, float]]], path: Path) -> Path:
+def _curve(latencies: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> Path:
     """Draw mean and 99th percentile of single queries against N."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas((7, 4), layout="constrained")
     axes = canvas.subplots()
     for name, sizes in latencies.items():
-        numbers = sorted(sizes)
+        colour, numbers = _COLOURS.get(name), sorted(map(int, sizes))
         for what, style in (("mean", "-"), ("p99", ":")):
-            values = [sizes[size][what] / 1000 for size in numbers]
+            values = [sizes[str(number)][what] / 1000 for number in numbers]
             label = name if what == "mean" else None
-            axes.plot(numbers, values, style, marker=".", color=_COLOURS.get(name), label=label)
+            axes.plot(numbers, values, style, marker=".", color=colour, label=label)
     axes.set(xscale="log", yscale="log", xlabel="documents", ylabel="ms a query")
     axes.set_title("k=10, one query at a time: mean (solid) and 99th percentile (dotted)")
     axes.grid(alpha=0.3)
