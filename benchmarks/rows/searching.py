@@ -74,7 +74,7 @@ def measure(report: Report, quick: bool) -> None:
     for corpus in SMALL[:1] if quick else SMALL:
         _small(report, corpus, rounds)
     if not quick:
-        _stop_words(report, rounds)
+        _stop_words(report)
 
 
 def _row(
@@ -100,9 +100,9 @@ def _main(report: Report, corpus: Corpus, rounds: int, quick: bool) -> None:
             figures = engines.race(rounds, k)
             report.add(_row("batch search", corpus, f"k={k}", figures, targets))
             report.checks += engines.check(corpus.name, k)
-        for name in _SLOW:
-            if name in engines.workers:
-                engines.workers.pop(name).close()
+            for name in _SLOW:  # one k is enough of these
+                if name in engines.workers:
+                    engines.workers.pop(name).close()
         if not quick:
             _others(report, corpus, engines)
 
@@ -131,11 +131,11 @@ def _small(report: Report, corpus: Corpus, rounds: int) -> None:
         report.checks += engines.check(corpus.name, 10)
 
 
-def _stop_words(report: Report, rounds: int) -> None:
+def _stop_words(report: Report) -> None:
     corpus = ALL_WORDS
     corpus.prepare()
     with field([one for one in ENGINES if one not in _SLOW], corpus.folder) as engines:
         engines.choose(corpus.folder, "questions")
         for k in (10, 1000):
-            figures = engines.race(rounds, k)
+            figures = engines.race(_FEW, k)
             report.add(_row("batch search, stop words kept", corpus, f"k={k}", figures))
