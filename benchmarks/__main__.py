@@ -15,6 +15,10 @@ from benchmarks.rows import adapters, building, growth, searching, serving, upda
 
 _ROOT = Path(__file__).parents[1]
 _RESULTS = _ROOT / "benchmarks" / "results"
+_MORE = (
+    "[All figures](benchmarks/results/measured.md), "
+    "also how far the engines agree in what they find."
+)
 GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "searching": searching.measure,
     "building": building.measure,
@@ -65,7 +69,7 @@ def _publish(results: Results, folder: Path, readme: Path | None) -> None:
     (folder / "measured.md").write_text(text, encoding="utf-8")
     pictures = draw(results, folder)
     if readme is not None:
-        put_into(readme, [about(results), targets_table(results.rows), *pictures])
+        put_into(readme, [about(results), targets_table(results.rows), *pictures, _MORE])
 
 
 if __name__ == "__main__":
