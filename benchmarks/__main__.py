@@ -1,20 +1,24 @@
-"""Measure everything, or some groups of rows."""
+"""Measure everything, or some groups of rows; write tables and pictures."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
 from benchmarks.corpora import COLLECTIONS, WORK
 from benchmarks.plots import draw
-from benchmarks.report import Report, about, details, put_into, targets_table
+from benchmarks.report import Report, Results, about, details, put_into, targets_table
 from benchmarks.rows import adapters, building, growth, searching, serving, updates
 
 _ROOT = Path(__file__).parents[1]
 _RESULTS = _ROOT / "benchmarks" / "results"
+_MORE = (
+    "[All figures](benchmarks/results/measured.md), "
+    "also how far the engines agree in what they find."
+)
 GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "searching": searching.measure,
     "building": building.measure,
@@ -26,31 +30,46 @@ GROUPS: dict[str, Callable[[Report, bool], None]] = {
 
 
 def main() -> None:
-    """Run the groups; write JSON, and in a full run the README's tables too."""
+    """Run the groups, each replacing what was measured of it before; then write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few minutes: fewer rounds and rows")
+    parser.add_argument("--quick", action="store_true", help="minutes: fewer rows, less data")
+    parser.add_argument("--report", action="store_true", help="write what was measured before")
     parser.add_argument(
         "--only", nargs="+", choices=GROUPS, metavar="GROUP", help=f"some of {', '.join(GROUPS)}"
     )
     options = parser.parse_args()
     if not COLLECTIONS.is_dir():
         parser.exit(1, "cannot measure: ../shared/collections is missing\n")
-    report = Report("quick" if options.quick else "full")
-    report.describe()
-    for name in options.only or GROUPS:
+    folder = WORK if options.quick else _RESULTS
+    kept = folder / ("quick.json" if options.quick else "full.json")
+    if not options.report:
+        _measure(options.only or list(GROUPS), options.quick, kept)
+    if not kept.exists():
+        parser.exit(1, "nothing to report: measure first, without --report\n")
+    _publish(Results.read(kept), folder, None if options.quick else _ROOT / "README.md")
+
+
+def _measure(names: Sequence[str], quick: bool, kept: Path) -> None:
+    """Measure groups; each is kept when it is done, beside those that are not measured now."""
+    for name in names:
         start = perf_counter()
         print(name, file=sys.stderr)
-        GROUPS[name](report, options.quick)
+        report = Report()
+        report.describe()
+        GROUPS[name](report, quick)
+        measured = {**Results.read(kept).groups, name: report}
+        Results({one: measured[one] for one in GROUPS if one in measured}).write(kept)
         print(f"{name}: {perf_counter() - start:.0f} s", file=sys.stderr)
-    print(details(report))
-    if options.only:
-        report.write(WORK / "some.json")
-        return
-    report.write(_RESULTS / f"{report.mode}.json")
-    (_RESULTS / f"{report.mode}.md").write_text(details(report), encoding="utf-8")
-    if not options.quick:
-        pictures = draw(report, _RESULTS)
-        put_into(_ROOT / "README.md", [about(report), targets_table(report.rows), *pictures])
+
+
+def _publish(results: Results, folder: Path, readme: Path | None) -> None:
+    """Write tables and pictures, into the README too."""
+    text = details(results)
+    print(text)
+    (folder / "measured.md").write_text(text, encoding="utf-8")
+    pictures = draw(results, folder)
+    if readme is not None:
+        put_into(readme, [about(results), targets_table(results.rows), *pictures, _MORE])
 
 
 if __name__ == "__main__":

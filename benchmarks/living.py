@@ -6,17 +6,20 @@ import os
 import random
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.corpora import Queries, read_lines, read_queries
 from benchmarks.engines import K1, B
 from benchmarks.workers import quiet
-from bm25rag import Analyzer, BM25Index
+from bm25rag import Analyzer, BM25Index, search
 
 BATCH = 1000
 # What of a thousand documents a filter keeps; each document has a number of its own.
@@ -119,14 +122,19 @@ class Living:
 
     # --- filters ------------------------------------------------------------------
 
-    def filtered(self, kept: str | None, k: int, turn: int) -> float:
-        """Answer all questions under a filter whose mask is known; seconds a question."""
-        spec = None if kept is None else FILTERS[kept]
-        asked = random.Random(turn).sample(self._queries, len(self._queries))
-        self._index.search_batch(asked[:1], k=k, filter=spec, threads=1)
-        with quiet():
-            work = _seconds(lambda: self._index.search_batch(asked, k=k, filter=spec, threads=1))
-        return work / len(asked)
+    def filtered(self, how: str, k: int, turn: int) -> list[float]:
+        """Answer questions one by one under a filter whose mask is known; seconds of each.
+
+        Without a filter that is ``"unfiltered"``, and ``"exhaustive"`` when nothing is skipped.
+        """
+        ask = partial(self._index.search_batch, k=k, filter=FILTERS.get(how), threads=1)
+        ask(self._queries[:1])
+        times = [0.0] * len(self._queries)
+        heavy = sys.maxsize if how == "exhaustive" else search.HEAVY
+        with quiet(), patch.object(search, "HEAVY", heavy):
+            for place in random.Random(turn).sample(range(len(times)), len(times)):
+                times[place] = _seconds(partial(ask, self._queries[place : place + 1]))
+        return times
 
     def first(self, kind: str, turn: int) -> float:
         """Count what passes a filter that an index just opened has not seen; seconds."""

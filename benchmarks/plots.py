@@ -6,40 +6,48 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.engines import OURS
-from benchmarks.report import Report, Row
+from benchmarks.report import Results, Row
 from benchmarks.workers import Figure
 
-_COLOURS = {OURS: "#c1272d", "bm25s numba": "#0000a7", "tantivy": "#eecc16", "PISA": "#008176"}
+_COLOURS = {
+    OURS: "#c1272d",
+    "bm25s numba": "#0000a7",
+    "tantivy": "#eecc16",
+    "PISA": "#008176",
+    "Lucene": "#b3b3b3",
+}
 
 
-def draw(report: Report, folder: Path) -> list[str]:
-    """Draw what the report has figures for, and return what shows it in the README."""
+def draw(results: Results, folder: Path) -> list[str]:
+    """Draw what there are figures for, and return what shows it in the README."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "bm25rag"  # the same figures, the same file
     made = []
-    if latencies := report.growth.get("one by one"):
+    if latencies := results.growth.get("one by one"):
         made.append(_curve(latencies, folder / "latency.svg"))
-    if rows := [row for row in report.rows if row.group == "batch search"]:
+    if rows := [row for row in results.rows if row.group == "batch search"]:
         made.append(_bars(rows, folder / "speed-up.svg"))
     return [f"![{path.stem}](benchmarks/results/{path.name})" for path in made]
 
 
-def _curve(latencies: Mapping[str, Mapping[int, Mapping[str, float]]], path: Path) -> Path:
+def _curve(latencies: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> Path:
     """Draw mean and 99th percentile of single queries against N."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas((7, 4), layout="constrained")
     axes = canvas.subplots()
     for name, sizes in latencies.items():
-        numbers = sorted(sizes)
+        colour, numbers = _COLOURS.get(name), sorted(map(int, sizes))
         for what, style in (("mean", "-"), ("p99", ":")):
-            values = [sizes[size][what] / 1000 for size in numbers]
+            values = [sizes[str(number)][what] / 1000 for number in numbers]
             label = name if what == "mean" else None
-            axes.plot(numbers, values, style, marker=".", color=_COLOURS.get(name), label=label)
+            axes.plot(numbers, values, style, marker=".", color=colour, label=label)
     axes.set(xscale="log", yscale="log", xlabel="documents", ylabel="ms a query")
     axes.set_title("k=10, one query at a time: mean (solid) and 99th percentile (dotted)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:,.9g}")
     axes.grid(alpha=0.3)
     axes.legend()
     canvas.savefig(path, metadata={"Date": None})
@@ -50,19 +58,20 @@ def _bars(rows: Sequence[Row], path: Path) -> Path:
     """Draw, for each row, how many times as long as ours each engine takes."""
     from matplotlib.figure import Figure as Canvas
 
-    names = [name for name in _COLOURS if name != OURS]
+    names = [name for name in _COLOURS if name != OURS and any(_times(row, name) for row in rows)]
     canvas = Canvas((7, 4), layout="constrained")
     axes = canvas.subplots()
     width = 0.8 / len(names)
     for place, name in enumerate(names):
         heights = [_times(row, name) for row in rows]
         left = [number + place * width for number in range(len(rows))]
-        axes.bar(left, heights, width, color=_COLOURS[name], label=name)
+        bars = axes.bar(left, heights, width, color=_COLOURS[name], label=name)
+        axes.bar_label(bars, fmt="%.1f", fontsize=7)
     axes.axhline(1, color=_COLOURS[OURS], label=OURS)
     centres = [number + width * (len(names) - 1) / 2 for number in range(len(rows))]
     axes.set_xticks(centres, [row.work.replace(", ", "\n") for row in rows])
     axes.set(ylabel="times as long as bm25rag", title="a batch of queries, one thread")
-    axes.legend()
+    canvas.legend(loc="outside lower center", ncols=len(_COLOURS))
     canvas.savefig(path, metadata={"Date": None})
     return path
 

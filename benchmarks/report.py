@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from rich import box
 from rich.console import Console
@@ -119,9 +119,8 @@ def raced(
 
 @dataclass
 class Report:
-    """All rows of a run, and where and how they were measured."""
+    """The rows of a group, and where and how they were measured."""
 
-    mode: str
     rows: list[Row] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
     growth: dict[str, Any] = field(default_factory=dict)
@@ -136,25 +135,64 @@ class Report:
 
     def describe(self) -> None:
         """Note machine, date, versions and command."""
-        arguments = [one for one in sys.argv[1:] if not one.startswith("/")]
         self.about = {
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            "command": " ".join(["python -m benchmarks", *arguments]),
+            "command": " ".join(["python -m benchmarks", *sys.argv[1:]]),
             "machine": machine(),
             "versions": versions(),
         }
 
+
+@dataclass
+class Results:
+    """Reports by the name of their group; each may come from a run of its own."""
+
+    groups: dict[str, Report] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read what ``write`` has written; nothing where there is no file."""
+        if not path.exists():
+            return cls()
+        kept = json.loads(path.read_text("utf-8"))
+        return cls({name: _report(**body) for name, body in kept.items()})
+
     def write(self, path: Path) -> None:
         """Keep everything as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        body = {
-            **self.about,
-            "mode": self.mode,
-            "rows": [{**asdict(row), "verdict": row.verdict} for row in self.rows],
-            "checks": self.checks,
-            "growth": self.growth,
-        }
+        body = {name: _body(one) for name, one in self.groups.items()}
         path.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return [row for one in self.groups.values() for row in one.rows]
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """All comparisons of what was found."""
+        return [check for one in self.groups.values() for check in one.checks]
+
+    @property
+    def growth(self) -> dict[str, Any]:
+        """Latency by engine and size, and what the synthetic text is like."""
+        return {name: value for one in self.groups.values() for name, value in one.growth.items()}
+
+
+def _body(report: Report) -> dict[str, Any]:
+    rows = [{**asdict(row), "verdict": row.verdict} for row in report.rows]
+    return {**report.about, "rows": rows, "checks": report.checks, "growth": report.growth}
+
+
+def _report(
+    rows: list[dict[str, Any]], checks: list[dict[str, Any]], growth: dict[str, Any], **about: Any
+) -> Report:
+    return Report([_row(**row) for row in rows], checks, growth, about)
+
+
+def _row(figures: dict[str, Any], verdict: str, **others: Any) -> Row:
+    read = {name: one if isinstance(one, str) else Figure(*one) for name, one in figures.items()}
+    return Row(figures=read, **others)
 
 
 def machine() -> dict[str, Any]:
@@ -239,28 +277,37 @@ def figures_table(rows: list[Row]) -> str:
     return table(("", *names, "ratio"), lines)
 
 
-def about(report: Report) -> str:
-    """Say when, how and where it was measured."""
-    host, packages = report.about["machine"], report.about["versions"]
+def about(results: Results) -> str:
+    """Say when, how and where it was measured; once, if all groups come from one run."""
+    groups: dict[str, list[str]] = {}
+    for name, report in results.groups.items():
+        groups.setdefault(_about(report.about), []).append(name)
+    if len(groups) == 1:
+        return next(iter(groups))
+    return "\n\n".join(f"{', '.join(names).capitalize()}: {one}" for one, names in groups.items())
+
+
+def _about(known: Mapping[str, Any]) -> str:
+    host, packages = known["machine"], known["versions"]
     used = [f"{name} {one}" for name, one in packages.items() if one != "not installed"]
     return (
-        f"Measured on {report.about['date']} by `{report.about['command']}`\n"
+        f"Measured on {known['date']} by `{known['command']}`\n"
         f"on {host['processor']}, {host['cores']} cores, {host['memory, GiB']} GiB, "
         f"{host['system']}, Python {host['python']};\n{', '.join(used)}."
     )
 
 
-def details(report: Report) -> str:
-    """Write all figures, a table for each group."""
-    parts = ["# What was measured", about(report), targets_table(report.rows)]
-    for group in dict.fromkeys(row.group for row in report.rows):
-        rows = [row for row in report.rows if row.group == group]
+def details(results: Results) -> str:
+    """Write all figures, a table for each kind of row."""
+    parts = ["# What was measured", about(results), targets_table(results.rows)]
+    for group in dict.fromkeys(row.group for row in results.rows):
+        rows = [row for row in results.rows if row.group == group]
         notes = list(dict.fromkeys(row.note for row in rows if row.note))
         parts += [f"## {group.capitalize()}", *notes, figures_table(rows)]
-    if report.checks:
-        parts += ["## Do they find the same?", _CHECKS, checks_table(report.checks)]
-    if report.growth:
-        parts += ["## How like real text the synthetic is", likeness_table(report.growth)]
+    if results.checks:
+        parts += ["## Do they find the same?", _CHECKS, checks_table(results.checks)]
+    if results.growth:
+        parts += ["## How like real text the synthetic is", likeness_table(results.growth)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -114,6 +114,9 @@ class Column:
             return [None] * len(numbers)
         checked, starts, data = self._checked, self._starts, self._bytes
         new = checked is not None and not all(map(checked.__getitem__, numbers))
+        if new and len(numbers) * _CHECK_ALL > self.count:
+            self.check_all()
+            new = False
         if new or self._nulls is not None:
             return [self.get(number) for number in numbers]
         return [data[starts[number] : starts[number + 1]] for number in numbers]
@@ -301,8 +304,6 @@ class StringTable:
         places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         alike = self.keys[places] == wanted
         numbers = (self.order[places] if len(self.order) else places)[alike].tolist()
-        if len(numbers) * _CHECK_ALL > len(self.column):
-            self.column.check_all()
         there = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
         found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
         return np.array([number for number in found if number >= 0], np.int64)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from bm25rag._types import UInt32
+from bm25rag._types import Int64, UInt32
+from bm25rag.columns import build_column
+from bm25rag.fields import Fields, build_fields
+from bm25rag.masks import MaskCache
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +29,29 @@ class Layer:
         Numbers of the documents deleted, ascending, uint32.
     changed
         New metadata, as JSON, by document number.
+
+    ``masks`` are those of filters on the new metadata.
     """
 
     dead: UInt32 = field(default_factory=lambda: np.empty(0, np.uint32))
     changed: dict[int, bytes] = field(default_factory=dict)
+    masks: MaskCache = field(default_factory=MaskCache, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.dead) + len(self.changed)
+
+    def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
+        return Layer, (self.dead, self.changed)
+
+    @cached_property
+    def numbers(self) -> Int64:
+        """Numbers of the documents with new metadata, ascending."""
+        return np.array(sorted(self.changed), np.int64)
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The fields of the new metadata."""
+        return build_fields(build_column(self.changed[n] or None for n in self.numbers.tolist()))
 
 
 def put_on(layers: Sequence[Layer], new: Layer) -> tuple[Layer, ...]:

@@ -1,62 +1,63 @@
-"""Which documents of a part pass a filter: from its fields, remembered, or asked one by one.
+"""Which documents of a part pass a filter: from fields, remembered, or asked one by one.
 
-What a filter says of a segment's documents is remembered with the segment, so that a
-write evaluates only what it brings: documents whose metadata changed are asked again,
-and the dead are left out. Filters without a key, callables among them, are evaluated
-every time, on the living documents that the rest of the filter has not yet decided.
+What a filter says of a segment is remembered with the segment, and what it says of the
+metadata that a write has changed with the layer of that write, so that a write evaluates
+only what it brings; the dead are left out in the end. Filters without a key, callables
+among them, are evaluated every time, on the living documents that the rest of the filter
+leaves open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag._types import Bool, utf8
+from bm25rag._types import Bool, Int64, utf8
 from bm25rag.documents import decode_metadata
-from bm25rag.fields import Strings, select
+from bm25rag.fields import Fields, select
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
 
 if TYPE_CHECKING:
-    from bm25rag.segment import Part, Segment
+    from bm25rag.layers import Layer
+    from bm25rag.segment import Part
 
-# What is remembered for a segment, and for a part, at most: twice so many bytes, so many masks.
+# What is remembered for a segment, a layer and a part, at most: twice so many bytes and masks.
 MOST_BYTES, MOST_MASKS = 1 << 26, 1 << 10
-
-# Documents whose metadata are read at once.
-_AT_ONCE = 4096
-
-_Metadata: TypeAlias = Callable[[Sequence[int]], Sequence[memoryview | bytes | None]]
-_Entry: TypeAlias = tuple[Bool, Mapping[int, bytes]]
+# Documents that are asked at once.
+AT_ONCE = 4096
+# Changed documents that are asked in the time that it takes to make fields of them.
+FEW = 64
 
 
 class MaskCache:
     """Remembers masks by key, those used last; threads may share it."""
 
     def __init__(self) -> None:
-        self._young: dict[str, _Entry] = {}
-        self._old: dict[str, _Entry] = {}
+        self._young: dict[str, Bool] = {}
+        self._old: dict[str, Bool] = {}
         self._bytes = 0
 
     def __reduce__(self) -> tuple[type[MaskCache], tuple[()]]:
         return MaskCache, ()  # a copy begins without
 
-    def get(self, key: str) -> _Entry | None:
-        """Return what was put under a key, if it is still there."""
+    def get(self, key: str, make: Callable[[], Bool]) -> Bool:
+        """Return the mask of a key, not to be changed; made if it is not remembered."""
         found = self._young.get(key)
-        if found is None and (found := self._old.get(key)) is not None:
-            self.put(key, *found)
+        if found is None:
+            found = self._old.get(key)
+            found = make() if found is None else found
+            size = len(found) + len(key)
+            if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
+                self._old, self._young, self._bytes = self._young, {}, 0
+            self._bytes += size
+            self._young[key] = found
         return found
 
-    def put(self, key: str, mask: Bool, changed: Mapping[int, bytes]) -> None:
-        """Remember a mask, and the changed metadata that it is for."""
-        size = len(mask) + len(key)
-        if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
-            self._old, self._young, self._bytes = self._young, {}, 0
-        self._bytes += size
-        self._young[key] = mask, changed
+
+# --- parts ----------------------------------------------------------------------------------------
 
 
 def masks_of(parts: Iterable[Part], filter: Filter) -> tuple[Bool, ...]:
@@ -68,64 +69,136 @@ def masks_of(parts: Iterable[Part], filter: Filter) -> tuple[Bool, ...]:
 
 
 def _living(part: Part) -> Bool:
-    return _everyone(part.segment) if part.living is None else part.living
-
-
-def _everyone(segment: Segment) -> Bool:
-    return np.ones(len(segment), np.bool_)
+    return np.ones(len(part.segment), np.bool_) if part.living is None else part.living
 
 
 def _of_part(part: Part, filter: Filter, among: Bool) -> Bool:
     """Return which of ``among`` pass a filter that has no key, or has parts without."""
-    if filter.ids is not None:
-        return _with_ids(part.segment, filter.ids, among)
-    key = filter.key
+    key = None if filter.ids is not None else filter.key
     if key is not None:
         return among & _remembered(part, filter, key)
     if isinstance(filter, And | Or | Not):
         return _combine(filter, among, partial(_of_part, part))
-    return _ask(part.segment, filter, part.metadata_of, among)
+    return _evaluate(_Now(part), filter, among)
 
 
 def _remembered(part: Part, filter: Filter, key: str) -> Bool:
     """Return which documents live and pass."""
-    if not len(part.dead) and not part.changed:
-        return _up_to_date(part, filter, key)
-    found = part.masks.get(key)
-    if found is None:
-        mask, living = _up_to_date(part, filter, key), part.living
-        found = mask if living is None else mask & living, part.changed
-        part.masks.put(key, *found)
-    return found[0]
+    if not part.layers:
+        return _as_stored(part, filter, key)
+    return part.masks.get(key, lambda: _as_now(part, filter, key))
 
 
-def _up_to_date(part: Part, filter: Filter, key: str) -> Bool:
-    """Return which documents pass, living or not, by the metadata they have in this part."""
-    segment, changed = part.segment, part.changed
-    found = segment.masks.get(key)
-    mask, known = found or (_of_segment(segment, filter, _everyone(segment)), {})
-    if known is not changed:
-        stale = [n for n in known.keys() | changed.keys() if known.get(n) is not changed.get(n)]
-        asked = np.zeros(len(segment), np.bool_)
-        asked[np.array(stale, np.int64)] = True
-        mask = (mask & ~asked) | _ask(segment, filter, part.metadata_of, asked)
-    if found is None or known is not changed:
-        segment.masks.put(key, mask, changed)
+def _as_stored(part: Part, filter: Filter, key: str) -> Bool:
+    return part.segment.masks.get(key, lambda: _of_all(_Stored(part), filter))
+
+
+def _as_now(part: Part, filter: Filter, key: str) -> Bool:
+    mask = _as_stored(part, filter, key).copy()
+    for layer in part.layers:
+        if layer.changed:
+            changed = _Changed(part, layer)
+            mask[layer.numbers] = layer.masks.get(key, partial(_of_all, changed, filter))
+    if part.living is not None:
+        mask &= part.living
     return mask
 
 
-def _of_segment(segment: Segment, filter: Filter, among: Bool) -> Bool:
-    """Return which of ``among`` pass by the metadata that the segment was built with."""
+# --- documents ------------------------------------------------------------------------------------
+
+
+class _Stored:
+    """The documents of a part, with the metadata that their segment was built with."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+
+    def __len__(self) -> int:
+        return len(self._part.segment)
+
+    @property
+    def fields(self) -> Fields | None:
+        """The fields of their metadata, unless they are to be asked."""
+        return self._part.segment.fields
+
+    def ids(self, places: Sequence[int]) -> Sequence[str | None]:
+        """Return the ids of some."""
+        return self._part.segment.ids.column.texts(places)
+
+    def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
+        """Return the metadata of some."""
+        return self._part.segment.metadata.views(places)
+
+    def find(self, ids: Iterable[str]) -> Int64:
+        """Return the places of those with these ids."""
+        return self._part.segment.ids.find_all([utf8(id) for id in ids])
+
+
+class _Now(_Stored):
+    """The documents of a part, with the metadata that they have now."""
+
+    @property
+    def fields(self) -> None:
+        """None, since fields are of one time."""
+        return
+
+    def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
+        """Return the metadata of some."""
+        return self._part.metadata_of(places)
+
+
+class _Changed(_Stored):
+    """The documents of which one layer changed the metadata, with these metadata."""
+
+    def __init__(self, part: Part, layer: Layer) -> None:
+        super().__init__(part)
+        self._layer = layer
+
+    def __len__(self) -> int:
+        return len(self._layer.changed)
+
+    @property
+    def fields(self) -> Fields | None:
+        """The fields of their metadata, unless they are to be asked."""
+        return self._layer.fields if len(self) > FEW else None
+
+    def ids(self, places: Sequence[int]) -> Sequence[str | None]:
+        """Return the ids of some."""
+        return super().ids(self._layer.numbers[list(places)].tolist())
+
+    def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
+        """Return the metadata of some."""
+        numbers = self._layer.numbers[list(places)].tolist()
+        return [self._layer.changed[number] for number in numbers]
+
+    def find(self, ids: Iterable[str]) -> Int64:
+        """Return the places of those with these ids."""
+        numbers = super().find(ids)
+        return np.flatnonzero(np.isin(self._layer.numbers, numbers))
+
+
+# --- filters --------------------------------------------------------------------------------------
+
+
+def _of_all(documents: _Stored, filter: Filter) -> Bool:
+    """Return which documents pass."""
+    return _evaluate(documents, filter, np.ones(len(documents), np.bool_))
+
+
+def _evaluate(documents: _Stored, filter: Filter, among: Bool) -> Bool:
+    """Return which of ``among`` pass."""
     if isinstance(filter, And | Or | Not):
-        return _combine(filter, among, partial(_of_segment, segment))
+        return _combine(filter, among, partial(_evaluate, documents))
     if filter.ids is not None:
-        return _with_ids(segment, filter.ids, among)
+        mask, places = np.zeros(len(documents), np.bool_), documents.find(filter.ids)
+        mask[places] = among[places]
+        return mask
     if isinstance(filter, IdCondition):
-        ids = Strings(segment.ids.column, 0, len(segment)).texts()
+        ids = documents.ids(range(len(documents)))
         return among & np.array([filter.test(id, True) for id in ids], np.bool_)
-    ask = partial(_ask, segment, filter, segment.metadata.views)
-    if isinstance(filter, Condition):
-        return among & select(segment.fields, filter, ask)
+    fields, ask = documents.fields, partial(_ask, documents, filter)
+    if isinstance(filter, Condition) and fields is not None:
+        return among & select(fields, filter, ask)
     return ask(among)
 
 
@@ -143,19 +216,14 @@ def _combine(filter: And | Or | Not, among: Bool, leaf: Callable[[Filter, Bool],
     return found
 
 
-def _with_ids(segment: Segment, ids: Iterable[str], among: Bool) -> Bool:
-    mask = np.zeros(len(segment), np.bool_)
-    numbers = segment.ids.find_all([utf8(id) for id in ids])
-    mask[numbers] = among[numbers]
-    return mask
-
-
-def _ask(segment: Segment, filter: Filter, metadata_of: _Metadata, among: Bool) -> Bool:
-    """Ask the filter for each of some documents."""
-    mask = np.zeros(len(segment), np.bool_)
-    numbers = np.flatnonzero(among).tolist()
-    for first in range(0, len(numbers), _AT_ONCE):
-        some = numbers[first : first + _AT_ONCE]
-        for number, metadata in zip(some, metadata_of(some), strict=True):
-            mask[number] = filter.matches(segment.id_of(number), decode_metadata(metadata))
+def _ask(documents: _Stored, filter: Filter, among: Bool) -> Bool:
+    """Ask the filter for each of ``among``."""
+    mask = np.zeros(len(documents), np.bool_)
+    places = np.flatnonzero(among).tolist()
+    for first in range(0, len(places), AT_ONCE):
+        some = places[first : first + AT_ONCE]
+        for place, id, data in zip(
+            some, documents.ids(some), documents.metadata(some), strict=True
+        ):
+            mask[place] = filter.matches(id or "", decode_metadata(data))
     return mask

@@ -15,7 +15,7 @@ import numpy as np
 
 from bm25rag._types import Int64
 from bm25rag.columns import Column, build_column
-from bm25rag.fields import Fields, build_fields, merge_fields
+from bm25rag.fields import Fields, merge_fields
 from bm25rag.joining import Kept, join_columns, join_tables, take
 from bm25rag.layers import Layer
 from bm25rag.postings import merge_postings
@@ -49,11 +49,11 @@ def _merge_fields(parts: Sequence[Part]) -> Fields:
     for part in parts:
         place = np.full(len(part.segment), -1, np.int64)
         place[part.numbers()] = np.arange(base, base + part.count)
-        if part.changed:
-            changed = sorted(part.changed)
-            sources.append(build_fields(build_column(part.metadata_of(changed))))
-            places.append(place[changed])
-            place[changed] = -1
+        for layer in reversed(part.layers):  # what has changed last counts
+            if layer.changed:
+                sources.append(layer.fields)
+                places.append(place[layer.numbers])
+                place[layer.numbers] = -1
         sources.append(part.segment.fields)
         places.append(place)
         base += part.count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout onl
 
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
-from benchmarks.report import Report, Row, about, details, put_into, raced, targets_table
+from benchmarks.report import Report, Results, Row, about, details, put_into, raced, targets_table
 from benchmarks.rows.searching import field
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, NotInstalledError, Worker
@@ -27,7 +26,7 @@ def corpus() -> Path:
 
 
 def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: Path) -> None:
-    report = Report("quick")
+    report = Report()
     report.describe()
     with field([OURS, PEER], corpus, 200) as engines:
         engines.choose(corpus, "questions")
@@ -36,12 +35,14 @@ def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: 
     assert report.checks[0]["overlap"] == 1
     assert report.checks[0]["difference"] < 1e-6
     assert report.rows[0].verdict == "goal met"
-    report.write(tmp_path / "report.json")
-    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["rows"][0]["against"] == PEER
-    assert "| tiny, k=10" in details(report)
+    Results({"searching": report}).write(tmp_path / "full.json")
+    results = Results.read(tmp_path / "full.json")
+    assert results == Results({"searching": report})
+    assert results.rows[0].against == PEER
+    assert "| tiny, k=10" in details(results)
     readme = tmp_path / "README.md"
     readme.write_text("before <!-- benchmarks -->old<!-- /benchmarks --> after", "utf-8")
-    put_into(readme, [about(report), targets_table(report.rows)])
+    put_into(readme, [about(results), targets_table(results.rows)])
     written = readme.read_text("utf-8")
     assert written.startswith("before <!-- benchmarks -->")
     assert written.endswith("<!-- /benchmarks --> after")
@@ -54,9 +55,21 @@ def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> 
         for method in ("add_one", "add_batch", "tune", "refresh"):
             assert living.call(method, 0) > 0
         assert len(living.call("commit_one", 0)) == 3
-        assert living.call("filtered", next(iter(FILTERS)), 10, 0) > 0
+        for how in (next(iter(FILTERS)), "unfiltered", "exhaustive"):
+            assert min(living.call("filtered", how, 10, 0)) > 0
         assert living.call("first", next(iter(FIRST)), 0) > 0
         assert living.call("readers", True, 0.0)
+
+
+def test_groups_measured_in_different_runs_say_so(tmp_path: Path) -> None:
+    older, newer = Report(), Report()
+    older.describe()
+    newer.describe()
+    assert "Searching" not in about(Results({"searching": older, "growth": newer}))
+    newer.about["command"] = "python -m benchmarks --only growth"
+    said = about(Results({"searching": older, "growth": newer}))
+    assert "Searching: Measured on" in said
+    assert "Growth: Measured on" in said
 
 
 def test_a_peer_that_is_not_installed_is_said_to_be() -> None:

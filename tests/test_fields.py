@@ -239,14 +239,15 @@ def take(index: BM25Index, model: dict[str, dict[str, Any]], step: tuple[str, An
     return index
 
 
-@pytest.mark.parametrize("most", [1000, 3])
+@pytest.mark.parametrize(("most", "few"), [(1000, 64), (1000, 0), (3, 0)])
 @given(st.lists(STEPS, max_size=7), st.lists(FILTERS, min_size=1, max_size=3))
 def test_filters_are_right_after_any_history(
-    most: int, steps: list[tuple[str, Any]], filters: list[dict[str, Any]]
+    most: int, few: int, steps: list[tuple[str, Any]], filters: list[dict[str, Any]]
 ) -> None:
     trees = [tree for spec in filters if (tree := parse_filter(spec)) is not None]
     index, model = BM25Index(), {}
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.masks.FEW", few)
         for where in ("building", "merging"):
             patch.setattr(f"bm25rag.fields.{where}.MOST_FIELDS", most)
         for step in steps:

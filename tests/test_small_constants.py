@@ -22,6 +22,8 @@ SMALL = {
     "bm25rag.snapshot._FEWEST_TERMS": 1,
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.masks.MOST_BYTES": 1,
+    "bm25rag.masks.AT_ONCE": 2,
+    "bm25rag.masks.FEW": 1,  # changed metadata get fields of their own
     "bm25rag.fields.building.AT_ONCE": 2,  # fields are merged of chunks of two documents
     "bm25rag.fields.store.NARROW": 1,  # the codes of values widen almost at once
     "bm25rag.fields.store.MIDDLE": 2,

@@ -18,7 +18,7 @@ class RankBm25(Engine):
 
     variant = "robertson"
     scale = 1 / (K1 + 1)
-    most = 20
+    most = 10
 
     def build(self, lines: Iterable[str]) -> None:
         terms = [line.split() for line in lines]

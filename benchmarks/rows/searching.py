@@ -18,6 +18,7 @@ TARGETS = {
 _SMALL_TARGET = (1.5, 2.0)
 _SLOW = ("rank_bm25", "bm25s numpy")
 _MICRO = 1e6
+_FEW = 7  # rounds of rows without targets
 _CHECKED = 100  # queries of which the whole ranking is computed
 
 
@@ -66,14 +67,14 @@ def field(names: Sequence[str], corpus: Path, limit: int | None = None) -> Itera
 
 
 def measure(report: Report, quick: bool) -> None:
-    """Measure all rows of batch search."""
-    rounds = 5 if quick else 15
+    """Measure all rows of batch search; in quick mode those that have targets."""
+    rounds = 3 if quick else 15
     _main(report, ENWIKI, rounds, quick)
-    _main(report, SCIFACT, rounds * 2, quick)
-    for corpus in SMALL[:2] if quick else SMALL:
+    _main(report, SCIFACT, rounds, quick)
+    for corpus in SMALL[:1] if quick else SMALL:
         _small(report, corpus, rounds)
     if not quick:
-        _stop_words(report, rounds)
+        _stop_words(report)
 
 
 def _row(
@@ -90,24 +91,32 @@ def _row(
 
 def _main(report: Report, corpus: Corpus, rounds: int, quick: bool) -> None:
     corpus.prepare()
-    names = [one for one in ENGINES if one != "rank_bm25" or corpus is SCIFACT]
+    names = [one for one in ENGINES if one not in _SLOW or corpus is SCIFACT]
+    if corpus is ENWIKI and not quick:
+        names.append("bm25s numpy")
     with field(names, corpus.folder) as engines:
         engines.choose(corpus.folder, "questions")
         for k, targets in TARGETS[corpus].items():
             figures = engines.race(rounds, k)
             report.add(_row("batch search", corpus, f"k={k}", figures, targets))
             report.checks += engines.check(corpus.name, k)
-        for name in _SLOW:
-            if name in engines.workers:
-                engines.workers.pop(name).close()
-        for k in () if quick else (1, 37, 5000):
-            figures = engines.race(rounds, k)
-            report.add(_row("batch search, other k", corpus, f"k={k}", figures))
-        for length in (1, 40) if quick else LENGTHS:
-            engines.choose(corpus.folder, f"{length} terms")
-            figures = engines.race(rounds, 10)
-            work = f"k=10, {length} term{'s' if length > 1 else ''}"
-            report.add(_row("batch search, short and long queries", corpus, work, figures))
+            for name in _SLOW:  # one k is enough of these
+                if name in engines.workers:
+                    engines.workers.pop(name).close()
+        if not quick:
+            _others(report, corpus, engines)
+
+
+def _others(report: Report, corpus: Corpus, engines: Field) -> None:
+    """Measure other k, short and long queries."""
+    for k in (1, 37, 5000):
+        figures = engines.race(_FEW, k)
+        report.add(_row("batch search, other k", corpus, f"k={k}", figures))
+    for length in LENGTHS:
+        engines.choose(corpus.folder, f"{length} terms")
+        figures = engines.race(_FEW, 10)
+        work = f"k=10, {length} term{'s' if length > 1 else ''}"
+        report.add(_row("batch search, short and long queries", corpus, work, figures))
 
 
 def _small(report: Report, corpus: Corpus, rounds: int) -> None:
@@ -122,11 +131,11 @@ def _small(report: Report, corpus: Corpus, rounds: int) -> None:
         report.checks += engines.check(corpus.name, 10)
 
 
-def _stop_words(report: Report, rounds: int) -> None:
+def _stop_words(report: Report) -> None:
     corpus = ALL_WORDS
     corpus.prepare()
     with field([one for one in ENGINES if one not in _SLOW], corpus.folder) as engines:
         engines.choose(corpus.folder, "questions")
         for k in (10, 1000):
-            figures = engines.race(rounds, k)
+            figures = engines.race(_FEW, k)
             report.add(_row("batch search, stop words kept", corpus, f"k={k}", figures))
