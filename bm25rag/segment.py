@@ -24,6 +24,7 @@ from bm25rag.fields import Fields, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
+from bm25rag.turns import give_way
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -131,8 +132,10 @@ class SegmentBuilder:
         """Add documents; a text is analysed, a list of terms taken as it is."""
         read = self._encoder.reader(texts, stored)
         self._reading.append(self._start(read, sum(map(len, texts))))
+        give_way()
         self._ids.extend(join(utf8_each(ids)))
         for column, values in ((self._metadata, metadata), (self._payloads, payloads)):
+            give_way()
             column.extend(join_none(len(ids)) if values is None else join(values))
         # Not more, lest reading run ahead and fill the memory.
         if len(self._reading) >= self._threads:

@@ -38,6 +38,7 @@ from bm25rag.fields.gathering import Node, gather
 from bm25rag.fields.instants import NO_INSTANT, instants_of
 from bm25rag.fields.merging import merge_fields
 from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
+from bm25rag.turns import in_turns
 
 # Documents that are gathered at once, to bound the memory of a build.
 AT_ONCE = 1 << 16
@@ -53,7 +54,7 @@ def build_fields(metadata: Column) -> Fields:
     """
     if not len(metadata.data):  # there are none at all
         return Assembler(len(metadata)).finish()
-    values, chunks = iter(metadata), []
+    values, chunks = iter(in_turns(metadata)), []
     while chunk := list(islice(values, AT_ONCE)):
         chunks.append(_build_chunk(chunk))
     ends = np.cumsum([0, *(chunk.count for chunk in chunks)])
@@ -65,7 +66,7 @@ def _build_chunk(metadata: Sequence[memoryview | None]) -> Fields:
     gathered = gather(metadata)
     kept = gathered[:MOST_FIELDS]
     assembler = Assembler(len(metadata), len(kept) == len(gathered))
-    for path, node in kept:
+    for path, node in in_turns(kept):
         codes, ranked = _rank(node)
         documents = np.array(node.numbers, np.int64)
         if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between

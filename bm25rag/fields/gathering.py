@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bm25rag.documents import DEEPEST, read_plain, unescape
 from bm25rag.errors import CorruptIndexError
 from bm25rag.fields.field import Path
+from bm25rag.turns import in_turns
 
 # Documents that are decoded at once: few, or the garbage collector looks at them all.
 _DECODED = 512
@@ -123,7 +124,7 @@ def gather(metadata: Sequence[memoryview | None]) -> list[tuple[Path, Node]]:
         If it is not what ``encode_metadata`` writes.
     """
     root = Node()
-    for first in range(0, len(metadata), _DECODED):
+    for first in in_turns(range(0, len(metadata), _DECODED)):
         some = metadata[first : first + _DECODED]
         numbers = list(compress(range(first, first + len(some)), some))
         try:
