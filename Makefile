@@ -22,7 +22,7 @@ REPEATED ?= -m "not slow" --hypothesis-profile=quick
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted test-plain test-lowest \
-	wheel adapters together tree-before tree-after soak bench clean
+	wheel adapters together tree-before tree-after soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -86,8 +86,12 @@ tree-after: $(STAMP)
 
 # --- longer than a check ------------------------------------------------------------
 
-soak: $(STAMP)  ## Run the tests with thirty times as many random examples (long).
-	$(PY) $(PYTEST) --hypothesis-profile=soak
+soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; many more kills and crashes.
+	$(PY) tools/soak.py
+	$(PY) $(PYTEST) --hypothesis-profile=soak tests/test_kills.py tests/test_crashes.py tests/test_machine.py
+
+test-long: $(STAMP)  ## Run the tests with fifty times as many random examples (hours).
+	$(PY) $(PYTEST) --hypothesis-profile=long
 
 bench: .venv-bench/.installed  ## Measure all beside other engines (40 minutes; QUICK=1: a few).
 	.venv-bench/$(BIN)/python -m benchmarks $(if $(QUICK),--quick)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, repeat
-from typing import Any
+from itertools import filterfalse, islice
+from typing import Any, NamedTuple
 
 from bm25rag._types import are_strings, check_sequence
 from bm25rag.analysis import Analyzer
@@ -16,7 +16,25 @@ from bm25rag.reader import Text, check_id
 from bm25rag.segment import Part, Segment, SegmentBuilder
 from bm25rag.snapshot import Snapshot
 
+# Characters of text that are gathered before they are analysed and counted.
+CHUNK = 1 << 20
+
 _END = object()
+_BESIDE = ("ids", "metadata", "payloads")
+
+
+class Block(NamedTuple):
+    """Some documents; ``None`` for what was not given."""
+
+    texts: list[Text]
+    ids: list[str] | None = None
+    metadata: list[dict[str, Any] | None] | None = None
+    payloads: list[bytes | None] | None = None
+
+    def only(self, kept: list[int]) -> Block:
+        """Return some of the documents."""
+        columns: list[Any] = [column and [column[number] for number in kept] for column in self]
+        return Block(*columns)
 
 
 @dataclass(frozen=True)
@@ -37,28 +55,36 @@ class NewDocuments:
             if value is not None:
                 check_sequence(name, value, "one element for each text")
 
-    def __iter__(self) -> Iterator[tuple[Text, str | None, object, bytes | None]]:
-        """Yield text, id, metadata and payload of each document."""
-        if self.ids is None and self.metadata is None and self.payloads is None:
-            for number, text in enumerate(self._shown()):
-                yield (text if type(text) is str else _check_text(text, number)), None, None, None
-            return
-        beside = [
-            repeat(None) if given is None else chain(given, repeat(_END))
-            for given in (self.ids, self.metadata, self.payloads)
-        ]
-        number = 0
-        for number, (text, id, metadata, payload) in enumerate(
-            zip(self._shown(), *beside, strict=False), 1
-        ):
-            self._check_end(number, id, metadata, payload, too_long=False)
-            yield (
-                _check_text(text, number - 1),
-                None if self.ids is None else check_id(f"ids[{number - 1}]", id),
-                metadata,
-                _check_payload(payload, number - 1),
-            )
-        self._check_end(number, *map(next, beside), too_long=True)
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the documents, some at a time."""
+        beside = {
+            name: iter(given) for name in _BESIDE if (given := getattr(self, name)) is not None
+        }
+        done = 0
+        for texts in self._texts():
+            columns = {name: _take(name, beside[name], done, len(texts)) for name in beside}
+            if "ids" in columns:
+                ids = enumerate(columns["ids"], done)
+                columns["ids"] = [check_id(f"ids[{number}]", id) for number, id in ids]
+            for number, payload in enumerate(columns.get("payloads", ()), done):
+                _check_payload(payload, number)
+            yield Block(texts, **columns)
+            done += len(texts)
+        for name, given in beside.items():
+            if next(given, _END) is not _END:
+                raise _wrong_length(name, f"more than {done}")
+
+    def _texts(self) -> Iterator[list[Text]]:
+        texts: list[Text] = []
+        room = CHUNK
+        for number, text in enumerate(self._shown()):
+            texts.append(text if type(text) is str else _check_text(text, number))
+            room -= len(text)
+            if room <= 0:
+                yield texts
+                texts, room = [], CHUNK
+        if texts:
+            yield texts
 
     def _shown(self) -> Iterable[Text]:
         if not self.progress:
@@ -68,12 +94,16 @@ class NewDocuments:
         shown: Iterable[Text] = tqdm(self.texts, desc="indexing", unit=" docs")
         return shown
 
-    def _check_end(self, number: int, *values: object, too_long: bool) -> None:
-        given = (self.ids, self.metadata, self.payloads)
-        for name, source, value in zip(("ids", "metadata", "payloads"), given, values, strict=True):
-            if source is not None and (value is not _END) == too_long:
-                count = f"more than {number}" if too_long else f"only {number - 1}"
-                raise ValueError(f"{name} must have one element for each text, got {count}")
+
+def _take(name: str, given: Iterator[Any], done: int, size: int) -> list[Any]:
+    values = list(islice(given, size))
+    if len(values) < size:
+        raise _wrong_length(name, f"only {done + len(values)}")
+    return values
+
+
+def _wrong_length(name: str, got: str) -> ValueError:
+    return ValueError(f"{name} must have one element for each text, got {got}")
 
 
 def _check_text(text: object, number: int) -> Text:
@@ -104,41 +134,92 @@ class Added:
 
 
 def take_documents(
-    documents: NewDocuments, analyzer: Analyzer, snapshot: Snapshot, next_id: int, on_duplicate: str
+    documents: NewDocuments,
+    analyzer: Analyzer,
+    snapshot: Snapshot,
+    next_id: int,
+    on_duplicate: str,
+    threads: int,
 ) -> Added:
     """Analyse new documents; see ``BM25Index.add`` for what is raised."""
-    builder = SegmentBuilder(analyzer)
-    places: dict[str, int] = {}
-    replaced: set[tuple[int, int]] = set()
-    stale: list[int] = []
-    find = snapshot.find if snapshot.parts else _find_nothing
-    count = 0
-    for text, id, metadata, payload in documents:
-        if id is None:
-            while str(next_id) in places or find(str(next_id)) is not None:
-                next_id += 1
-            id, next_id = str(next_id), next_id + 1
-        earlier, present = places.get(id), find(id)
+    ids = _Ids(snapshot, next_id, on_duplicate)
+    with SegmentBuilder(analyzer, threads) as builder:
+        for block in documents:
+            taken, block = ids.take(block)
+            metadata = None
+            if block.metadata is not None:
+                given = zip(block.metadata, taken, strict=True)
+                metadata = [encode_metadata(one, id) or None for one, id in given]
+            builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
+        segment = builder.finish()
+    if ids.stale:
+        segment = merge_parts([Part(segment).without(ids.stale)])
+    return Added(segment, ids.written, ids.replaced, ids.next_id)
+
+
+class _Ids:
+    """Gives new documents their ids, and decides which are taken where ids occur again."""
+
+    def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str) -> None:
+        self._find = snapshot.find if snapshot.parts else _find_nothing
+        self._on_duplicate = on_duplicate
+        self._count = 0
+        self.next_id = next_id
+        self._numbers: list[str] = []
+        self._places: dict[str, int] = {}  # in document order
+        self.replaced: set[tuple[int, int]] = set()
+        self.stale: list[int] = []
+
+    @property
+    def written(self) -> list[str]:
+        """The ids of all documents taken, in document order."""
+        return self._numbers or list(self._places)
+
+    def take(self, block: Block) -> tuple[list[str], Block]:
+        """Return the ids of the documents taken, and those documents."""
+        ids = block.ids
+        if ids is None:
+            ids = self._number(len(block.texts))
+            self._numbers += ids
+            return ids, block
+        if (
+            len(set(ids)) == len(ids)
+            and self._places.keys().isdisjoint(ids)
+            and not any(map(self._find, ids))
+        ):
+            self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
+            self._count += len(ids)
+            return ids, block
+        kept = [number for number, id in enumerate(ids) if self._admit(id)]
+        return [ids[number] for number in kept], block.only(kept)
+
+    def _number(self, size: int) -> list[str]:
+        """Return the next decimal numbers that no document has."""
+        ids: list[str] = []
+        while len(ids) < size:
+            more = range(self.next_id, self.next_id + size - len(ids))
+            ids += filterfalse(self._find, map(str, more))
+            self.next_id = more.stop
+        return ids
+
+    def _admit(self, id: str) -> bool:
+        earlier, present = self._places.get(id), self._find(id)
         if earlier is not None or present is not None:
-            if on_duplicate == "error":
+            if self._on_duplicate == "error":
                 where = "occurs twice in ids" if earlier is not None else "is in the index already"
                 raise DuplicateIdError(
                     f"the id {id!r} {where}; choose on_duplicate='skip' or 'replace' to allow that"
                 )
-            if on_duplicate == "skip":
-                continue
+            if self._on_duplicate == "skip":
+                return False
             if earlier is not None:
-                stale.append(earlier)
+                self.stale.append(earlier)
             if present is not None:
-                replaced.add(present)
-        places.pop(id, None)  # so that the ids stay in document order
-        places[id] = count
-        count += 1
-        builder.add(id, text, documents.store_text, encode_metadata(metadata, id), payload)
-    segment = builder.finish()
-    if stale:
-        segment = merge_parts([Part(segment).without(stale)])
-    return Added(segment, list(places), replaced, next_id)
+                self.replaced.add(present)
+        self._places.pop(id, None)  # so that the ids stay in document order
+        self._places[id] = self._count
+        self._count += 1
+        return True
 
 
 def _find_nothing(id: str) -> tuple[int, int] | None:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from bm25rag.disk import new_file
 from bm25rag.errors import CorruptIndexError
 
 MAGIC = b"bm25rag\n"
@@ -53,12 +54,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
         end = start + values.nbytes
     header = json.dumps({"arrays": places, "bytes": end}).encode("ascii")
     header += b" " * (_aligned(16 + len(header)) - 16 - len(header))
-    with path.open("xb") as file:
+    with new_file(path) as file:
         file.write(MAGIC + len(header).to_bytes(8, "little") + header)
         sums = _write_data(file, arrays)
         file.write(sums)
-        file.flush()
-        os.fsync(file.fileno())
         size = file.tell()
     return FileRecord(path.name, size, zlib.crc32(sums, zlib.crc32(header)))
 
@@ -150,6 +149,9 @@ class ArraysFile:
         for name, (kind, count, offset) in self._places.items():
             if offset % _ALIGN or offset + count * np.dtype(kind).itemsize > self._length:
                 raise ValueError(f"{name} lies outside")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
 
     def array(self, name: str, *kinds: str, count: int | None = None) -> Array:
         """Return an array as it lies in the file; call ``check`` before using its values.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,14 @@ def available() -> tuple[str, ...]:
     """Return the names of the backends that can run here, the fastest first."""
     numba = importlib.util.find_spec("numba") is not None
     return tuple(_MODULES) if numba else ("numpy",)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows
+        return os.cpu_count() or 1
 
 
 def kernels(work: int = 0) -> ModuleType:

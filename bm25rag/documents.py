@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -19,7 +19,10 @@ import numpy as np
 from bm25rag._types import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
 
-_DEEPEST = 100
+# Made once, which is a third of the time of json.dumps.
+_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+# Levels of dicts and lists in metadata.
+DEEPEST = 100
 
 
 @dataclass(slots=True)
@@ -97,7 +100,7 @@ def encode_metadata(metadata: object, document: str) -> bytes:
     plain = _plain(metadata, (), document)
     try:
         # Not in ASCII: two lone surrogates, escaped, would be read as one character.
-        return utf8(json.dumps(plain, separators=(",", ":"), ensure_ascii=False))
+        return utf8(_write(plain))
     except ValueError as error:  # an integer beyond Python's limit of 4,300 digits
         raise MetadataError(
             f"metadata of document {document!r} cannot be stored: {error}"
@@ -124,8 +127,31 @@ def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
     return decoded
 
 
+def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:
+    """Return many metadata at once as they are written; see ``revive`` and ``unescape``.
+
+    Raises
+    ------
+    CorruptIndexError
+        If they were written by anything but ``encode_metadata``.
+    """
+    try:
+        decoded: list[dict[str, Any]] = json.loads(f"[{text_of(b','.join(data))}]")
+    except (ValueError, RecursionError) as error:
+        raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if len(decoded) != len(data) or not all(type(one) is dict for one in decoded):
+        raise CorruptIndexError("stored metadata are not one dict for each document")
+    return decoded
+
+
+# Types that JSON has, and that need no look at their values.
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+
+
 def _plain(value: object, path: tuple[str, ...], document: str) -> object:
     kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
     encode = _ENCODERS.get(kind)
     if encode is not None:
         return encode(value, path, document)
@@ -144,10 +170,6 @@ def _unstorable(document: str, path: tuple[str, ...], what: str) -> MetadataErro
     return MetadataError(f"metadata of document {document!r} at {'.'.join(path)!r}: {what}")
 
 
-def _same(value: object, path: tuple[str, ...], document: str) -> object:
-    return value
-
-
 def _plain_float(value: float, path: tuple[str, ...], document: str) -> float:
     if not math.isfinite(value):
         raise _unstorable(document, path, f"{value!r} is no JSON number; use None")
@@ -156,6 +178,8 @@ def _plain_float(value: float, path: tuple[str, ...], document: str) -> float:
 
 def _plain_list(value: list[object], path: tuple[str, ...], document: str) -> list[object]:
     _check_depth(path, document)
+    if set(map(type, value)) <= _AS_THEY_ARE:
+        return value
     return [_plain(item, (*path, str(number)), document) for number, item in enumerate(value)]
 
 
@@ -169,13 +193,15 @@ def _plain_dict(
             raise _unstorable(
                 document, path, f"the key {key!r} is a {type(key).__name__}, not a str"
             )
-        plain["$" + key if key.startswith("$") else key] = _plain(item, (*path, key), document)
+        plain["$" + key if key.startswith("$") else key] = (
+            item if type(item) in _AS_THEY_ARE else _plain(item, (*path, key), document)
+        )
     return plain
 
 
 def _check_depth(path: tuple[str, ...], document: str) -> None:
-    if len(path) > _DEEPEST:
-        raise _unstorable(document, path[:3], f"nested more than {_DEEPEST} levels deep")
+    if len(path) > DEEPEST:
+        raise _unstorable(document, path[:3], f"nested more than {DEEPEST} levels deep")
 
 
 def _plain_datetime(value: datetime, path: tuple[str, ...], document: str) -> dict[str, str]:
@@ -187,10 +213,6 @@ def _plain_date(value: date, path: tuple[str, ...], document: str) -> dict[str, 
 
 
 _ENCODERS: dict[type, Callable[[Any, tuple[str, ...], str], object]] = {
-    str: _same,
-    int: _same,
-    bool: _same,
-    type(None): _same,
     float: _plain_float,
     list: _plain_list,
     dict: _plain_dict,
@@ -200,10 +222,23 @@ _ENCODERS: dict[type, Callable[[Any, tuple[str, ...], str], object]] = {
 
 
 def _revive(plain: dict[str, Any]) -> Any:
+    revived = revive(plain)
+    if revived is plain:
+        return {unescape(key): value for key, value in plain.items()}
+    return revived
+
+
+def revive(plain: dict[str, Any]) -> Any:
+    """Return the date or datetime that a dict is written for, or the dict itself."""
     if len(plain) == 1:
         ((key, value),) = plain.items()
         if key == "$datetime":
             return datetime.fromisoformat(value)
         if key == "$date":
             return date.fromisoformat(value)
-    return {key[1:] if key.startswith("$") else key: value for key, value in plain.items()}
+    return plain
+
+
+def unescape(key: str) -> str:
+    """Return a key of the user's from the one that is written."""
+    return key[1:] if key.startswith("$") else key

@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count, repeat
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from bm25rag import scripts
-from bm25rag._types import Int64, UInt8, UInt32, Unsigned
+from bm25rag._types import Int64, UInt8, UInt32, UInt64, utf8, utf8_each
 from bm25rag.analysis import PAPER_PATTERN, Analyzer
 from bm25rag.backend import kernels
-from bm25rag.folding import SEPARATOR, fold_table
+from bm25rag.columns import Strings, join, join_none
+from bm25rag.folding import fold_table
 from bm25rag.kernels_numpy import STOPPED
 
-# A separator of texts must not occur in them, and no analysis may change it.
-_SEPARATORS = "\x00\x01\x02\x03\x04\x05\x06\x07"
 # Python analyses a byte in the time in which NumPy walks so many postings.
 _WORK = 8
 
-_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+class Read(NamedTuple):
+    """Texts, the same in UTF-8 (``None`` for what is not stored), and what the scanner found."""
+
+    texts: Sequence[str | Sequence[str]]
+    strings: Strings
+    scanned: tuple[NDArray[Any], ...] | None = None
 
 
 class Encoder:
     """Numbers the terms of texts for one build.
 
-    The texts of a chunk are joined and, where the analyzer is one that the compiled
-    scanner knows, scanned at once; otherwise word by word in Python. The terms are
-    the same.
+    Texts are read, by any thread, and their terms then numbered, in order. Where the
+    analyzer is one that the compiled scanner knows, reading scans them; otherwise
+    numbering analyses them word by word in Python. The terms are the same.
 
     Parameters
     ----------
@@ -41,7 +48,7 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._terms: dict[str, int] = {}
+        self._terms: dict[str, int] = defaultdict(count().__next__)
         own = analyzer if analyzer.tokenizer is None else None
         self._of_word = _Numbers(own, self._terms)
         self._of_term = _Numbers(None, self._terms)
@@ -57,12 +64,30 @@ class Encoder:
         return list(self._terms)
 
     def encode(self, texts: Sequence[str | Sequence[str]]) -> tuple[UInt32, UInt32]:
-        """Turn texts into numbers of their terms.
+        """Turn texts into numbers of their terms: ``number`` of what the ``reader`` returns."""
+        return self.number(self.reader(texts, stored=False)())
+
+    def reader(self, texts: Sequence[str | Sequence[str]], stored: bool) -> Callable[[], Read]:
+        """Return what reads some texts, to be called once, by any thread.
 
         Parameters
         ----------
         texts
             Texts to be analysed, or lists of terms.
+        stored
+            Whether to return the texts in UTF-8, for a column.
+        """
+        plain = all(map(isinstance, texts, repeat(str)))
+        scanner = self._scanner_for(texts) if plain else None
+        return partial(_read if scanner is None else scanner.read, texts, stored)
+
+    def number(self, read: Read) -> tuple[UInt32, UInt32]:
+        """Give the terms of texts that were read their numbers.
+
+        Parameters
+        ----------
+        read
+            What a reader returned; in the order in which the readers were made.
 
         Returns
         -------
@@ -71,13 +96,10 @@ class Encoder:
         counts
             How many tokens each text has, uint32.
         """
-        plain = [text for text in texts if isinstance(text, str)]
-        if plain and len(plain) == len(texts) and (scanner := self._scanner_for(plain)) is not None:
-            encoded = scanner.encode(plain)
-            if encoded is not None:
-                return encoded
+        if read.scanned is not None and self._scanner is not None:
+            return self._scanner.number(*read.scanned)
         tokens, counts = array("I"), array("I")
-        for text in texts:
+        for text in read.texts:
             if isinstance(text, str):
                 words: Sequence[str] = self._analyzer.words(text)
                 tokens.extend(map(self._of_word.__getitem__, words))
@@ -87,13 +109,18 @@ class Encoder:
             counts.append(len(words))
         return np.frombuffer(tokens, np.uint32), np.frombuffer(counts, np.uint32)
 
-    def _scanner_for(self, texts: Sequence[str]) -> _Scanner | None:
+    def _scanner_for(self, texts: Sequence[str | Sequence[str]]) -> _Scanner | None:
         if self._scanner is None and self._analyzer.token_pattern in ("auto", PAPER_PATTERN):
             self._seen += sum(map(len, texts))
             hot = kernels(_WORK * self._seen)
             if self._analyzer.tokenizer is None and hasattr(hot, "scan"):
                 self._scanner = _Scanner(self._analyzer, self._terms, hot)
         return self._scanner
+
+
+def _read(texts: Sequence[str | Sequence[str]], stored: bool) -> Read:
+    kept = [utf8(text) if stored and isinstance(text, str) else None for text in texts]
+    return Read(texts, join(kept))
 
 
 class _Numbers(dict[str, int]):
@@ -105,101 +132,58 @@ class _Numbers(dict[str, int]):
 
     def __missing__(self, word: str) -> int:
         term = word if self._analyzer is None else self._analyzer.stem(word)
-        number = STOPPED if term is None else self._terms.setdefault(term, len(self._terms))
-        self[word] = number
+        number = self[word] = STOPPED if term is None else self._terms[term]
         return number
 
 
 class _Scanner:
-    """Holds the words that the compiled scanner has met, and their terms."""
+    """Has the compiled scanner find words, and holds those found and their terms."""
 
     def __init__(self, analyzer: Analyzer, terms: dict[str, int], hot: ModuleType) -> None:
         self._analyzer = analyzer
         self._terms = terms
         self._hot = hot
-        self._state = np.zeros(6, np.int64)
-        self._starts = np.zeros(1 << 12, np.int64)
-        self._pool = np.zeros(1 << 15, np.uint32)
-        self._slots = np.zeros(1 << 14, np.uint64)
+        self._table = fold_table(analyzer)
+        *self._words, self._used = hot.new_words(1 << 10)
+        self._taken = 0  # bytes of the pool
         self._term_of = np.zeros(0, np.uint32)
 
-    def encode(self, texts: Sequence[str]) -> tuple[UInt32, UInt32] | None:
-        """As ``Encoder.encode``; ``None`` if the texts use every separator."""
-        joined = "".join(texts)
-        separator = next((one for one in _SEPARATORS if one not in joined), None)
-        if separator is None:
-            return None
-        units, classes = self._fold(texts, separator)
-        tokens, ends = np.empty(len(units), np.uint32), np.empty(len(texts), np.int64)
-        self._state[:3] = 0
-        while not self._scan(units, classes, tokens, ends):
-            self._grow()
-        self._take_new_words()
-        counts = np.diff(ends, prepend=0).astype(np.uint32)
-        return self._term_of[tokens[: self._state[1]]], counts
-
-    def _fold(self, texts: Sequence[str], separator: str) -> tuple[Unsigned, UInt8]:
-        """Join texts, lower-case them by a table, and let the analyzer fold what needs more."""
-        units = _units(separator.join(texts) + separator)
-        table = fold_table(self._analyzer, units.itemsize)
-        peculiar = np.zeros(len(texts), np.bool_)
-        folded = np.empty_like(units)
-        self._hot.translate(units, table.lower, table.peculiar, ord(separator), folded, peculiar)
-        if peculiar.any():
-            plain = list(texts)
+    def read(self, texts: Sequence[Any], stored: bool) -> Read:
+        """Find the words of texts; any thread may do it."""
+        encoded = utf8_each(texts)
+        strings = join(encoded)
+        data, ends = _arrays(strings)
+        peculiar = np.empty(len(texts), np.bool_)
+        if self._hot.find_peculiar(data, ends, self._table, peculiar):
             for number in np.flatnonzero(peculiar).tolist():
-                plain[number] = self._analyzer.fold(plain[number])
-                if self._analyzer.token_pattern == "auto":
-                    plain[number] = scripts.join_conjuncts(plain[number])
-            units = _units(separator.join(plain) + separator)
-            table = fold_table(self._analyzer, units.itemsize)
-            folded = np.empty_like(units)
-            self._hot.translate(
-                units, table.lower, table.peculiar, ord(separator), folded, peculiar
-            )
-        classes = table.classes.copy()
-        classes[ord(separator)] = SEPARATOR
-        return folded, classes
+                encoded[number] = utf8(self._fold(texts[number]))
+            data, ends = _arrays(join(encoded))
+        kept = strings if stored else join_none(len(texts))
+        return Read(texts, kept, self._hot.scan(data, ends, self._table))
 
-    def _scan(self, units: Unsigned, classes: UInt8, tokens: UInt32, ends: Int64) -> bool:
-        arrays = (self._starts, self._pool, self._slots)
-        return bool(self._hot.scan(units, classes, *arrays, tokens, ends, self._state))
+    def _fold(self, text: str) -> str:
+        text = self._analyzer.fold(text)
+        return scripts.join_conjuncts(text) if self._analyzer.token_pattern == "auto" else text
 
-    def _grow(self) -> None:
-        needed = int(self._state[5])
-        self._starts = _larger(self._starts, needed)
-        self._pool = _larger(self._pool, needed)
-        slots = np.zeros(1 << (4 * len(self._starts)).bit_length(), np.uint64)
-        self._hot.rehash(self._slots, slots)
-        self._slots = slots
+    def number(
+        self, tokens: UInt32, counts: UInt32, entries: UInt64, pool: UInt8
+    ) -> tuple[UInt32, UInt32]:
+        """As ``Encoder.number``, of what the compiled ``scan`` returned."""
+        *self._words, numbers = self._hot.adopt(entries, pool, *self._words, self._used)
+        self._analyze_new()
+        return self._term_of[numbers].take(tokens), counts
 
-    def _take_new_words(self) -> None:
-        known, count = len(self._term_of), int(self._state[3])
-        starts = self._starts[known : count + 1]
-        joined = self._pool[starts[0] : starts[-1]].tobytes().decode("utf-32-le", "surrogatepass")
-        edges = (starts - starts[0]).tolist()
-        new = [joined[first:last] for first, last in pairwise(edges)]
-        stopwords, terms = self._analyzer.stopwords, self._terms
+    def _analyze_new(self) -> None:
+        pool = self._words[2][self._taken : self._used[1]]
+        self._taken = int(self._used[1])
+        new = pool.tobytes().decode("utf-8").split("\n")[:-1]
         stems = self._analyzer.stems(new)
-        numbers = [
-            STOPPED if word in stopwords else terms.setdefault(stem, len(terms))
-            for word, stem in zip(new, stems, strict=True)
-        ]
-        self._term_of = np.concatenate((self._term_of, np.array(numbers, np.uint32)))
+        numbers = np.fromiter(map(self._terms.__getitem__, stems), np.uint32, len(new))
+        stopwords = self._analyzer.stopwords
+        numbers[[place for place, word in enumerate(new) if word in stopwords]] = STOPPED
+        self._term_of = np.concatenate((self._term_of, numbers))
 
 
-def _larger(values: npt.NDArray[_Scalar], needed: int) -> npt.NDArray[_Scalar]:
-    grown = np.zeros(2 * len(values) + needed, values.dtype)
-    grown[: len(values)] = values
-    return grown
-
-
-def _units(text: str) -> Unsigned:
-    """Return the code points of a text in the narrowest of 8, 16 and 32 bits."""
-    try:
-        return np.frombuffer(text.encode("latin-1"), np.uint8)
-    except UnicodeEncodeError:
-        wide = text.encode("utf-16-le", "surrogatepass")
-    if len(wide) == 2 * len(text):
-        return np.frombuffer(wide, "<u2").view(np.uint16)
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").view(np.uint32)
+def _arrays(strings: Strings) -> tuple[UInt8, Int64]:
+    """Return the bytes, and where each string ends."""
+    return np.frombuffer(strings.data, np.uint8), np.cumsum(strings.lengths, dtype=np.int64)

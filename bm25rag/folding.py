@@ -1,101 +1,108 @@
-"""Tables of code points from which the compiled scanner does what an ``Analyzer`` does."""
+"""The table of code points from which the compiled scanner does what an ``Analyzer`` does."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bm25rag import scripts
-from bm25rag._types import Bool, UInt8, Unsigned
+from bm25rag._types import Bool, UInt8, UInt32, UInt64
 from bm25rag.analysis import Analyzer
 
-# Classes of code points.
-OTHER, WORD, CJK, MARK, SEPARATOR = range(5)
+# Parts that a code point plays in a word.
+OTHER, WORD, CJK, MARK = range(4)
+# An entry of the table holds, from the lowest bit: the lower case in UTF-8, the first byte
+# lowest; at SIZE of how many bytes it is; at KIND which of the above; and PECULIAR if a text
+# in which it occurs needs more than the table, so that the analyzer must fold it as a whole.
+SIZE, KIND, PECULIAR = np.uint64(32), np.uint64(40), np.uint64(1 << 63)
 
-_DOT_ABOVE = 0x307  # after I, in Turkish, it makes an i
 _CAPITAL_SIGMA = "\u03a3"  # its lower case depends on where it stands
+_DOT_ABOVE = 0x307  # after I, in Turkish, it makes an i
+_SOUND_MARKS = (0x3099, 0x309A)
+# No script beyond this has capitals; asking all code points would take 0.2 s.
+_CASED = 0x20000
 
 
-class FoldTable(NamedTuple):
-    """What to do with each code point of 1, 2 or 4 bytes.
-
-    ``lower`` is its lower case; ``classes`` what part it plays in a word; where
-    ``peculiar`` the text needs more than the table: the analyzer folds it as a whole.
-    """
-
-    lower: Unsigned
-    classes: UInt8
-    peculiar: Bool
-
-
-def fold_table(analyzer: Analyzer, width: int) -> FoldTable:
-    """Return the tables for an analyzer and code points of ``width`` bytes."""
-    turkish = analyzer.language == "turkish"
-    lower = (analyzer.lowercase, turkish)
+def fold_table(analyzer: Analyzer) -> UInt64:
+    """Return the table of all code points for an analyzer, (0x110000,), uint64."""
+    turkish = analyzer.lowercase and analyzer.language == "turkish"
     marks = analyzer.token_pattern == "auto"
-    return FoldTable(
-        _lower(width, *lower)[0],
-        _classes(width, analyzer.cjk, marks),
-        _peculiar(width, analyzer.normalize, analyzer.cjk, marks, *lower),
-    )
+    return _table(analyzer.lowercase, turkish, analyzer.normalize, analyzer.cjk, marks)
 
 
-@lru_cache(maxsize=3)
-def _characters(width: int) -> str:
-    return "".join(map(chr, range(min(1 << 8 * width, 0x110000))))
-
-
-@lru_cache(maxsize=12)
-def _lower(width: int, lowercase: bool, turkish: bool) -> tuple[Unsigned, Bool]:
-    """Return the lower case of every code point, and where that is not one code point for one."""
-    characters = _characters(width)
-    lower = np.arange(len(characters)).astype(f"u{width}")
-    odd = np.zeros(len(characters), np.bool_)
+@lru_cache(maxsize=4)
+def _table(lowercase: bool, turkish: bool, normalize: str | None, cjk: bool, marks: bool) -> UInt64:
+    points = np.arange(0x110000, dtype="<u4")
+    characters = points.tobytes().decode("utf-32-le", "surrogatepass")
+    lower = points.astype(np.uint32)
+    peculiar = np.zeros(len(points), np.bool_)
     if lowercase:
-        odd[[n for n in [ord(_CAPITAL_SIGMA)] if n < len(odd)]] = True
-        for number, character in enumerate(characters):
-            lowered = scripts.lower(character, turkish)
-            if lowered != character:
-                point = ord(lowered[0])
-                # In Turkish the lower case of I does not fit in one byte.
-                if len(lowered) != 1 or point >= len(lower):
-                    odd[number] = True
-                else:
-                    lower[number] = point
-    return lower, odd
-
-
-@lru_cache(maxsize=12)
-def _classes(width: int, cjk: bool, marks: bool) -> UInt8:
-    characters = _characters(width)
-    classes = np.full(len(characters), OTHER, np.uint8)
-    classes[[match.start() for match in scripts.WORD.finditer(characters)]] = WORD
+        _lower(characters, turkish, lower, peculiar)
     if marks:
-        classes[[mark for mark in scripts.marks() if mark < len(classes)]] = MARK
-    if cjk:
-        classes[[match.start() for match in scripts.CJK.finditer(characters)]] = CJK
-    return classes
-
-
-@lru_cache(maxsize=12)
-def _peculiar(
-    width: int, normalize: str | None, cjk: bool, marks: bool, lowercase: bool, turkish: bool
-) -> Bool:
-    characters = _characters(width)
-    peculiar = _lower(width, lowercase, turkish)[1].copy()
-    if lowercase and turkish and width > 1:
-        peculiar[_DOT_ABOVE] = True
-    patterns = []
+        _mark(peculiar, True, scripts.JOINER, characters)
     if normalize is not None:
-        patterns.append(scripts.NOT_SURELY_NFC if normalize == "NFC" else scripts.NOT_ASCII)
+        safe = scripts.NOT_SURELY_NFC if normalize == "NFC" else scripts.NOT_ASCII
+        _mark(peculiar, True, safe, characters)
+    # What counts is what a character becomes: only that is normalised.
+    peculiar |= peculiar[lower]
+    kinds = _kinds(characters, cjk, marks)[lower].astype(np.uint64)
+    table = _utf8(lower.astype(np.uint64)) | kinds << KIND | peculiar * PECULIAR
     if cjk:
-        patterns.append(scripts.WIDTH_FORMS)
+        _fold_widths(characters, table)
+    return table
+
+
+def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> None:
+    """Enter the lower case of every code point, and where that is not one code point for one."""
+    for number, character in enumerate(characters[:_CASED]):
+        lowered = scripts.lower(character, turkish)
+        if len(lowered) == 1:
+            lower[number] = ord(lowered)
+        else:
+            peculiar[number] = True
+    peculiar[ord(_CAPITAL_SIGMA)] = True
+    if turkish:
+        peculiar[_DOT_ABOVE] = True
+
+
+def _utf8(points: UInt64) -> UInt64:
+    """Return code points in UTF-8, and their sizes in bytes."""
+    last = (points & 63) | 128
+    third, second = (points >> 6 & 63) | 128, (points >> 12 & 63) | 128
+    sizes: list[NDArray[Any]] = [
+        points,
+        points >> 6 | 0xC0 | last << 8,
+        points >> 12 | 0xE0 | third << 8 | last << 16,
+        points >> 18 | 0xF0 | second << 8 | third << 16 | last << 24,
+    ]
+    limits = [points < 0x80, points < 0x800, points < 0x10000, points < 0x110000]
+    return np.select(limits, [one | np.uint64(size) << SIZE for size, one in enumerate(sizes, 1)])
+
+
+def _fold_widths(characters: str, table: UInt64) -> None:
+    """Give wide and narrow forms the entries of what they are forms of."""
+    for run in scripts.WIDTH_FORMS.finditer(characters):
+        for point in range(run.start(), run.end()):
+            usual = ord(scripts.fold_widths(characters[point]))
+            # A mark joins the kana before it.
+            table[point] = table[usual] | (usual in _SOUND_MARKS) * PECULIAR
+
+
+def _kinds(characters: str, cjk: bool, marks: bool) -> UInt8:
+    kinds = np.full(len(characters), OTHER, np.uint8)
+    _mark(kinds, WORD, scripts.WORD, characters)
     if marks:
-        patterns.append(scripts.JOINER)
-    for pattern in patterns:
-        for match in pattern.finditer(characters):
-            peculiar[match.start() : match.end()] = True
-    # What a table lower-cases must not need normalising after that.
-    return peculiar | peculiar[_lower(width, lowercase, turkish)[0]]
+        kinds[list(scripts.marks())] = MARK
+    if cjk:
+        _mark(kinds, CJK, scripts.CJK, characters)
+    return kinds
+
+
+def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
+    # Whole runs at once: most code points look like their neighbours.
+    for run in re.finditer(f"(?:{pattern.pattern})+", characters):
+        values[run.start() : run.end()] = value

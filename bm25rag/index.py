@@ -84,19 +84,20 @@ class BM25Index(Saver):
         store_text: bool = True,
         on_duplicate: str = "error",
         progress: bool = False,
+        threads: int | None = None,
         **settings: Any,
     ) -> Self:
         """Make an index and add texts to it, in one call.
 
         Parameters
         ----------
-        texts, ids, metadata, payloads, store_text, on_duplicate, progress
+        texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads
             As in ``add``.
         **settings
             As in the constructor: ``analyzer``, ``variant``, ``k1``, ``b`` ....
         """
         index = cls(**settings)
-        index.add(texts, ids, metadata, payloads, store_text, on_duplicate, progress)
+        index.add(texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads)
         return index
 
     # --- views -------------------------------------------------------------------

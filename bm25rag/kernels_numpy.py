@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, UInt32, Unsigned
@@ -60,6 +62,12 @@ def accumulate(
     return scores, touched
 
 
+def distinct(terms: Int64) -> tuple[Int64, Float64]:
+    """Return the distinct known terms of a query in order of first occurrence, and their counts."""
+    counted = Counter(terms[terms >= 0].tolist())
+    return np.array(list(counted), np.int64), np.array(list(counted.values()), np.float64)
+
+
 def shift_of(idf: Float32, absent: np.float32, counts: Float64) -> float:
     """Return what the lower bounds of a query's terms add to every score, summed in order."""
     shift = 0.0
@@ -77,7 +85,6 @@ def search(
     absent: np.float32,
     pointers: Int64,
     terms: Int64,
-    counts: Float64,
     size: int,
     stripe: int,
     allowed: Bool,
@@ -105,10 +112,9 @@ def search(
     absent
         f(0): the weight of a term that a document lacks.
     pointers
-        Where each query begins in ``terms`` and ``counts``, (q + 1,).
-    terms, counts
-        The distinct terms of each query in order of first occurrence, and how often each
-        occurs, float64.
+        Where each query begins in ``terms``, (q + 1,).
+    terms
+        The terms of each query, repeats included; -1 for one of no document.
     size
         Number n of documents in the segment.
     stripe
@@ -128,14 +134,13 @@ def search(
         ascending, and how many there are, (q,). Unused cells become -1 and -inf.
     """
     for query in range(len(pointers) - 1):
-        own = slice(pointers[query], pointers[query + 1])
-        chosen = terms[own]
+        own, counts = distinct(terms[pointers[query] : pointers[query + 1]])
         scores, touched = accumulate(
-            documents, codes, table, starts[chosen], idf[chosen], counts[own], size, stripe
+            documents, codes, table, starts[own], idf[own], counts, size, stripe
         )
         if len(allowed):
             touched &= allowed
-        shift = shift_of(idf[chosen], absent, counts[own])
+        shift = shift_of(idf[own], absent, counts)
         numbers = np.flatnonzero(touched)
         numbers, found = _best(numbers, scores[numbers] + shift, k, floors[query])
         out_numbers[query], out_scores[query], out_counts[query] = -1, -np.inf, len(found)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 __all__ = ["LANGUAGES", "STOPWORD_LISTS", "Language", "find_language", "load_stopwords"]
+
+
+_LISTS = Path(__file__).parent / "stopwords"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,5 +172,5 @@ def load_stopwords(name: str) -> frozenset[str]:
         known = ", ".join(STOPWORD_LISTS)
         message = f"stopwords: expected the name of a list, one of {known}; got {name!r}"
         raise ValueError(message)
-    text = files(__package__).joinpath("stopwords", f"{name}.txt").read_text(encoding="utf-8")
+    text = (_LISTS / f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag._types import text_of, utf8
 from bm25rag.arrays_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.disk import new_file
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ _LARGEST_MANIFEST = 1 << 26
 
 @dataclass(frozen=True)
 class Stored:
-    """Where a part lies on disk: its segment's file, and what has changed since, if anything."""
+    """Where a part lies on disk: its segment's file, and those of what has changed since."""
 
     segment: FileRecord
-    changes: FileRecord | None
+    changes: tuple[FileRecord, ...]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ class Manifest:
     settings: dict[str, Any]
     stored: tuple[Stored, ...]
     tokens: tuple[int, ...]
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+        return [record.name for own in self.stored for record in (own.segment, *own.changes)]
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -90,17 +94,16 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
     stored = []
     tokens = []
     for entry in body["segments"]:
-        changes = entry["changes"]
-        stored.append(
-            Stored(_parse_record(entry), None if changes is None else _parse_record(changes))
-        )
+        changes = tuple(_parse_record(change) for change in entry["changes"])
+        stored.append(Stored(_parse_record(entry), changes))
         tokens.append(natural(entry["tokens"]))
-    names = [record.name for pair in stored for record in (pair.segment, pair.changes) if record]
-    if len(set(names)) != len(names):
-        raise ValueError("a file is named twice")
     if not isinstance(body["settings"], dict):
         raise TypeError("settings is no object")
-    return Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
+    manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
+    names = manifest.names()
+    if len(set(names)) != len(names):
+        raise ValueError("a file is named twice")
+    return manifest
 
 
 def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
@@ -162,9 +165,7 @@ def lock(folder: Path) -> BaseFileLock:
 
 def clean(folder: Path, manifest: Manifest) -> None:
     """Remove files of ours that the manifest does not name."""
-    named = {
-        record.name for pair in manifest.stored for record in (pair.segment, pair.changes) if record
-    }
+    named = set(manifest.names())
     # Windows keeps a file that a reader has mapped; whatever fails, a later commit removes it.
     with suppress(OSError):
         for path in folder.iterdir():
@@ -179,9 +180,9 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "commit": manifest.commit,
         "settings": manifest.settings,
         "segments": [
-            _record(pair.segment)
-            | {"tokens": tokens, "changes": pair.changes and _record(pair.changes)}
-            for pair, tokens in zip(manifest.stored, manifest.tokens, strict=True)
+            _record(own.segment)
+            | {"tokens": tokens, "changes": [_record(change) for change in own.changes]}
+            for own, tokens in zip(manifest.stored, manifest.tokens, strict=True)
         ],
     }
     outer = {
@@ -190,12 +191,10 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }
-    new = folder / f"manifest-{secrets.token_hex(8)}.tmp"
+    new = folder / f"manifest-{os.urandom(8).hex()}.tmp"
+    with new_file(new) as file:
+        file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
     try:
-        with new.open("xb") as file:
-            file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
-            file.flush()
-            os.fsync(file.fileno())
         new.replace(folder / MANIFEST)
     except BaseException:
         with suppress(OSError):
@@ -205,14 +204,3 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
 
 def _record(record: FileRecord) -> dict[str, Any]:
     return {"file": record.name, "size": record.size, "checksum": record.checksum}
-
-
-def flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
-    if os.name == "nt":  # a folder cannot be flushed there; NTFS journals the rename
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

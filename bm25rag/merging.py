@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bm25rag._types import Int64
 from bm25rag.columns import Column, build_column
+from bm25rag.fields import Fields, merge_fields
 from bm25rag.joining import Kept, join_columns, join_tables, take
+from bm25rag.layers import Layer
 from bm25rag.postings import merge_postings
 from bm25rag.segment import Part, Segment
 
@@ -35,7 +38,26 @@ def merge_parts(parts: Sequence[Part]) -> Segment:
         join_columns([Kept(_metadata_of(part), part.living) for part in parts]),
         join_columns([Kept(part.segment.payloads, part.living) for part in parts]),
         sum(part.tokens for part in parts),
+        _merge_fields(parts),
     )
+
+
+def _merge_fields(parts: Sequence[Part]) -> Fields:
+    sources: list[Fields] = []
+    places: list[Int64] = []
+    base = 0
+    for part in parts:
+        place = np.full(len(part.segment), -1, np.int64)
+        place[part.numbers()] = np.arange(base, base + part.count)
+        for layer in reversed(part.layers):  # what has changed last counts
+            if layer.changed:
+                sources.append(layer.fields)
+                places.append(place[layer.numbers])
+                place[layer.numbers] = -1
+        sources.append(part.segment.fields)
+        places.append(place)
+        base += part.count
+    return merge_fields(sources, places, base)
 
 
 def _metadata_of(part: Part) -> Column:
@@ -92,7 +114,7 @@ def plan(
 
 def _is_worn(part: Part) -> bool:
     """Whether more than half of a part has been deleted or has new metadata."""
-    return 2 * part.count < len(part.segment) or 2 * len(part.changed) > len(part.segment)
+    return 2 * part.count < len(part.segment) or 2 * part.changes > len(part.segment)
 
 
 def tidy(parts: Sequence[Part], held: Collection[Segment]) -> list[Part]:
@@ -124,7 +146,8 @@ def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[
     last = first + len(before)
     if segments[first:last] != [part.segment for part in before]:
         return None
-    dead, changed, offset = [np.empty(0, np.int64)], {}, 0
+    dead, offset = [np.empty(0, np.int64)], 0
+    changed: dict[int, bytes] = {}
     for old, new in zip(before, now[first:last], strict=True):
         died = new.dead if old.living is None else new.dead[old.living[new.dead]]
         if len(died) != len(new.dead) - len(old.dead) or not all(
@@ -132,9 +155,13 @@ def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[
         ):
             return None
         dead.append(old.ranks(died.astype(np.int64)) + offset)
-        for number, data in new.changed.items():
-            if old.changed.get(number) is not data:
-                changed[int(old.ranks(np.array([number]))[0]) + offset] = data
+        data = new.changed
+        numbers = [number for number in data if old.changed.get(number) is not data[number]]
+        ranks = old.ranks(np.array(numbers, np.int64)) + offset
+        changed |= {
+            rank: data[number] for rank, number in zip(ranks.tolist(), numbers, strict=True)
+        }
         offset += old.count
-    part = Part(merged, np.concatenate(dead).astype(np.uint32), changed)
+    since = Layer(np.concatenate(dead).astype(np.uint32), changed)
+    part = Part(merged, (since,) if len(since) else ())
     return [*now[:first], part, *now[last:]]

@@ -9,7 +9,7 @@ stripes of 65,536, and ``stripes`` says where the postings of each begin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.backend import kernels
 from bm25rag.columns import Guard, StringTable, build_table
 from bm25rag.joining import JoinedTerms
-from bm25rag.stripes import Stripes, cut, pointer_type, stripe_count
+from bm25rag.stripes import Stripes, cut, pointer_type, spans, stripe_count
 
 # Most codes that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
@@ -28,7 +28,7 @@ _LARGEST_GRID = 1 << 24
 
 
 class Run(NamedTuple):
-    """Postings of consecutive documents, those of a term with documents ascending; uint32."""
+    """Postings in any order of terms, those of one term with ascending documents; uint32."""
 
     terms: UInt32
     documents: UInt32
@@ -110,11 +110,42 @@ class Postings:
 
     def all_documents(self) -> UInt32:
         """Return the document of every posting, uint32 (P,); the postings have been checked."""
-        documents = self.documents.astype(np.uint32)
+        documents, indptr = self.documents.astype(np.uint32), self.indptr.astype(np.int64)
+        for first, last in spans(indptr):
+            documents[indptr[first] : indptr[last]] = self._documents_between(first, last, indptr)
+        return documents
+
+    def _documents_between(self, first: int, last: int, indptr: Int64) -> UInt32:
+        """Return the document of every posting of the terms from ``first`` to before ``last``."""
+        documents = self.documents[indptr[first] : indptr[last]].astype(np.uint32)
         if self.stripes.count > 1:
-            stripe = self.stripes.of_all(self.indptr.astype(np.int64))
+            stripe = self.stripes.between(first, last, indptr)
             documents += stripe * np.uint32(self.stripes.size)
         return documents
+
+    def runs(self, numbers: UInt32, living: Bool | None, offset: int) -> Iterator[Run]:
+        """Yield all postings of living documents, those of some terms at a time.
+
+        Parameters
+        ----------
+        numbers
+            The new number of each term.
+        living
+            Which documents live; ``None``: all.
+        offset
+            The new number of the first of them.
+        """
+        indptr, new = self.indptr.astype(np.int64), None
+        if living is not None:
+            new = np.cumsum(living, dtype=np.uint32) - np.uint32(1)
+        for first, last in spans(indptr):
+            terms = np.repeat(numbers[first:last], np.diff(indptr[first : last + 1]))
+            documents = self._documents_between(first, last, indptr)
+            codes = self.codes[indptr[first] : indptr[last]]
+            if living is not None and new is not None:
+                kept = living[documents]
+                terms, codes, documents = terms[kept], codes[kept], new[documents[kept]]
+            yield Run(terms, documents + np.uint32(offset), self.code_tf[codes])
 
     def _check(self, guard: Guard, number: int) -> None:
         self._check_small(guard)
@@ -233,7 +264,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     terms
         The terms in the numbering of the runs; those that no run has are left out.
     runs
-        The postings; a later run has only later documents.
+        The postings; of one term, a later run has only later documents.
     lengths
         |d| of every document, uint32.
     """
@@ -290,8 +321,9 @@ def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[
     present = np.zeros((tallest + 1) * (longest + 1), np.bool_)
     for own in cells:
         present[own] = True
-    code_of = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
     used = np.flatnonzero(present).astype(np.uint64)
+    code_of = np.empty(len(present), np.uint32)
+    code_of[used] = np.arange(len(used), dtype=np.uint32)
     pairs = (used // width << np.uint64(32)) | used % width
     return pairs, [code_of[own] for own in cells]
 
@@ -317,18 +349,7 @@ def merge_postings(parts: Iterable[tuple[Postings, Bool | None]]) -> Postings:
     lengths: list[UInt32] = []
     offset = 0
     for (postings, living), own in zip(stores, terms.numbers, strict=True):
-        runs.append(_run_of(postings, own, living, offset))
+        runs.extend(postings.runs(own, living, offset))
         lengths.append(postings.lengths if living is None else postings.lengths[living])
         offset += len(lengths[-1])
     return build_postings(terms, runs, np.concatenate(lengths))
-
-
-def _run_of(postings: Postings, own: UInt32, living: Bool | None, offset: int) -> Run:
-    terms = postings.term_numbers()
-    documents = postings.all_documents()
-    codes = postings.codes
-    if living is not None:
-        kept = living[documents]
-        terms, codes = terms[kept], codes[kept]
-        documents = (np.cumsum(living, dtype=np.uint32) - np.uint32(1))[documents[kept]]
-    return Run(own[terms], documents + np.uint32(offset), postings.code_tf[codes])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,7 +130,11 @@ class Reader:
         floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         parsed = parse_filter(filter)
         snapshot = self._snapshot
-        terms = [_terms_of(snapshot, query, name.format(n)) for n, query in enumerate(queries)]
+        analyze = snapshot.analyzer.terms
+        terms = [analyze(one) if isinstance(one, str) else one for one in queries]
+        if not _are_terms(terms):
+            for number, query in enumerate(queries):
+                _terms_of(snapshot, query, name.format(number))
         return search(snapshot, terms, most, snapshot.masks(parsed), floor, threads)
 
     def warmup(self) -> None:
@@ -215,7 +220,8 @@ class Reader:
         parsed, snapshot = parse_filter(filter), self._snapshot
         if parsed is None:
             return snapshot.count
-        return sum(int(mask.sum()) for mask in snapshot.masks(parsed) if mask is not None)
+        masks = snapshot.masks(parsed)
+        return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
 
     def ids(self, filter: FilterSpec | None = None) -> list[str]:
         """Return the ids of the documents that the filter passes, in document order.
@@ -300,6 +306,12 @@ class Reader:
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._why_read_only is not None
+
+
+def _are_terms(queries: Sequence[Text]) -> bool:
+    """Whether all are lists of strings; in one step, since many small ones take longer."""
+    lists = all(type(query) in (list, tuple) for query in queries)
+    return lists and are_strings(list(chain.from_iterable(queries)))
 
 
 def _terms_of(snapshot: Snapshot, query: Text, name: str) -> Sequence[str]:

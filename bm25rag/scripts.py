@@ -16,11 +16,15 @@ _CJK = (
     "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\U00020000-\U0003ffff"
 )
 JOINER = re.compile("[\u200c\u200d]")
-# Anything but characters that NFC leaves alone wherever they stand: Latin, Cyrillic,
-# punctuation, Han, kana and Hangul syllables. Asking this is five times as fast.
+# Anything but characters that NFC leaves alone wherever they stand: Latin, Greek, Cyrillic,
+# letters of Hebrew and Arabic, punctuation, currencies, arrows, mathematics, Han, kana and
+# Hangul syllables. Asking this is five times as fast.
 NOT_SURELY_NFC = re.compile(
-    "[^\u0000-\u02ff\u0400-\u0482\u048a-\u052f\u2010-\u205e\u3001-\u3029\u3041-\u3096\u309b-\u30ff"
-    "\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]"
+    "[^\u0000-\u02ff\u0370-\u0373\u0375-\u0377\u037a-\u037d\u037f\u0384-\u0386\u0388-\u038a\u038c"
+    "\u038e-\u03a1\u03a3-\u0482\u048a-\u052f\u05d0-\u05ea\u0620-\u064a\u0660-\u066f\u0671-\u06d3"
+    "\u1e00-\u1eff\u2002-\u205e\u2074-\u208e\u20a0-\u20bf\u2100-\u2125\u2127-\u2129\u212c-\u218b"
+    "\u2190-\u2328\u232b-\u23ff\u2460-\u2adb\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u4e00-\u9fff"
+    "\uac00-\ud7a3\uff01-\uff60]"
 )
 NOT_ASCII = re.compile("[^\u0000-\u007f]")
 CJK = re.compile(f"[{_CJK}]")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -13,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag._types import Bool, Float64, Int64
-from bm25rag.backend import kernels
+from bm25rag.backend import cores, kernels
 from bm25rag.documents import Hit
 from bm25rag.kernels_numpy import accumulate as sum_parts
-from bm25rag.kernels_numpy import shift_of
+from bm25rag.kernels_numpy import distinct, shift_of
 from bm25rag.lexicon import Lexicon
 from bm25rag.snapshot import Snapshot, by_row
 
@@ -41,7 +38,6 @@ class Batch(NamedTuple):
     lexicon: Lexicon
     pointers: Int64
     terms: Int64
-    counts: Float64
 
 
 @dataclass(eq=False)
@@ -83,7 +79,7 @@ class BatchResult:
 
 
 def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
-    """Look the terms of queries up; those of no document are left out.
+    """Look the terms of queries up.
 
     Parameters
     ----------
@@ -92,23 +88,9 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     queries
         The terms of each query.
     """
-    counted: list[dict[str, int]] = [dict.fromkeys(query, 1) for query in queries]
-    repeats = False
-    for place, query in enumerate(queries):
-        if len(counted[place]) < len(query):
-            counted[place], repeats = Counter(query), True
-    lexicon, numbers = snapshot.number(list(chain.from_iterable(counted)))
-    pointers = np.array([0, *accumulate(map(len, counted))], np.int64)
-    terms = np.array(numbers, np.int64)
-    counts = np.empty(len(numbers))
-    counts.fill(1.0)
-    if repeats:
-        counts[:] = list(chain.from_iterable(own.values() for own in counted))
-    if -1 in numbers:
-        known = terms >= 0
-        pointers = np.concatenate(([0], np.cumsum(known)))[pointers]
-        terms, counts = terms[known], counts[known]
-    return Batch(lexicon, pointers, terms, counts)
+    lexicon, numbers = snapshot.number(list(chain.from_iterable(queries)))
+    pointers = np.array([0, *accumulate(map(len, queries))], np.int64)
+    return Batch(lexicon, pointers, np.array(numbers, np.int64))
 
 
 def search(
@@ -152,25 +134,21 @@ def search(
     def fill(first: int, last: int) -> None:
         block = _Block(result, first, last, floor)
         for place, mask in enumerate(masks):
-            _search_part(block, place, batch, mask, rank)
+            if mask is None or mask.any():
+                _search_part(block, place, batch, mask, rank)
 
-    most = _cores() if threads is None else threads
+    most = cores() if threads is None else threads
     workers = min(most, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
         fill(0, len(queries))
         return result
+    from concurrent.futures import ThreadPoolExecutor  # with logging: a sixth of our import
+
     edges = [len(queries) * worker // workers for worker in range(workers + 1)]
     with ThreadPoolExecutor(workers) as pool:
         for job in [pool.submit(fill, *span) for span in pairwise(edges)]:
             job.result()
     return result
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows
-        return os.cpu_count() or 1
 
 
 class _Block:
@@ -218,7 +196,6 @@ def _search_part(
         snapshot.absent_weight,
         batch.pointers[block.first : block.last + 1],
         batch.terms,
-        batch.counts,
         size,
         postings.stripes.size,
         _ALL if mask is None else mask,
@@ -259,7 +236,8 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     terms
         The terms of the query.
     """
-    lexicon, _, numbers, counts = resolve(snapshot, [terms])
+    lexicon, _, found = resolve(snapshot, [terms])
+    numbers, counts = distinct(found)
     idf = lexicon.idf[numbers]
     sums = []
     for place, part in enumerate(snapshot.parts):

@@ -7,27 +7,41 @@ that a reader's snapshot never changes under it and a write never copies posting
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Self, TypeVar
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt32, utf8
+from bm25rag._types import Bool, Int64, UInt32, utf8_each
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
-from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column
-from bm25rag.encoding import Encoder
+from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column, join, join_none
+from bm25rag.encoding import Encoder, Read
+from bm25rag.fields import Fields, build_fields
+from bm25rag.layers import Layer, changed_in, every_death, put_on
+from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
 
 # Documents looked up in an array in the time of one binary search.
 _SEARCH = 16
-# Characters of text that are gathered before they are analysed and counted.
-CHUNK = 1 << 20
+# Characters or tokens that repay starting a thread.
+_WORTH_A_THREAD = 1 << 18
+
+_Result = TypeVar("_Result")
+Counted = tuple[UInt32, UInt32, UInt32, UInt32]
 
 
 @dataclass(eq=False)
 class Segment:
-    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable."""
+    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable.
+
+    ``kept`` are the fields of the metadata; ``None``: made from it when a filter first asks.
+    ``masks`` are those of filters on this segment.
+    """
 
     postings: Postings
     ids: StringTable
@@ -35,9 +49,18 @@ class Segment:
     metadata: Column
     payloads: Column
     tokens: int
+    kept: Fields | None = None
+    masks: MaskCache = field(default_factory=MaskCache, repr=False)
 
     def __len__(self) -> int:
         return len(self.postings.lengths)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the metadata that the segment was built with."""
+        if self.kept is None:
+            self.kept = build_fields(self.metadata)
+        return self.kept
 
     def id_of(self, number: int) -> str:
         """Return the id of document ``number``."""
@@ -52,87 +75,102 @@ class Segment:
         self.ids.check_all()
         for column in (self.texts, self.metadata, self.payloads):
             column.check_all()
+        if self.kept is not None:
+            self.kept.check_all()
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         columns = (self.ids.column, self.texts, self.metadata, self.payloads)
         keys = self.ids.keys.nbytes + self.ids.order.nbytes
-        return self.postings.nbytes + keys + sum(column.nbytes for column in columns)
+        own = self.postings.nbytes + keys + sum(column.nbytes for column in columns)
+        return own if self.kept is None else own + self.kept.nbytes
 
 
 class SegmentBuilder:
-    """Takes documents one by one and makes a segment of them.
+    """Takes documents, some at a time, and makes a segment of them.
+
+    Where there are threads, they read texts and count terms, while the caller's numbers
+    the terms of texts read before.
 
     Parameters
     ----------
     analyzer
         How texts become terms.
+    threads
+        How many threads to use at most, the caller's too.
     """
 
-    def __init__(self, analyzer: Analyzer) -> None:
+    def __init__(self, analyzer: Analyzer, threads: int) -> None:
         self._encoder = Encoder(analyzer)
-        self._pending: list[tuple[str, str | Sequence[str], bool, bytes | None, bytes | None]] = []
-        self._room = CHUNK
-        self._lengths: list[UInt32] = []
-        self._runs: list[Run] = []
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._reading: deque[Callable[[], Read]] = deque()
+        self._counting: list[Callable[[], Counted]] = []
         self._done = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
     def add(
         self,
-        id: str,
-        text: str | Sequence[str],
+        ids: Sequence[str],
+        texts: Sequence[str | Sequence[str]],
         stored: bool,
-        metadata: bytes,
-        payload: bytes | None,
+        metadata: Sequence[bytes | None] | None,
+        payloads: Sequence[bytes | None] | None,
     ) -> None:
-        """Add a document; ``text`` is analysed, or a list of terms taken as it is."""
-        self._pending.append((id, text, stored, metadata or None, payload))
-        self._room -= len(text)
-        if self._room <= 0:
-            self._take()
+        """Add documents; a text is analysed, a list of terms taken as it is."""
+        read = self._encoder.reader(texts, stored)
+        self._reading.append(self._start(read, sum(map(len, texts))))
+        self._ids.extend(join(utf8_each(ids)))
+        for column, values in ((self._metadata, metadata), (self._payloads, payloads)):
+            column.extend(join_none(len(ids)) if values is None else join(values))
+        # Not more, lest reading run ahead and fill the memory.
+        if len(self._reading) >= self._threads:
+            self._take_next()
 
-    def _take(self) -> None:
-        if not self._pending:
-            return
-        ids, texts, stored, metadata, payloads = zip(*self._pending, strict=True)
-        self._ids.extend(list(map(utf8, ids)))
-        kept = zip(texts, stored, strict=True)
-        self._texts.extend(
-            [utf8(text) if keep and isinstance(text, str) else None for text, keep in kept]
-        )
-        self._metadata.extend(metadata)
-        self._payloads.extend(payloads)
-        self._count(texts)
-        self._pending, self._room = [], CHUNK
+    def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
+        """Begin some work, in another thread if that pays; return what waits for its result."""
+        if self._threads == 1 or size < _WORTH_A_THREAD:
+            result = work()
+            return lambda: result
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads - 1)
+        return self._pool.submit(work).result
 
-    def _count(self, texts: Sequence[str | Sequence[str]]) -> None:
-        tokens, counts = self._encoder.encode(texts)
-        hot = kernels(len(tokens))
-        terms, documents, tf, lengths = hot.count(tokens, counts, len(self._encoder), self._done)
-        self._runs.append(Run(terms, documents, tf))
-        self._lengths.append(lengths)
-        self._done += len(texts)
+    def _take_next(self) -> None:
+        read = self._reading.popleft()()
+        self._texts.extend(read.strings)
+        tokens, counts = self._encoder.number(read)
+        count = partial(kernels(len(tokens)).count, tokens, counts, len(self._encoder), self._done)
+        self._counting.append(self._start(count, len(tokens)))
+        self._done += len(counts)
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
-        self._take()
-        terms = TermList(map(utf8, self._encoder.terms))
-        lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
-        postings = build_postings(terms, self._runs, lengths)
+        while self._reading:
+            self._take_next()
+        terms = TermList(utf8_each(self._encoder.terms))
+        counted = [wait() for wait in self._counting]
+        lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
+        postings = build_postings(terms, [Run(*run) for *run, _ in counted], lengths)
+        metadata = self._metadata.finish()
         return Segment(
             postings,
             index_column(self._ids.finish()),
             self._texts.finish(),
-            self._metadata.finish(),
+            metadata,
             self._payloads.finish(),
             int(postings.lengths.sum(dtype=np.int64)),
+            build_fields(metadata),
         )
-
-
-_NONE_DEAD = np.empty(0, np.uint32)
 
 
 @dataclass(eq=False)
@@ -143,18 +181,19 @@ class Part:
     ----------
     segment
         The documents and postings.
-    dead
-        Numbers of the deleted documents, ascending, uint32.
-    changed
-        New metadata, as JSON, by document number.
+    layers
+        What has happened to it since, the oldest first.
     """
 
     segment: Segment
-    dead: UInt32 = field(default_factory=_NONE_DEAD.copy)
-    changed: dict[int, bytes] = field(default_factory=dict)
+    layers: tuple[Layer, ...] = ()
 
     def __post_init__(self) -> None:
+        # Numbers of the deleted documents, ascending.
+        self.dead = every_death(self.layers)
+        self.masks = MaskCache()
         self._living: Bool | None = None
+        self._changed: dict[int, bytes] | None = None
         self._gone: dict[int, int] = {}
         gone = int(self.segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
         self.tokens = self.segment.tokens - gone
@@ -163,7 +202,7 @@ class Part:
         self.size = self.segment.nbytes * self.count // max(len(self.segment), 1)
 
     def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
-        return Part, (self.segment, self.dead, self.changed)
+        return Part, (self.segment, self.layers)
 
     def __deepcopy__(self, memo: object) -> Part:
         return self  # nothing in it ever changes
@@ -176,6 +215,18 @@ class Part:
             living[self.dead] = False
             self._living = living
         return self._living
+
+    @property
+    def changed(self) -> dict[int, bytes]:
+        """New metadata, as JSON, by document number; some of these documents may be dead."""
+        if self._changed is None:
+            self._changed = changed_in(self.layers)
+        return self._changed
+
+    @property
+    def changes(self) -> int:
+        """How many documents have new metadata, about."""
+        return sum(len(layer.changed) for layer in self.layers)
 
     def find(self, id: bytes) -> int:
         """Return the number of the living document with this id, or -1."""
@@ -192,10 +243,11 @@ class Part:
     def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
         """Return the metadata of documents as JSON."""
         stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
-        if not self.changed:
-            return stored
-        pairs = zip(numbers, stored, strict=True)
-        return [self.changed.get(number, before) for number, before in pairs]
+        for layer in self.layers:
+            if layer.changed:
+                pairs = zip(numbers, stored, strict=True)
+                stored = [layer.changed.get(number, before) for number, before in pairs]
+        return stored
 
     def frequency(self, starts: Int64) -> int:
         """Count the living documents among the postings of one term, by where they begin."""
@@ -242,14 +294,11 @@ class Part:
         living = self.living
         return range(len(self.segment)) if living is None else np.flatnonzero(living)
 
-    def without(self, numbers: Sequence[int]) -> Part:
+    def without(self, numbers: Iterable[int]) -> Part:
         """Return the part after these living documents are deleted."""
-        gone = set(numbers)
-        new = np.array(sorted(gone), np.uint32)
-        dead = np.insert(self.dead, np.searchsorted(self.dead, new), new)
-        changed = {number: data for number, data in self.changed.items() if number not in gone}
-        return Part(self.segment, dead, changed)
+        gone = Layer(np.array(sorted(set(numbers)), np.uint32))
+        return Part(self.segment, put_on(self.layers, gone))
 
     def with_metadata(self, changes: dict[int, bytes]) -> Part:
         """Return the part with new metadata for some documents."""
-        return replace(self, changed=self.changed | changes)
+        return Part(self.segment, put_on(self.layers, Layer(changed=changes)))

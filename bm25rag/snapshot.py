@@ -16,18 +16,18 @@ from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
 from bm25rag.lexicon import Lexicon, LexiconFullError
+from bm25rag.masks import masks_of
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
-# Terms that a snapshot remembers, from first to last, and filter masks.
+# Terms that a snapshot remembers, from first to last.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 15
-_MOST_MASKS = 64
 
 
 class Snapshot:
     """The state of an index at one moment; never changes, so needs no lock.
 
-    What it computes on demand (terms, score tables, masks) it keeps; two threads that
+    What it computes on demand (terms, score tables) it keeps; two threads that
     compute the same at once both get it right.
 
     Parameters
@@ -50,7 +50,6 @@ class Snapshot:
         self.average_length = self.tokens / self.count if self.count else 0.0
         self._lexicon = Lexicon(self.parts, parameters, self.count, 0)
         self._tables: tuple[Float32, ...] | None = None
-        self._masks: dict[str, tuple[Bool | None, ...]] = {}
 
     # --- statistics and scores -------------------------------------------------
 
@@ -154,26 +153,7 @@ class Snapshot:
         """Return which documents of each part live and pass; ``None`` where all do."""
         if filter is None:
             return tuple(part.living for part in self.parts)
-        key = filter.key if filter.ids is None else None
-        masks = None if key is None else self._masks.get(key)
-        if masks is None:
-            masks = tuple(self._mask(part, filter) for part in self.parts)
-            if key is not None:
-                if len(self._masks) >= _MOST_MASKS:
-                    self._masks = {}
-                self._masks[key] = masks
-        return masks
-
-    def _mask(self, part: Part, filter: Filter) -> Bool:
-        mask = np.zeros(len(part.segment), np.bool_)
-        if filter.ids is not None:
-            numbers = (part.find(utf8(id)) for id in filter.ids)
-            mask[[number for number in numbers if number >= 0]] = True
-            return mask
-        for number in part.numbers():
-            metadata = decode_metadata(part.metadata_of((int(number),))[0])
-            mask[number] = filter.matches(part.segment.id_of(int(number)), metadata)
-        return mask
+        return masks_of(self.parts, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
         """Yield part and number of the living documents that pass, in order."""
@@ -184,8 +164,8 @@ class Snapshot:
             return
         for place, mask in enumerate(self.masks(filter)):
             if mask is not None:
-                for number in np.flatnonzero(mask):
-                    yield place, int(number)
+                for number in np.flatnonzero(mask).tolist():
+                    yield place, number
 
     def passes(self, place: int, number: int, filter: Filter | None) -> bool:
         """Whether one document passes."""

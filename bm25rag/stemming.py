@@ -37,7 +37,9 @@ class Stemmer:
         255 characters or with a lone surrogate, which it is not given.
         """
         stemmer = self._own()
-        fit = [word if len(word) <= _LONGEST else "" for word in words]
+        fit = words
+        if max(map(len, words), default=0) > _LONGEST:
+            fit = [word if len(word) <= _LONGEST else "" for word in words]
         try:
             stems = stemmer.stemWords(fit)
         except UnicodeEncodeError:

@@ -6,7 +6,7 @@ folder. ``docs/format.md`` describes the files.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +16,13 @@ import numpy as np
 
 from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.columns import Column, StringTable, build_column
+from bm25rag.disk import flush_folder
 from bm25rag.errors import CorruptIndexError
-from bm25rag.manifest import Manifest, Stored, flush_folder, read_manifest, replace_manifest
+from bm25rag.fields import Fields
+from bm25rag.fields.field import KINDS
+from bm25rag.fields.store import ARRAYS
+from bm25rag.layers import Layer
+from bm25rag.manifest import Manifest, Stored, read_manifest, replace_manifest
 from bm25rag.postings import Postings
 from bm25rag.segment import Part, Segment
 from bm25rag.stripes import Stripes, stripe_count
@@ -56,22 +61,32 @@ def _read_parts(
     folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, Part]
 ) -> list[Part]:
     segments = {stored.segment: part.segment for stored, part in known.items()}
+    layers = {
+        record: layer
+        for stored, part in known.items()
+        for record, layer in zip(stored.changes, part.layers, strict=True)
+    }
     parts = []
     for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
         part, segment = known.get(stored), segments.get(stored.segment)
         if segment is None:
             file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
             segment = _read_segment(file, tokens)
-        parts.append(_read_part(folder, stored, segment) if part is None else part)
+        parts.append(_read_part(folder, stored, segment, layers) if part is None else part)
     return parts
 
 
-def _read_part(folder: Path, stored: Stored, segment: Segment) -> Part:
-    part = Part(segment)
-    if stored.changes is not None:
-        changes = ArraysFile(folder / stored.changes.name, stored.changes, mapped=False)
-        changes.check_all()
-        part = Part(segment, *_read_changes(changes, len(segment)))
+def _read_part(
+    folder: Path, stored: Stored, segment: Segment, known: Mapping[FileRecord, Layer]
+) -> Part:
+    layers = []
+    for record in stored.changes:
+        layer = known.get(record)
+        layers.append(_read_layer(folder, record, len(segment)) if layer is None else layer)
+    part = Part(segment, tuple(layers))
+    if np.any(part.dead[1:] == part.dead[:-1]):
+        message = "deletes what is dead already; restore the folder from a copy"
+        raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
     if part.tokens < 0:
         message = "lengths does not agree with the manifest; restore the folder from a copy"
         raise CorruptIndexError(f"{folder / stored.segment.name}: {message}")
@@ -112,6 +127,7 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         _read_column(file, "metadata", count),
         _read_column(file, "payloads", count),
         tokens,
+        _read_fields(file, count),
     )
 
 
@@ -125,6 +141,25 @@ def _read_stripes(file: ArraysFile, documents: int) -> Stripes:
     return Stripes(count, terms, edges.reshape(len(terms), count - 1), before, high)
 
 
+def _read_fields(file: ArraysFile, count: int) -> Fields | None:
+    """Read the fields of the metadata; a segment without metadata, or of version 1, has none."""
+    if "fields.counts" not in file:
+        return None
+    kinds = {name: np.dtype(kind).str[1:] for name, kind in ARRAYS.items()}
+    arrays = {name: file.array(f"fields.{name}", kind) for name, kind in kinds.items()}
+    paths, strings = (
+        _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
+        for name in ("fields.paths", "fields.strings")
+    )
+    for name, length in {
+        "complete": 1,
+        "counts": KINDS * len(paths),
+        "entries": len(paths),
+    }.items():
+        file.array(f"fields.{name}", kinds[name], count=length)
+    return Fields(count, arrays, paths, strings, file)
+
+
 def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> Column:
     offsets = file.array(f"{name}.offsets", "u8")
     null = file.array(f"{name}.null", "b1")
@@ -135,14 +170,16 @@ def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) ->
     return Column(offsets, file.array(f"{name}.data", "u1"), null, count, file, name)
 
 
-def _read_changes(file: ArraysFile, count: int) -> tuple[Array, dict[int, bytes]]:
-    dead = file.array("dead", "u4")
-    numbers = file.array("changed", "u4")
+def _read_layer(folder: Path, record: FileRecord, count: int) -> Layer:
+    file = ArraysFile(folder / record.name, record, mapped=False)
+    file.check_all()
+    dead, numbers = file.array("dead", "u4"), file.array("changed", "u4")
     for name, values in (("dead", dead), ("changed", numbers)):
         if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
             raise file.reject(name, "does not ascend within the documents")
     column = _read_column(file, "metadata", len(numbers))
-    return dead, dict(zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True))
+    changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
+    return Layer(dead, dict(changed))
 
 
 def write_commit(
@@ -150,8 +187,7 @@ def write_commit(
     commit: int,
     settings: dict[str, Any],
     parts: Sequence[Part],
-    known: Mapping[Segment, FileRecord],
-    known_changes: Mapping[Part, FileRecord | None],
+    known: Mapping[Segment | Layer, FileRecord],
 ) -> Manifest:
     """Write what is not on disk yet, then the manifest. The caller holds the lock.
 
@@ -167,23 +203,23 @@ def write_commit(
         JSON values for the manifest.
     parts
         The parts, in document order.
-    known, known_changes
-        Files of the folder that hold a segment, or the changes of a part, already.
+    known
+        Files of the folder that hold a segment or a layer already.
     """
     written: list[Path] = []
-    stored = []
+
+    def write(of: Segment | Layer) -> FileRecord:
+        record = known.get(of)
+        if record is not None:
+            return record
+        kind, arrays = _arrays_of(of)
+        path = folder / f"{kind}-{os.urandom(8).hex()}.bin"
+        record = write_arrays(path, arrays)
+        written.append(path)
+        return record
+
     try:
-        for part in parts:
-            segment = known.get(part.segment)
-            if segment is None:
-                segment = _write(folder, "segment", _segment_arrays(part.segment), written)
-            if part in known_changes:
-                changes = known_changes[part]
-            elif len(part.dead) or part.changed:
-                changes = _write(folder, "changes", _change_arrays(part), written)
-            else:
-                changes = None
-            stored.append(Stored(segment, changes))
+        stored = [Stored(write(part.segment), tuple(map(write, part.layers))) for part in parts]
         flush_folder(folder)
     except BaseException:
         for path in written:
@@ -196,10 +232,12 @@ def write_commit(
     return manifest
 
 
-def _write(folder: Path, kind: str, arrays: dict[str, Array], written: list[Path]) -> FileRecord:
-    path = folder / f"{kind}-{secrets.token_hex(8)}.bin"
-    written.append(path)
-    return write_arrays(path, arrays)
+def _arrays_of(of: Segment | Layer) -> tuple[str, dict[str, Array]]:
+    return (
+        ("segment", _segment_arrays(of))
+        if isinstance(of, Segment)
+        else ("changes", _layer_arrays(of))
+    )
 
 
 def _segment_arrays(segment: Segment) -> dict[str, Array]:
@@ -219,15 +257,19 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
         "metadata": segment.metadata,
         "payloads": segment.payloads,
     }
+    fields = segment.fields
+    if len(fields.paths):
+        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+        columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
     for name, column in columns.items():
         arrays |= _column_arrays(name, column)
     return arrays
 
 
-def _change_arrays(part: Part) -> dict[str, Array]:
-    numbers = sorted(part.changed)
-    column = build_column(part.changed[number] for number in numbers)
-    arrays = {"dead": part.dead, "changed": np.array(numbers, np.uint32)}
+def _layer_arrays(layer: Layer) -> dict[str, Array]:
+    numbers = sorted(layer.changed)
+    column = build_column(layer.changed[number] for number in numbers)
+    arrays = {"dead": layer.dead, "changed": np.array(numbers, np.uint32)}
     return arrays | _column_arrays("metadata", column)
 
 

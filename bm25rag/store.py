@@ -13,23 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import Analyzer, Tokenizer
+from bm25rag.arrays_file import FileRecord
+from bm25rag.disk import flush_folder, make_folder
 from bm25rag.errors import (
     AnalyzerChangedWarning,
     CorruptIndexError,
     ReadOnlyError,
     TokenizerRequiredError,
 )
+from bm25rag.layers import Layer
 from bm25rag.manifest import (
     MANIFEST,
     Manifest,
     check_target,
     clean,
-    flush_folder,
     lock,
     natural,
     read_manifest,
 )
-from bm25rag.segment import Part
+from bm25rag.segment import Part, Segment
 from bm25rag.stemming import snowball_version
 from bm25rag.storage import read_index, write_commit
 from bm25rag.variants import Parameters
@@ -202,7 +204,7 @@ class Store:
     def write(cls, folder: Path, state: State, overwrite: bool) -> None:
         """Save a state into a folder."""
         check_target(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         store = cls(folder, lock(folder))
         try:
             check_target(folder)
@@ -236,15 +238,15 @@ class Store:
         """Make a state durable."""
         if self._process != os.getpid():
             raise ReadOnlyError("this writer was opened by another process, before a fork")
-        known, known_changes = {}, {}
+        known: dict[Segment | Layer, FileRecord] = {}
         if self._state is not None:
             for part, stored in zip(self._state.parts, self._manifest.stored, strict=True):
                 known[part.segment] = stored.segment
-                known_changes[part] = stored.changes
+                known.update(zip(part.layers, stored.changes, strict=True))
         commit = self._manifest.commit + 1
         try:
             self._manifest = write_commit(
-                self._folder, commit, state.settings(), state.parts, known, known_changes
+                self._folder, commit, state.settings(), state.parts, known
             )
         except BaseException:
             # An interrupt may have come when the commit was visible already.

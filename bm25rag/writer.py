@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from bm25rag._types import check_choice, check_sequence
+from bm25rag._types import check_choice, check_count, check_sequence
 from bm25rag.adding import NewDocuments, take_documents
+from bm25rag.backend import cores
 from bm25rag.documents import encode_metadata
 from bm25rag.errors import ReadOnlyError
 from bm25rag.merging import carry, merge_parts, plan, tidy
@@ -40,11 +41,12 @@ class Writer(Reader):
         store_text: bool = True,
         on_duplicate: str = "error",
         progress: bool = False,
+        threads: int | None = None,
     ) -> list[str]:
         """Add documents; all of them or, if anything is wrong, none.
 
-        Beyond the index, a build holds 12 bytes for each posting and about 100 MB, and
-        what ``texts`` holds.
+        Beyond the index, a build holds about 24 bytes for each posting, 100 MB, 10 MB more for
+        each thread, and what ``texts`` holds.
 
         Parameters
         ----------
@@ -63,6 +65,8 @@ class Writer(Reader):
             nothing, ``"skip"`` keeps the first, ``"replace"`` the last, which moves to the end.
         progress
             Whether to show a progress bar.
+        threads
+            How many threads to use at most; ``None`` for one a core. The index is the same.
 
         Returns
         -------
@@ -74,7 +78,7 @@ class Writer(Reader):
         TypeError
             If an argument or an element has the wrong type; the message says which.
         ValueError
-            If the iterables differ in length.
+            If the iterables differ in length, or ``threads`` is less than 1.
         DuplicateIdError
             If an id is there already and ``on_duplicate`` is ``"error"``.
         MetadataError
@@ -83,13 +87,15 @@ class Writer(Reader):
             If the index is a view or was opened for reading.
         """
         check_choice("on_duplicate", on_duplicate, ("error", "skip", "replace"))
+        most = cores() if threads is None else check_count("threads", threads, least=1)
         documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
         with self._writing() as snapshot:
-            analyzer = snapshot.analyzer
-            new = take_documents(documents, analyzer, snapshot, self._next_id, on_duplicate)
+            new = take_documents(
+                documents, snapshot.analyzer, snapshot, self._next_id, on_duplicate, most
+            )
             if new.ids:
                 self._next_id = new.next_id
-                self._probe = self._probe or analyzer.probe()
+                self._probe = self._probe or snapshot.analyzer.probe()
                 self._install([*_without(snapshot, new.replaced), Part(new.segment)])
         return new.ids
 
@@ -266,4 +272,4 @@ def _without(snapshot: Snapshot, places: set[tuple[int, int]]) -> list[Part]:
 
 
 def _is_scattered(parts: Sequence[Part]) -> bool:
-    return len(parts) > 1 or any(len(part.dead) or part.changed for part in parts)
+    return len(parts) > 1 or any(part.layers for part in parts)

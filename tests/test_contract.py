@@ -38,7 +38,7 @@ def names(hits: list[Hit]) -> list[str]:
     ("method", "expected"),
     [
         ("add", "texts ids=None metadata=None payloads=None store_text=True on_duplicate=error "
-                "progress=False"),
+                "progress=False threads=None"),
         ("delete", "ids"),
         ("update_metadata", "ids metadata"),
         ("get", "ids filter=None"),

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,25 @@ HOSTILE_VALUES: list[Any] = [
 ]  # fmt: skip
 
 
+FILTERS: list[dict[str, Any]] = [
+    {"n": {"$gt": 3}}, {"n": {"$in": [3, 4]}}, {"text": {"$lt": "t3"}},
+    {"text": {"$contains": "3"}}, {"text": {"$date": {"$ne": "2024-01-01"}}},
+    {"tags": {"$contains": 1}}, {"tags": ["x", 1, 1.5]}, {"none": None},
+    {"day": {"$gt": date(2024, 1, 9)}}, {"day": {"$exists": False}},
+]  # fmt: skip
+
+
+def metadata(number: int) -> dict[str, Any]:
+    """Make metadata that take every array of fields."""
+    some = {"tags": ["x", number % 3, 1.5 * number], "day": date(2024, 1, 1 + number)}
+    return {"n": number, "text": f"t{number % 7}", **(some if number % 4 else {})}
+
+
 def index() -> BM25Index:
     """Make thirty documents."""
     return BM25Index.from_texts(
         [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)],
-        metadata=[{"n": number} for number in range(30)],
+        metadata=[metadata(number) for number in range(30)],
         payloads=[bytes([number]) for number in range(30)],
     )
 
@@ -56,7 +72,7 @@ def use(folder: Path) -> None:
         lambda: opened.scores("red word7"),
         lambda: opened.get([*opened.ids(), "3", "x"]),
         lambda: opened.explain("red boat", "3"),
-        lambda: opened.count({"n": {"$gt": 3}}),
+        *(partial(opened.count, filter) for filter in FILTERS),
         lambda: (opened.vocabulary, opened.document_frequencies(), opened.stats()),
         lambda: opened.to_scipy(),
         lambda: opened.save(folder.with_name("copy")),
@@ -164,6 +180,12 @@ def test_a_forged_array_is_refused_or_harmless(
         ("texts.offsets", 1, 2**63),
         ("terms.offsets", 1, 2**63),
         ("lengths", 0, 2**31),
+        ("fields.counts", 0, 2),
+        ("fields.entries", 0, 29),
+        ("fields.codes1", 0, 255),
+        ("fields.numbers", 0, 2**62),
+        ("fields.documents", 0, 2**31),
+        ("fields.documents", -1, 30),
     ],
 )
 def test_verify_finds_what_is_out_of_range(

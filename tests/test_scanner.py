@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -168,7 +169,7 @@ def test_where_a_build_is_cut_into_chunks_does_not_show(
     documents += ["The CATS of Iowa é 漢字漢字 " * 80, "", "\x00\x01\x02\x03\x04\x05\x06\x07 cats"]
     expected = BM25Index.from_texts([analyzer.terms(text) for text in documents])
     for room in (1, 50, 1000, 1 << 20):
-        monkeypatch.setattr("bm25rag.segment.CHUNK", room)
+        monkeypatch.setattr("bm25rag.adding.CHUNK", room)
         index = BM25Index.from_texts(documents, analyzer=analyzer)
         assert index.vocabulary == expected.vocabulary
         assert index.to_scipy().toarray().tobytes() == expected.to_scipy().toarray().tobytes()
@@ -177,6 +178,56 @@ def test_where_a_build_is_cut_into_chunks_does_not_show(
 def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
     index = BM25Index.from_texts(["The cats", ["The", "cats"], "ran"])
     assert index.vocabulary == ["The", "cat", "cats", "ran"]
+
+
+@pytest.mark.parametrize("analyzer", [Analyzer(language=None), Analyzer("turkish")])
+def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
+    """Keys hold 16 bytes, and what begins and ends is looked for by 4,096 bytes."""
+    for letter in ("a", "I", "é", "я", "漢", "𐐀"):
+        words = [letter * (length - 1) + end for length in range(1, 36) for end in "xy"]
+        assert_same(analyzer, [" ".join(words), *words, *words[::-1]])
+        for length in (4078, 4079, 4080, 4094, 4095, 4096, 4097, 8192, 12_289):
+            text = " " * (length % 17) + letter * length
+            assert_same(analyzer, [text, "b" + text + "b", text + " " + text], [text])
+
+
+def test_words_that_begin_alike() -> None:
+    stem = "abcdefghijklmnop"
+    words = [stem[:length] + end for length in range(1, 17) for end in ("", "q", "qr", "_", "q1")]
+    words += [stem + "x" * length + end for length in range(40) for end in "uvw"]
+    assert_same(Analyzer(language=None), [" ".join(words), " ".join(words[::-1])], words)
+
+
+def test_a_word_ends_with_its_text() -> None:
+    texts = ["red", "boat", "", "é", "é", "漢", "漢字", "字", "r", "ed", "\ud800", "\x00", "a"]
+    assert_same(Analyzer(), texts, texts[::-1], ["".join(texts)])
+
+
+def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
+    """A run goes on where the room for words was used up, amid a word or between two."""
+    mixed = "".join(chr(0x4E00 + n % 977) + "éa"[n % 2] * (n % 4) for n in range(15_000))
+    assert_same(Analyzer(language=None), [mixed, "x" + mixed, mixed[1:]], [mixed * 2])
+
+
+@pytest.mark.parametrize("letter", ["a", "é"])
+def test_a_word_of_ten_million_letters(letter: str) -> None:
+    word = letter * 10_000_000
+    tokens, counts = Encoder(Analyzer()).encode(["red", word, "boat"])
+    assert counts.tolist() == [1, 1, 1]
+    assert tokens.tolist() == [0, 1, 2]
+
+
+def test_what_is_surely_in_normal_form_stays_as_it_is_wherever_it_stands() -> None:
+    """NFC changes nothing but marks, what composes with what is before, and what it replaces."""
+    seconds = {*map(chr, [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)])}
+    points = [*range(0xD800), *range(0xE000, 0x20000), *range(0x2F800, 0x2FA20)]
+    for parts in (unicodedata.decomposition(chr(point)).split() for point in points):
+        if len(parts) == 2 and parts[0][0] != "<":
+            seconds.add(chr(int(parts[1], 16)))
+    for letter in filter(scripts.is_surely_nfc, map(chr, range(0x110000))):
+        assert letter not in seconds
+        assert not unicodedata.combining(letter)
+        assert unicodedata.normalize("NFC", letter) == letter
 
 
 # -- real texts --------------------------------------------------------------------------------

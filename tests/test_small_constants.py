@@ -18,10 +18,15 @@ from bm25rag import BM25Index
 
 SMALL = {
     "bm25rag.postings.NARROW": 3,  # codes widen almost at once
-    "bm25rag.segment.CHUNK": 5,  # every second document begins a run
+    "bm25rag.adding.CHUNK": 5,  # every second document begins a run
     "bm25rag.snapshot._FEWEST_TERMS": 1,
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
-    "bm25rag.snapshot._MOST_MASKS": 1,
+    "bm25rag.masks.MOST_BYTES": 1,
+    "bm25rag.masks.AT_ONCE": 2,
+    "bm25rag.masks.FEW": 1,  # changed metadata get fields of their own
+    "bm25rag.fields.building.AT_ONCE": 2,  # fields are merged of chunks of two documents
+    "bm25rag.fields.store.NARROW": 1,  # the codes of values widen almost at once
+    "bm25rag.fields.store.MIDDLE": 2,
     "bm25rag.stripes.STRIPE": 7,  # most corpora have several stripes
     "bm25rag.stripes._AT_ONCE": 9,
     "bm25rag.search.WINDOW": 3,  # the compiled kernel walks three documents at a time

@@ -14,6 +14,10 @@ Test: TypeAlias = Callable[[Any, bool], bool]
 """A predicate on ``(value, present)``; the value is None where the path is missing."""
 
 
+# Ids that a key may hold.
+_MOST_KEYED = 100
+
+
 class Filter(ABC):
     """A parsed filter; immutable, and independent of the dict it was parsed from."""
 
@@ -49,14 +53,20 @@ class Condition(Filter):
     path
         The keys from the top of the metadata down; one or more.
     test
-        The predicate on the value and on whether it is present.
+        The predicate on the value and on whether it is present. It is asked once for all
+        documents of one value, and 1 and 1.0 are one value.
     rule
         The predicate as text: equal rules mean the same predicate.
+    operator, operand
+        What of the filter language the predicate stands for, such as ``$lt`` or ``$date.$lt``,
+        so that values need not be asked one by one; None for a predicate of another origin.
     """
 
     path: tuple[str, ...]
     test: Test = field(compare=False, repr=False)
     rule: str
+    operator: str | None = field(default=None, compare=False, repr=False)
+    operand: Any = field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> str:
@@ -112,8 +122,10 @@ class IdSet(Filter):
     members: frozenset[str]
 
     @property
-    def key(self) -> str:
-        """The sorted ids; as long as they are together, so prefer ``ids`` to it."""
+    def key(self) -> str | None:
+        """The sorted ids; of many None, since to look them up is cheaper."""
+        if len(self.members) > _MOST_KEYED:
+            return None
         return f"$id({','.join(sorted(map(repr, self.members)))})"
 
     @property

@@ -16,6 +16,7 @@ from bm25rag.filters.nodes import (
     IdSet,
     Not,
     Or,
+    Test,
 )
 from bm25rag.filters.operators import (
     COMPLEMENTS,
@@ -99,11 +100,13 @@ class _Subject:
 
 def _of_metadata(path: tuple[str, ...]) -> _Subject:
     def make(name: str, operand: Any) -> Filter:
-        return Condition(path, TESTS[name](operand), f"{name} {canonical(operand)}")
+        return _condition(name, operand, TESTS[name](operand))
 
     def make_dated(name: str, operand: Any) -> Filter:
-        test = on_instants(TESTS[name](operand))
-        return Condition(path, test, f"$date.{name} {canonical(operand)}")
+        return _condition(f"$date.{name}", operand, on_instants(TESTS[name](operand)))
+
+    def _condition(name: str, operand: Any, test: Test) -> Filter:
+        return Condition(path, test, f"{name} {canonical(operand)}", name, operand)
 
     return _Subject(FIELD_READERS, make, _Subject(DATE_READERS, make_dated, negatable=False))
 

@@ -43,6 +43,8 @@ def instant(moment: datetime) -> timedelta:
 
     A difference and not a datetime in UTC, which would overflow at both ends of the calendar.
     """
+    if moment.tzinfo is None:
+        return moment - _YEAR_ONE
     since = moment.replace(tzinfo=None) - _YEAR_ONE
     offset = moment.utcoffset()
     return since if offset is None else since - offset

@@ -5,7 +5,8 @@ release the GIL and share nothing, so threads may call them at once.
 """
 
 from bm25rag.kernels.building import count, fill, tally
-from bm25rag.kernels.scanning import rehash, scan, translate
+from bm25rag.kernels.scanning import find_peculiar, scan
 from bm25rag.kernels.searching import search
+from bm25rag.kernels.words import adopt, new_words
 
-__all__ = ["count", "fill", "rehash", "scan", "search", "tally", "translate"]
+__all__ = ["adopt", "count", "fill", "find_peculiar", "new_words", "scan", "search", "tally"]

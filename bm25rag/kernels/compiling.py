@@ -17,6 +17,6 @@ def compiled(function: _Function) -> _Function:
         dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
     except RuntimeError:  # Numba found no place for its cache
         dispatcher = njit(nogil=True, error_model="numpy")(function)
-    if dispatcher is function:  # NUMBA_DISABLE_JIT: NumPy warns where a hash overflows
-        return np.errstate(over="ignore")(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT: NumPy warns where the compiled do not
+        return np.errstate(over="ignore", divide="ignore")(function)
     return cast("_Function", dispatcher)

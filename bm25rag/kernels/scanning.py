@@ -1,214 +1,319 @@
-"""Compiled tokenizer: code points to word numbers."""
+"""Compiled tokenizer: texts in UTF-8 to word numbers.
+
+What is ASCII goes through loops that compile to vector instructions or have no branch
+for each character; where another character occurs within a run of word characters, that
+run is decoded. Calls with arrays cost 30 ns and more, so each works on many words.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
-from bm25rag.folding import CJK, MARK, SEPARATOR, WORD
+from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64
+from bm25rag.folding import CJK, KIND, MARK, OTHER, PECULIAR, SIZE, WORD
 from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.words import BEYOND, eight, key, new_words, number, with_room
 
-# What ``scan`` keeps in its state.
-POSITION, TOKENS, TEXTS, WORDS, USED, NEEDED = range(6)
-
-_SEED = np.uint64(0xCBF29CE484222325)
-_PRIME = np.uint64(0x100000001B3)
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_BYTE = np.uint64(8)
-# Words of up to 7 characters below 256 are their own keys, with their length on top: to find
-# one of them is to look at one cache line. Others have a hash, and this on top.
-_PACKED = 7
-_HASHED = np.uint64(0xFF) << np.uint64(56)
+# Bytes between two looks at what begins and ends in them.
+_BLOCK = 4096
+# Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
+_STRANGE = np.uint8(0xFF)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_ONE, _BYTE, _FOUR_BYTES = np.uint64(1), np.uint64(0xFF), np.uint64(0xFFFFFFFF)
+# As typed constants: else Numba compiles functions once more for each literal number.
+_ZERO, _NONE = np.int64(0), np.int64(-1)
+# What is kept from call to call: the next edge, and the next place if it is amid a run;
+# what the run is at; where in ``source`` the word so far begins, its latest character, and
+# its end; of how many characters it is; bytes of the words found; the text they are in.
+_EDGE, _PLACE, _AT, _BEGIN, _LATEST, _END, _LENGTH, _BYTES, _TEXT = range(9)
 
 
 @compiled
-def translate(
-    units: Unsigned,
-    lower: Unsigned,
-    peculiar: Bool,
-    separator: int,
-    out: Unsigned,
-    out_peculiar: Bool,
-) -> None:
-    """Lower-case joined texts by a table, and find those for which a table is not enough.
+def find_peculiar(data: UInt8, ends: Int64, table: UInt64, peculiar: Bool) -> bool:
+    """Find the texts for which the table is not enough; return whether there are any.
 
     Parameters
     ----------
-    units
-        The code points, (n,).
-    lower, peculiar
-        See ``FoldTable``.
-    separator
-        What ends each text.
-    out
-        Takes the lower-cased code points, (n,).
-    out_peculiar
-        Takes whether a text has a peculiar code point, (texts,).
-    """
-    text = 0
-    found = False
-    for place in range(len(units)):
-        unit = units[place]
-        out[place] = lower[unit]
-        found |= peculiar[unit]
-        if unit == separator:
-            out_peculiar[text] = found
-            found = False
-            text += 1
-
-
-@compiled
-def _slot(key: np.uint64, slots: UInt64) -> np.uint64:
-    mask = np.uint64(len(slots) // 2 - 1)
-    return ((key * _SPREAD) >> np.uint64(32)) & mask
-
-
-@compiled
-def _number(
-    units: Unsigned,
-    first: int,
-    length: int,
-    key: np.uint64,
-    starts: Int64,
-    pool: UInt32,
-    slots: UInt64,
-    state: Int64,
-) -> int:
-    """Return the number of a word, a new one if it is new.
-
-    ``slots`` hold a key and a number plus one, side by side.
-    """
-    mask = np.uint64(len(slots) // 2 - 1)
-    slot = _slot(key, slots)
-    while slots[2 * slot + 1]:
-        if slots[2 * slot] == key:
-            word = np.int64(slots[2 * slot + 1]) - 1
-            start = starts[word]
-            same = key < _HASHED or starts[word + 1] - start == length
-            if key >= _HASHED and same:
-                for place in range(length):
-                    if pool[start + place] != units[first + place]:
-                        same = False
-                        break
-            if same:
-                return int(word)
-        slot = (slot + np.uint64(1)) & mask
-    word, used = state[WORDS], state[USED]
-    for place in range(length):
-        pool[used + place] = units[first + place]
-    starts[word + 1] = used + length
-    slots[2 * slot], slots[2 * slot + 1] = key, np.uint64(word + 1)
-    state[WORDS], state[USED] = word + 1, used + length
-    return int(word)
-
-
-@compiled
-def _key(units: Unsigned, first: int, length: int) -> np.uint64:
-    """Return the key of a word."""
-    packed, mixed, wide = np.uint64(0), _SEED, np.uint64(0)
-    for place in range(first, first + length):
-        unit = np.uint64(units[place])
-        packed = (packed << _BYTE) | unit
-        mixed = (mixed ^ unit) * _PRIME
-        wide |= unit
-    if length <= _PACKED and wide < np.uint64(256):
-        return packed | (np.uint64(length) << np.uint64(56))
-    return mixed | _HASHED
-
-
-@compiled
-def scan(
-    units: Unsigned,
-    classes: UInt8,
-    starts: Int64,
-    pool: UInt32,
-    slots: UInt64,
-    tokens: UInt32,
-    ends: Int64,
-    state: Int64,
-) -> bool:
-    """Turn texts, joined by separators, into numbers of their words.
-
-    Parameters
-    ----------
-    units
-        The code points, (n,).
-    classes
-        The class of every code point that can occur.
-    starts, pool
-        The words so far: ``pool[starts[w] : starts[w + 1]]`` are the code points of word w.
-    slots
-        Hash table with open addressing, pairs of key and number, a power of two of them,
-        at most half full.
-    tokens
-        Takes the word of every token, (n,).
+    data
+        Texts in UTF-8, one after the other.
     ends
-        Takes the number of tokens up to the end of each text.
-    state
-        Where to go on, and counts; see the constants above.
+        Where each text ends, (n,).
+    table
+        See ``fold_table``.
+    peculiar
+        Takes whether a text needs more than the table, (n,).
+    """
+    place, found = _ZERO, False
+    for text in range(len(ends)):
+        mark = np.uint64(0)
+        while place < ends[text]:
+            if place + 8 <= ends[text] and not eight(data, np.uint64(place)) & _HIGH_BITS:
+                place += 8
+            elif data[place] < 0x80:
+                place += 1
+            else:
+                point, place = _decode(data, place)
+                mark |= table[point]
+        place = ends[text]
+        peculiar[text] = mark & PECULIAR != 0
+        found |= peculiar[text]
+    return found
+
+
+@compiled
+def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt64, UInt8]:
+    """Turn texts into numbers of their words.
+
+    Parameters
+    ----------
+    data
+        Texts in UTF-8, one after the other.
+    ends
+        Where each text ends, (n,).
+    table
+        See ``fold_table``.
 
     Returns
     -------
-    done
-        Whether the end is reached. If not, the words need room for ``state[NEEDED]``
-        more, of so many code points together; make it, and call again.
+    tokens
+        The word of every token, uint32.
+    counts
+        How many tokens each text has, (n,), uint32.
+    entries, pool
+        The words; see ``new_words``.
     """
-    place, size = state[POSITION], len(units)
-    while place < size:
-        kind = classes[units[place]]
-        last = place + 1
-        if kind == WORD:
-            while last < size:
-                beyond = classes[units[last]]
-                if beyond != WORD and beyond != MARK:
-                    break
-                last += 1
-            if last - place >= 2:
-                if _is_full(last - place, 1, starts, pool, slots, state):
-                    state[POSITION] = place
-                    return False
-                key = _key(units, place, last - place)
-                tokens[state[TOKENS]] = _number(
-                    units, place, last - place, key, starts, pool, slots, state
-                )
-                state[TOKENS] += 1
-        elif kind == CJK:
-            while last < size and classes[units[last]] == CJK:
-                last += 1
-            if _is_full(2 * (last - place), last - place, starts, pool, slots, state):
-                state[POSITION] = place
-                return False
-            length = min(2, last - place)
-            for first in range(place, max(place + 1, last - 1)):
-                key = _key(units, first, length)
-                tokens[state[TOKENS]] = _number(
-                    units, first, length, key, starts, pool, slots, state
-                )
-                state[TOKENS] += 1
-        elif kind == SEPARATOR:
-            ends[state[TEXTS]] = state[TOKENS]
-            state[TEXTS] += 1
-        place = last
-    state[POSITION] = place
-    return True
+    # The texts with a gap after each, lower-cased where that is a matter of ASCII; behind
+    # them room for words that are not ASCII.
+    size = len(data) + len(ends)
+    aside = size + BEYOND
+    source = np.empty(3 * size + 2 * BEYOND, np.uint8)
+    for place in range(size, aside):
+        source[place] = 0
+    inside = np.zeros(size + 1, np.uint8)
+    strange = _fold(data, ends, table, source, inside)
+    edges = np.empty(_BLOCK + 2, np.int64)
+    found, origins = np.empty((_BLOCK, 4), np.uint64), np.empty(_BLOCK, np.int64)
+    state = np.zeros(9, np.int64)
+    state[_PLACE] = -1
+    tokens, total = np.empty(len(data) // 2, np.uint32), _ZERO
+    counts = np.zeros(len(ends), np.uint32)
+    room = 64
+    while 32 * room < len(data):  # English has a new word every 60 bytes, Chinese every 20
+        room *= 2
+    slots, entries, pool, used = new_words(room)
+    pending = _ZERO
+    for first in range(0, size, _BLOCK):
+        pending = _find_edges(inside, first, min(first + _BLOCK, size), edges, pending)
+        state[_EDGE] = 0
+        while state[_EDGE] < pending - 1:
+            if state[_AT] == OTHER:
+                state[_BEGIN], state[_LATEST], state[_END] = aside, aside, aside
+            rows = _gather(source, edges, pending - 1, found, origins, state)
+            rows = _cut(source, edges, pending - 1, table, strange, found, origins, rows, state)
+            slots, entries, pool = with_room(slots, entries, pool, used, rows, state[_BYTES])
+            numbers = tokens[total : total + rows]
+            number(found, source, slots, entries, pool, used, numbers)
+            _tell(origins, rows, ends, counts, state)
+            total += rows
+        if pending & 1:
+            edges[0] = edges[pending - 1]
+        pending &= 1
+    words = entries[: used[0]].copy()
+    return tokens[:total].copy(), counts, words, pool[: used[1]].copy()
 
 
 @compiled
-def _is_full(
-    units: int, words: int, starts: Int64, pool: UInt32, slots: UInt64, state: Int64
-) -> bool:
-    state[NEEDED] = units
-    after = state[WORDS] + words
-    return bool(after >= len(starts) or 4 * after > len(slots) or state[USED] + units > len(pool))
+def _fold(data: UInt8, ends: Int64, table: UInt64, source: UInt8, inside: UInt8) -> np.int64:
+    """Lower-case ASCII, and mark what may be inside a word, one place further on.
+
+    Returns
+    -------
+    strange
+        The ASCII character whose lower case is not ASCII, as the Turkish I, or -1.
+    """
+    add = np.uint8(table[65]) - np.uint8(65)  # from A to a, or 0 to keep case
+    strange = _NONE
+    for letter in range(128):
+        if table[letter] >> SIZE & _BYTE > 1:
+            strange = np.int64(letter)
+    start = _ZERO
+    for text in range(len(ends)):
+        gap = np.uint64(text)
+        # An index without a sign has no end to wrap around at: so the loop becomes vector code.
+        for place in range(np.uint64(start), np.uint64(ends[text])):
+            byte = data[place]
+            capital = np.uint8(byte - 65) < np.uint8(26)
+            small = byte + (add if capital else np.uint8(0))
+            source[place + gap] = _STRANGE if byte == strange else small
+            inside[place + gap + _ONE] = (
+                (np.uint8((byte | np.uint8(32)) - 97) < np.uint8(26))
+                | (np.uint8(byte - 48) < np.uint8(10))
+                | (byte == 95)
+                | (byte >= 128)
+            )
+        start = ends[text]
+        source[start + text] = 0
+    return strange
 
 
 @compiled
-def rehash(old: UInt64, slots: UInt64) -> None:
-    """Put the words of a table into a larger, empty one."""
-    mask = np.uint64(len(slots) // 2 - 1)
-    for place in range(0, len(old), 2):
-        if old[place + 1]:
-            slot = _slot(old[place], slots)
-            while slots[2 * slot + 1]:
-                slot = (slot + np.uint64(1)) & mask
-            slots[2 * slot], slots[2 * slot + 1] = old[place], old[place + 1]
+def _find_edges(inside: UInt8, first: int, stop: int, edges: Int64, count: np.int64) -> np.int64:
+    """Add the places at which words begin and end, in turn; return how many there are."""
+    for place in range(np.uint64(first), np.uint64(stop)):
+        edges[np.uint64(count)] = place
+        count += inside[place] ^ inside[place + _ONE]
+    return count
+
+
+@compiled
+def _gather(
+    source: UInt8, edges: Int64, stop: np.int64, found: UInt64, origins: Int64, state: Int64
+) -> int:
+    """Find words of ASCII, up to the first run that is not all ASCII.
+
+    Parameters
+    ----------
+    source, state
+        See ``scan``, and above.
+    edges, stop
+        Where runs of word characters begin and end, in turn, and how many of these to take.
+    found, origins
+        Take the words, as ``number`` has them, and where each was.
+
+    Returns
+    -------
+    rows
+        How many words.
+    """
+    rows, size = 0, 0
+    edge = state[_EDGE]
+    while edge < stop:
+        place = edges[np.uint64(edge)]
+        length = edges[np.uint64(edge + 1)] - place
+        if length >= 2:
+            low, high = key(source, place, length)
+            if not _is_ascii(source, place, length, low, high):
+                break
+            row = np.uint64(rows)
+            found[row, 0], found[row, 1] = low, high
+            found[row, 2], found[row, 3] = place, length
+            origins[row] = place
+            rows += 1
+            size += length
+        edge += 2
+    state[_EDGE], state[_BYTES] = edge, size
+    return rows
+
+
+@compiled
+def _is_ascii(source: UInt8, first: int, length: int, low: np.uint64, high: np.uint64) -> bool:
+    if length <= 16:
+        return bool((low | high) & _HIGH_BITS == 0)
+    bits = np.uint8(0)
+    for place in range(first, first + length):
+        bits |= source[place]
+    return bool(bits < 0x80)
+
+
+@compiled
+def _cut(
+    source: UInt8,
+    edges: Int64,
+    stop: np.int64,
+    table: UInt64,
+    strange: np.int64,
+    found: UInt64,
+    origins: Int64,
+    rows: int,
+    state: Int64,
+) -> int:
+    """Find words in runs that are not all ASCII, as many as there is room for.
+
+    The word so far, or the latest two characters of a run of CJK, lies folded at the end of
+    ``source``. Parameters and result are as for ``_gather``; ``rows`` are there before.
+    """
+    edge, place = state[_EDGE], state[_PLACE]
+    at, begin, latest, end = state[_AT], state[_BEGIN], state[_LATEST], state[_END]
+    length, size = state[_LENGTH], state[_BYTES]
+    # To read at once what was just written byte by byte takes long: CJK characters are
+    # put together here. Two have eight bytes at most.
+    latter, both = key(source, latest, end - latest)[0], key(source, begin, end - begin)[0]
+    while edge < stop and rows < len(found):
+        if place < 0:
+            place = edges[edge]
+        last = edges[edge + 1]
+        while place <= last and rows < len(found):
+            entry = np.uint64(0)  # behind the last one is what is inside no word
+            if place == last:
+                place += 1
+            elif source[np.uint64(place)] == _STRANGE:
+                entry, place = table[np.uint64(strange)], place + 1
+            else:
+                point, place = _decode(source, place)
+                entry = table[np.uint64(point)]
+            kind = int(entry >> KIND & _BYTE)
+            if at != WORD or (kind != WORD and kind != MARK):
+                if kind == MARK:
+                    kind = OTHER
+                complete = length > 1 if at == WORD else at == CJK
+                if complete and (kind != at or length == 2):
+                    low, high = both, np.uint64(0)
+                    if at == WORD:
+                        low, high = key(source, begin, end - begin)
+                    row = np.uint64(rows)
+                    found[row, 0], found[row, 1] = low, high
+                    found[row, 2], found[row, 3] = begin, end - begin
+                    origins[row] = edges[edge]
+                    rows += 1
+                    size += end - begin
+                if kind != at:
+                    at, begin, length = kind, end, 0
+                elif length == 2:
+                    begin, length = latest, 1
+                if kind == OTHER:
+                    continue
+            if at == CJK:
+                former, latter = latter, entry & _FOUR_BYTES
+                both = latter
+                if length == 1:
+                    both = former | latter << np.uint64(8 * (end - begin))
+            latest, length = end, length + 1
+            for byte in range(4):
+                source[np.uint64(end) + np.uint64(byte)] = entry >> np.uint64(8 * byte) & _BYTE
+            end += np.int64(entry >> SIZE & _BYTE)
+        if place > last:
+            edge, place = edge + 2, _NONE
+            if edge < stop and source[edges[edge]] < 0x80:
+                break
+    state[_EDGE], state[_PLACE] = edge, place
+    state[_AT], state[_BEGIN], state[_LATEST], state[_END] = at, begin, latest, end
+    state[_LENGTH], state[_BYTES] = length, size
+    return rows
+
+
+@compiled
+def _tell(origins: Int64, rows: int, ends: Int64, counts: UInt32, state: Int64) -> None:
+    """Count words to the texts they are in."""
+    text = state[_TEXT]
+    for row in range(rows):
+        while origins[row] >= ends[text] + text:
+            text += 1
+        counts[text] += np.uint32(1)
+    state[_TEXT] = text
+
+
+@compiled
+def _decode(data: UInt8, place: np.int64) -> tuple[np.int64, np.int64]:
+    """Return a code point and where the next one is; the data is UTF-8, perhaps with surrogates."""
+    at = np.uint64(place)
+    byte = np.int64(data[at])
+    if byte < 0x80:
+        return byte, place + 1
+    second = np.int64(data[at + np.uint64(1)]) & 0x3F
+    if byte < 0xE0:
+        return (byte & 0x1F) << 6 | second, place + 2
+    third = np.int64(data[at + np.uint64(2)]) & 0x3F
+    if byte < 0xF0:
+        return (byte & 0x0F) << 12 | second << 6 | third, place + 3
+    fourth = np.int64(data[at + np.uint64(3)]) & 0x3F
+    return (byte & 0x07) << 18 | second << 12 | third << 6 | fourth, place + 4

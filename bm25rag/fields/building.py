@@ -1,0 +1,174 @@
+"""From the JSON of metadata to fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
+from functools import partial
+from itertools import chain, islice, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bm25rag._types import Bool, Int64, utf8
+from bm25rag.columns import Column, build_column
+from bm25rag.documents import unescape
+from bm25rag.errors import CorruptIndexError
+from bm25rag.fields.field import (
+    DATE,
+    DAY,
+    FALSE,
+    FLAGS,
+    KINDS,
+    LIST,
+    MOMENT,
+    NULL,
+    NUMBERS,
+    OTHER,
+    REAL,
+    SHAPE,
+    STRING,
+    TRUE,
+    WHOLE,
+    Strings,
+    shape_of,
+)
+from bm25rag.fields.gathering import Node, gather
+from bm25rag.fields.instants import NO_INSTANT, instants_of
+from bm25rag.fields.merging import merge_fields
+from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
+
+# Documents that are gathered at once, to bound the memory of a build.
+AT_ONCE = 1 << 16
+
+
+def build_fields(metadata: Column) -> Fields:
+    """Make the fields of a column of metadata.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it comes from a file and is not what ``encode_metadata`` writes.
+    """
+    if not len(metadata.data):  # there are none at all
+        return Assembler(len(metadata)).finish()
+    values, chunks = iter(metadata), []
+    while chunk := list(islice(values, AT_ONCE)):
+        chunks.append(_build_chunk(chunk))
+    ends = np.cumsum([0, *(chunk.count for chunk in chunks)])
+    places = [np.arange(start, stop) for start, stop in pairwise(ends.tolist())]
+    return merge_fields(chunks, places, len(metadata)) if len(chunks) > 1 else chunks[0]
+
+
+def _build_chunk(metadata: Sequence[memoryview | None]) -> Fields:
+    gathered = gather(metadata)
+    kept = gathered[:MOST_FIELDS]
+    assembler = Assembler(len(metadata), len(kept) == len(gathered))
+    for path, node in kept:
+        codes, ranked = _rank(node)
+        documents = np.array(node.numbers, np.int64)
+        if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
+            order = np.argsort(documents, kind="stable")
+            documents, codes = documents[order], codes[order]
+        assembler.add(path, documents, codes, ranked)
+    return assembler.finish()
+
+
+def _rank(node: Node) -> tuple[Int64, list[Any]]:
+    """Return the code of each value, and the sorted distinct values of each kind."""
+    sorters = _SORTERS | _SORTERS_INSIDE_LISTS if node.inside else _SORTERS
+    found: dict[int, list[tuple[Int64, Any]]] = {}
+    for one, (positions, values) in node.found.items():
+        places = np.array(positions, np.int64)
+        for kind, which, keys in sorters[one](values):
+            own = places if which is None else places[which]
+            if len(own):
+                found.setdefault(kind, []).append((own, keys))
+    codes, start = np.empty(len(node.numbers), np.int64), 0
+    ranked: list[Any] = [()] * KINDS
+    for kind in sorted(found):
+        chosen, pieces = zip(*found[kind], strict=True)
+        ranked[kind], own = _distinct(kind, pieces)
+        codes[np.concatenate(chosen)] = start + own
+        start += len(ranked[kind])
+    return codes, ranked
+
+
+def _distinct(kind: int, pieces: Sequence[Any]) -> tuple[Any, Int64]:
+    """Return the distinct values of one kind, sorted, and the place of each value among them."""
+    if kind in FLAGS:
+        return [None], np.zeros(1, np.int64)
+    if kind in NUMBERS:
+        distinct, places = np.unique(np.concatenate(pieces), return_inverse=True)
+        return distinct, places
+    texts = list(chain.from_iterable(pieces))
+    ordered = sorted(set(texts))  # by code point, as UTF-8 orders them
+    known = dict(zip(ordered, range(len(ordered)), strict=True))
+    places = np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
+    return list(map(utf8, ordered)), places
+
+
+# Each sorts values of one type: the kind, which of them are of it, and what they are to a field.
+_Sorted: TypeAlias = Iterator[tuple[int, Bool | None, Any]]
+
+
+def _sort_integers(values: list[int]) -> _Sorted:
+    try:
+        yield WHOLE, None, np.array(values, np.int64)
+    except OverflowError:
+        fits = np.array([-(2**63) <= value < 2**63 for value in values])
+        chosen = np.array(values, np.object_)
+        yield WHOLE, fits, chosen[fits].astype(np.int64)
+        yield OTHER, ~fits, list(map(str, chosen[~fits]))
+
+
+def _sort_floats(values: list[float]) -> _Sorted:
+    reals = np.array(values)
+    # What is an integer by its value is the same as that int.
+    whole = (np.floor(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
+    yield WHOLE, whole, reals[whole].astype(np.int64)
+    yield REAL, ~whole, reals[~whole]
+
+
+def _sort_bools(values: list[bool]) -> _Sorted:
+    true = np.array(values)
+    yield TRUE, true, values[: int(true.sum())]
+    yield FALSE, ~true, values[: int((~true).sum())]
+
+
+def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
+    if not all(type(value) is str for value in values):
+        raise CorruptIndexError("stored metadata cannot be read: a date is no string")
+    column = build_column(map(utf8, values))
+    instants = instants_of(Strings(column, 0, len(column)))
+    if np.any(instants == NO_INSTANT) or (kind == DATE and np.any(instants % DAY)):
+        raise CorruptIndexError("stored metadata cannot be read: a date is none")
+    yield kind, None, instants
+
+
+def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
+    shapes = {keys: shape_of(map(unescape, keys)) for keys in set(values)}
+    yield SHAPE, None, [shapes[keys] for keys in values]
+
+
+def _sort_nested(values: list[Any]) -> _Sorted:
+    yield OTHER, None, [json.dumps(value, ensure_ascii=False) for value in values]
+
+
+def _as_they_are(kind: int, values: list[Any]) -> _Sorted:
+    yield kind, None, values
+
+
+_SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
+    type(None): partial(_as_they_are, NULL),
+    bool: _sort_bools,
+    int: _sort_integers,
+    float: _sort_floats,
+    str: partial(_as_they_are, STRING),
+    date: partial(_sort_instants, DATE),
+    datetime: partial(_sort_instants, MOMENT),
+    list: partial(_as_they_are, LIST),
+    tuple: _sort_shapes,
+}
+_SORTERS_INSIDE_LISTS = {list: _sort_nested, dict: _sort_nested}

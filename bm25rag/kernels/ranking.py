@@ -1,0 +1,287 @@
+"""Compiled ranking: the best k documents of one query.
+
+Documents are walked in windows whose sums stay in the cache, terms in the order of the
+query, so every sum is that of the score's definition. A query with terms that are in very
+many documents has its terms sorted by what they can add at most, if sums are exact in any
+order: once the k-th best score is known, terms whose bounds together cannot reach it are
+not walked any more but looked up for the documents that still can (MaxScore: Turtle and
+Flood, 1995).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, Unsigned
+from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.selecting import above, keep_best, kth_of_maxima
+
+# Postings that are walked in the time of one look-up.
+_LOOK_UP = 40.0
+# How much of its estimate a cut keeps from window to window.
+_FADING = 0.95
+# What subtracting a shift from a floor can be off by, for their size, and more.
+_ROUNDING = 1e-15
+
+
+class Source(NamedTuple):
+    """Where to search: a segment's postings, f of every code, and which documents may be returned.
+
+    ``allowed`` is empty if all may.
+    """
+
+    documents: UInt16
+    codes: Unsigned
+    table: Float32
+    size: int
+    stripe: int
+    allowed: Bool
+
+
+class Query(NamedTuple):
+    """Distinct terms: where their postings begin in each stripe, their idf and multiplicity.
+
+    ``rest[j]`` is what terms j and later can add together at most, if terms may be looked
+    up instead of walked; they come by bound descending then. Otherwise it is infinite.
+    """
+
+    starts: Int64
+    idf: Float32
+    counts: Float64
+    rest: Float64
+    shift: float
+
+
+class Scratch(NamedTuple):
+    """Arrays that all queries of a call use.
+
+    ``sums`` are zero between queries; ``numbers`` and ``scores`` collect documents; the last
+    three have room for every term of the longest query, and one more.
+    """
+
+    sums: Float64
+    waiting: Int64
+    maxima: Float64
+    numbers: Int64
+    scores: Float64
+    spare: Float64
+    cursors: Int64
+    postings: Float64
+    waited: Float64
+
+
+@compiled
+def _add(
+    documents: UInt16,
+    codes: Unsigned,
+    table: Float32,
+    weight: np.float32,
+    count: float,
+    place: int,
+    stop: int,
+    base: int,
+    end: int,
+    whole: bool,
+    sums: Float64,
+) -> int:
+    """Add a term's parts to the sums of a window; return its first posting behind the window.
+
+    ``whole`` says that all postings up to ``stop`` are in the window. Places are unsigned:
+    a test for negative ones would cost as much as the addition.
+    """
+    first = np.uint64(base)
+    posting, last = np.uint64(place), np.uint64(stop)
+    if whole:
+        for own in range(posting, last):
+            part = np.float64(table[codes[own]] * weight) * count
+            sums[np.uint64(documents[own]) - first] += part
+        return stop
+    while posting < last:
+        document = documents[posting]
+        if document >= end:
+            break
+        part = np.float64(table[codes[posting]] * weight) * count
+        sums[np.uint64(document) - first] += part
+        posting += np.uint64(1)
+    return int(posting)
+
+
+@compiled
+def _first_at_least(documents: UInt16, start: int, stop: int, wanted: int) -> int:
+    """Return where the first document >= ``wanted`` is in ``start`` to ``stop``, by galloping."""
+    if start >= stop or documents[start] >= wanted:
+        return start
+    low, step = start, 1
+    while low + step < stop and documents[low + step] < wanted:
+        low += step
+        step <<= 1
+    high = min(low + step, stop)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if documents[middle] < wanted:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@compiled
+def _cut(essential: int, postings: Float64, waited: Float64) -> int:
+    """Choose how many terms to walk: the rest is looked up for the documents still waiting.
+
+    ``postings`` are those of each term in a window, ``waited`` how many documents waited
+    when the terms were last cut there; it fades, so that every cut is tried again.
+    """
+    terms = len(postings)
+    walked = 0.0
+    for term in range(essential):
+        walked += postings[term]
+    best, least = terms, np.inf
+    for cut in range(essential, terms + 1):
+        waited[cut] *= _FADING
+        cost = walked + waited[cut] * _LOOK_UP * (terms - cut)
+        if cost < least:
+            best, least = cut, cost
+        if cut < terms:
+            walked += postings[cut]
+    return best
+
+
+@compiled
+def _look_up(
+    documents: UInt16,
+    codes: Unsigned,
+    table: Float32,
+    weight: np.float32,
+    count: float,
+    place: int,
+    stop: int,
+    base: int,
+    least: float,
+    sums: Float64,
+    waiting: Int64,
+    many: int,
+) -> tuple[int, int]:
+    """Add a term's parts to the documents that wait, and let go of those not above ``least``.
+
+    Return how many still wait, and where the term's cursor is.
+    """
+    kept = 0
+    for number in range(many):
+        offset = waiting[number]
+        place = _first_at_least(documents, place, stop, base + offset)
+        if place < stop and np.int64(documents[place]) == base + offset:
+            sums[offset] += np.float64(table[codes[place]] * weight) * count
+        waiting[kept] = offset
+        kept += sums[offset] > least
+    return kept, place
+
+
+@compiled
+def rank(source: Source, query: Query, k: int, floor: float, window: int, scratch: Scratch) -> int:
+    """Collect the best k above a floor where every part is positive; return how many.
+
+    A sum of 0 is no match, then.
+    """
+    documents, codes, table, size, stripe, allowed = source
+    starts, idf, counts, rest, shift = query
+    sums, waiting, maxima, numbers, scores, spare, cursors, postings, waited = scratch
+    terms = essential = len(idf)
+    prune = terms > 0 and rest[0] < np.inf
+    if prune:
+        for term in range(terms):
+            share = min(window, stripe, size) / size
+            postings[term] = (starts[term, -1] - starts[term, 0]) * share
+        waited[: terms + 1] = 0.0
+    found = 0
+    for first in range(0, size, stripe):
+        own = first // stripe
+        for term in range(terms):
+            cursors[term] = starts[term, own]
+        in_stripe = min(stripe, size - first)
+        for base in range(0, in_stripe, window):
+            cut = terms
+            if prune:
+                while essential > 0 and rest[essential - 1] + shift <= floor:
+                    essential -= 1
+                if essential == 0:
+                    return found
+                cut = _cut(essential, postings[:terms], waited)
+                for term in range(terms):
+                    cursors[term] = _first_at_least(
+                        documents, cursors[term], starts[term, own + 1], base
+                    )
+            end = min(base + window, in_stripe)
+            for term in range(cut):
+                cursors[term] = _add(
+                    documents, codes, table, idf[term], counts[term],
+                    cursors[term], starts[term, own + 1], base, end, end == in_stripe, sums,
+                )  # fmt: skip
+            width = end - base
+            if len(allowed):
+                offset = np.uint64(first + base)
+                for place in range(width):
+                    if not allowed[offset + np.uint64(place)]:
+                        sums[np.uint64(place)] = 0.0
+            least = _least(floor, shift)
+            if least <= 0.0 and cut == terms:
+                reached = kth_of_maxima(sums, width, k, maxima, spare)
+                if reached > 0.0:
+                    floor = max(floor, np.nextafter(reached + shift, -np.inf))
+                    least = _least(floor, shift)
+            missing = rest[cut] if cut < terms else 0.0
+            many = above(sums, width, max(least - missing, 0.0), waiting)
+            if prune:
+                waited[cut] = many
+            for term in range(cut, terms):
+                missing = rest[term + 1] if term + 1 < terms else 0.0
+                many, cursors[term] = _look_up(
+                    documents, codes, table, idf[term], counts[term], cursors[term],
+                    starts[term, own + 1], base, least - missing, sums, waiting, many,
+                )  # fmt: skip
+            for number in range(many):
+                place = waiting[number]
+                numbers[found], scores[found] = first + base + place, sums[place] + shift
+                found += scores[found] > floor
+                if found == len(numbers):
+                    floor = keep_best(numbers, scores, spare, found, k)
+                    found = k
+            sums[:width] = 0.0
+            if found > k + (k >> 1):
+                floor = keep_best(numbers, scores, spare, found, k)
+                found = k
+    return found
+
+
+@compiled
+def _least(floor: float, shift: float) -> float:
+    """Return what a sum must exceed if its score may exceed the floor."""
+    return floor - shift - (abs(floor) + abs(shift)) * _ROUNDING
+
+
+@compiled
+def rank_any(source: Source, query: Query, k: int, floor: float, scratch: Scratch) -> int:
+    """Collect the best k above a floor whatever the signs; who matches is kept account of."""
+    documents, codes, table, size, stripe, allowed = source
+    starts, idf, counts, _, shift = query
+    numbers, scores, spare = scratch.numbers, scratch.scores, scratch.spare
+    found = 0
+    sums, touched = np.empty(min(stripe, size)), np.empty(min(stripe, size), np.bool_)
+    for first in range(0, size, stripe):
+        own = first // stripe
+        sums[:], touched[:] = 0.0, False
+        for term in range(len(idf)):
+            for posting in range(starts[term, own], starts[term, own + 1]):
+                document = documents[posting]
+                sums[document] += np.float64(table[codes[posting]] * idf[term]) * counts[term]
+                touched[document] = True
+        for place in range(min(stripe, size - first)):
+            if touched[place] and (len(allowed) == 0 or allowed[first + place]):
+                numbers[found], scores[found] = first + place, sums[place] + shift
+                found += scores[found] > floor
+                if found == len(numbers):
+                    floor = keep_best(numbers, scores, spare, found, k)
+                    found = k
+    return found

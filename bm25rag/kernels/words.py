@@ -1,0 +1,214 @@
+"""Compiled table of words: byte strings to numbers.
+
+A word of up to 16 bytes is its own key, two numbers of 64 bits; a longer one has a hash
+and its length in their place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bm25rag._types import Int64, UInt8, UInt32, UInt64
+from bm25rag.kernels.compiling import compiled
+
+# Bytes that may be read beyond the last one of a word.
+BEYOND = 16
+_LONG = np.uint64(0xFF) << np.uint64(56)  # no byte of UTF-8, hence above all short words
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_ONE, _BYTE = np.uint64(1), np.uint64(0xFF)
+_A = np.uint64(0x9E3779B97F4A7C15)
+_B = np.uint64(0xC2B2AE3D27D4EB4F)
+# The first n bytes of eight.
+_FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+
+@compiled
+def new_words(room: int) -> tuple[UInt64, UInt64, UInt8, Int64]:
+    """Return an empty table of words with room for some, a power of two.
+
+    Returns
+    -------
+    slots
+        Hash table with open addressing, at most half full: half a hash above, a word's
+        number plus one below.
+    entries
+        A row for each word, in the order in which they came: the two numbers of its key,
+        where it begins in the pool, and its length.
+    pool
+        The words, with a line feed after each.
+    used
+        How many words there are, and bytes in the pool, (2,).
+    """
+    slots, entries = np.zeros(2 * room, np.uint64), np.empty((room, 4), np.uint64)
+    return slots, entries, np.empty(16 * room, np.uint8), np.zeros(2, np.int64)
+
+
+@compiled
+def eight(source: UInt8, place: np.uint64) -> np.uint64:
+    """Read eight bytes at once: so it compiles."""
+    word = np.uint64(source[place])
+    for byte in range(1, 8):
+        word |= np.uint64(source[place + np.uint64(byte)]) << np.uint64(8 * byte)
+    return word
+
+
+@compiled
+def key(source: UInt8, first: int, length: int) -> tuple[np.uint64, np.uint64]:
+    """Return the key of a word; no two words have the same, but for long ones."""
+    place = np.uint64(first)
+    low, high = eight(source, place), eight(source, place + np.uint64(8))
+    if length <= 16:
+        return low & _FIRST[min(length, 8)], high & _FIRST[max(length - 8, 0)]
+    low = _A
+    for start in range(first, first + length, 8):
+        rest = min(first + length - start, 8)
+        low = (low ^ (eight(source, np.uint64(start)) & _FIRST[rest])) * _B
+        low ^= low >> _HALF
+    return low, _LONG | np.uint64(length)
+
+
+@compiled
+def _hash(low: np.uint64, high: np.uint64) -> np.uint64:
+    mixed = (low ^ (high * _B)) * _A
+    return ((mixed ^ (mixed >> _HALF)) * _B) >> _HALF
+
+
+@compiled
+def number(
+    found: UInt64,
+    source: UInt8,
+    slots: UInt64,
+    entries: UInt64,
+    pool: UInt8,
+    used: Int64,
+    numbers: UInt32,
+) -> None:
+    """Give words numbers: known ones theirs, new ones the next; there must be room for them.
+
+    Parameters
+    ----------
+    found, source
+        The words, in rows as in ``entries``; their bytes are in ``source``.
+    slots, entries, pool, used
+        The table; see ``new_words``.
+    numbers
+        Takes the number of each word.
+    """
+    mask = np.uint64(len(slots) - 1)
+    for row in range(np.uint64(len(numbers))):  # an index without a sign is looked up sooner
+        low, high = found[row, 0], found[row, 1]
+        first, length = found[row, 2], found[row, 3]
+        mixed = _hash(low, high)
+        slot = mixed & mask
+        while slots[slot]:
+            if slots[slot] >> _HALF == mixed:
+                word = (slots[slot] & _LOW_HALF) - _ONE
+                same = entries[word, 0] == low and entries[word, 1] == high
+                if same and (high < _LONG or _same(pool, entries[word, 2], source, first, length)):
+                    break
+            slot = (slot + _ONE) & mask
+        if not slots[slot]:
+            word, start = np.uint64(used[0]), np.uint64(used[1])
+            slots[slot] = (mixed << _HALF) | (word + _ONE)
+            entries[word, 0], entries[word, 1] = low, high
+            entries[word, 2], entries[word, 3] = start, length
+            _write(low, high, source, first, length, pool, start)
+            used[0] += 1
+            used[1] += np.int64(length) + 1
+        numbers[row] = (slots[slot] & _LOW_HALF) - _ONE
+
+
+@compiled
+def _same(
+    pool: UInt8, start: np.uint64, source: UInt8, first: np.uint64, length: np.uint64
+) -> bool:
+    differs = False
+    for place in range(length):
+        differs |= pool[start + place] != source[first + place]
+    return not differs
+
+
+@compiled
+def _write(
+    low: np.uint64,
+    high: np.uint64,
+    source: UInt8,
+    first: np.uint64,
+    length: np.uint64,
+    pool: UInt8,
+    start: np.uint64,
+) -> None:
+    """Write a word and a line feed to the pool; what comes next writes over the rest."""
+    if high < _LONG:
+        for byte in range(8):
+            shift = np.uint64(8 * byte)
+            pool[start + np.uint64(byte)] = (low >> shift) & _BYTE
+            pool[start + np.uint64(byte + 8)] = (high >> shift) & _BYTE
+    else:
+        for place in range(length):
+            pool[start + place] = source[first + place]
+    pool[start + length] = 10
+
+
+@compiled
+def with_room(
+    slots: UInt64, entries: UInt64, pool: UInt8, used: Int64, more: int, size: int
+) -> tuple[UInt64, UInt64, UInt8]:
+    """Return the table with room for more words, of so many bytes together."""
+    # Element by element: an assignment to a slice takes Numba six seconds more to compile.
+    needed = used[1] + size + more + BEYOND
+    if needed > len(pool):
+        larger = np.empty(2 * needed, np.uint8)
+        for place in range(used[1]):
+            larger[place] = pool[place]
+        pool = larger
+    if used[0] + more > len(entries):
+        room = len(entries)
+        while used[0] + more > room:
+            room *= 2
+        known, entries = entries, np.empty((room, 4), np.uint64)
+        for word in range(used[0]):
+            for part in range(4):
+                entries[word, part] = known[word, part]
+        slots = _rehashed(slots, 2 * room)
+    return slots, entries, pool
+
+
+@compiled
+def _rehashed(slots: UInt64, length: int) -> UInt64:
+    larger = np.zeros(length, np.uint64)
+    mask = np.uint64(length - 1)
+    for held in slots:
+        if held:
+            slot = (held >> _HALF) & mask
+            while larger[slot]:
+                slot = (slot + _ONE) & mask
+            larger[slot] = held
+    return larger
+
+
+@compiled
+def adopt(
+    found: UInt64, source: UInt8, slots: UInt64, entries: UInt64, pool: UInt8, used: Int64
+) -> tuple[UInt64, UInt64, UInt8, UInt32]:
+    """Give the words of one table numbers in another, and make room for them.
+
+    Parameters
+    ----------
+    found, source
+        The entries and the pool of the one.
+    slots, entries, pool, used
+        The other.
+
+    Returns
+    -------
+    slots, entries, pool
+        The other, perhaps larger now.
+    numbers
+        The number of each word, uint32.
+    """
+    numbers = np.empty(len(found), np.uint32)
+    slots, entries, pool = with_room(slots, entries, pool, used, len(found), len(source))
+    number(found, source, slots, entries, pool, used, numbers)
+    return slots, entries, pool, numbers

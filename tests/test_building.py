@@ -1,0 +1,98 @@
+"""Building on threads: the same index on any number of them, and all or nothing."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import INTERPRETED
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag import backend as backends
+
+WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
+TEXTS = [
+    " ".join(WORDS[(number * step) % len(WORDS)] for step in range(1, 2 + number % 9))
+    for number in range(60)
+]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every few texts go to another thread."""
+    monkeypatch.setattr("bm25rag.adding.CHUNK", 100)
+    monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8, None])
+def test_an_index_is_the_same_on_any_number_of_threads(backend: str, threads: int | None) -> None:
+    texts: list[Any] = [*TEXTS, ["a list", "of terms"], *TEXTS[::-1], ""]
+    settings: dict[str, Any] = {
+        "payloads": [b"%d" % number for number in range(len(texts))],
+        "metadata": [{"n": number} if number % 3 else None for number in range(len(texts))],
+    }
+    one = BM25Index.from_texts(texts, threads=1, **settings)
+    more = BM25Index.from_texts(texts, threads=threads, **settings)
+    assert pickle.dumps(more) == pickle.dumps(one)
+    one.add(texts, threads=1)
+    more.add(texts, threads=threads)
+    assert pickle.dumps(more) == pickle.dumps(one)
+
+
+@pytest.mark.parametrize(("threads", "error"), [(0, ValueError), (1.0, TypeError)])
+def test_a_wrong_number_of_threads_is_refused(threads: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="threads must be an integer >= 1"):
+        BM25Index.from_texts(["red"], threads=threads)
+
+
+def test_where_texts_break_off_nothing_is_added_and_no_thread_stays(backend: str) -> None:
+    def broken() -> Iterator[str]:
+        yield from TEXTS
+        raise OSError("the disk is gone")
+
+    index = BM25Index.from_texts(["red"])
+    before = threading.active_count()
+    with pytest.raises(OSError, match="the disk is gone"):
+        index.add(broken(), threads=4)
+    assert index.ids() == ["0"]
+    assert threading.active_count() == before
+
+
+def test_what_fails_in_a_thread_is_raised(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if backend != "numba":
+        pytest.skip("without the compiled scanner texts are analysed by the calling thread")
+
+    def fold(self: Analyzer, text: str) -> str:
+        raise MemoryError("no room to fold")
+
+    index = BM25Index()
+    monkeypatch.setattr(Analyzer, "fold", fold)
+    with pytest.raises(MemoryError, match="no room to fold"):
+        index.add(["e\u0301"] * 200, threads=3)
+    assert len(index) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(INTERPRETED, reason="interpreted kernels check bounds anyway")
+@pytest.mark.skipif("numba" not in backends.available(), reason="Numba is not installed")
+def test_no_kernel_that_builds_reaches_beyond_its_arrays(tmp_path: Path) -> None:
+    """The kernels are compiled once more, with every index checked, for the tests of the scanner.
+
+    What is compiled so must not be cached where others find it.
+    """
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    tests = [str(Path(__file__).with_name("test_scanner.py")), f"{__file__}::{SAME}"]
+    options = ["-q", "-m", "not slow", "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests], env=os.environ | checked, check=True
+    )
+
+
+SAME = test_an_index_is_the_same_on_any_number_of_threads.__name__
