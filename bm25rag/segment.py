@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -26,6 +25,9 @@ from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
 from bm25rag.turns import give_way
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # Documents looked up in an array in the time of one binary search.
 _SEARCH = 16
@@ -145,6 +147,8 @@ class SegmentBuilder:
             result = work()
             return lambda: result
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # see ``search.search``
+
             self._pool = ThreadPoolExecutor(self._threads - 1)
         return self._pool.submit(work).result
 
