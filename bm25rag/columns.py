@@ -18,7 +18,7 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.errors import CorruptIndexError
-from bm25rag.turns import in_turns
+from bm25rag.turns import give_way, in_turns
 
 # A column is checked whole in the time in which this share of it is checked one by one.
 _CHECK_ALL = 256
@@ -195,6 +195,8 @@ def join(values: Sequence[bytes | memoryview | None]) -> Strings:
         null = bytes([value is None for value in values])
         strings = [b"" if value is None else value for value in values]
     lengths = np.fromiter(map(len, strings), np.uint64, len(strings))
+    if len(strings) >= _AT_ONCE:
+        give_way()
     return Strings(b"".join(strings), lengths, null)
 
 

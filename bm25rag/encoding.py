@@ -20,7 +20,7 @@ from bm25rag.backend import kernels
 from bm25rag.columns import Strings, join, join_none
 from bm25rag.folding import fold_table
 from bm25rag.kernels_numpy import STOPPED
-from bm25rag.turns import in_turns
+from bm25rag.turns import give_way, in_turns
 
 # Python analyses a byte in the time in which NumPy walks so many postings.
 _WORK = 8
@@ -154,6 +154,7 @@ class _Scanner:
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may do it."""
         encoded = utf8_each(texts)
+        give_way()
         strings = join(encoded)
         data, ends = _arrays(strings)
         peculiar = np.empty(len(texts), np.bool_)
