@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import filterfalse, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 from bm25rag._types import are_strings, check_sequence
@@ -15,6 +15,7 @@ from bm25rag.merging import merge_parts
 from bm25rag.reader import Text, check_id
 from bm25rag.segment import Part, Segment, SegmentBuilder
 from bm25rag.snapshot import Snapshot
+from bm25rag.turns import in_turns
 
 # Characters of text that are gathered before they are analysed and counted.
 CHUNK = 1 << 20
@@ -77,7 +78,7 @@ class NewDocuments:
     def _texts(self) -> Iterator[list[Text]]:
         texts: list[Text] = []
         room = CHUNK
-        for number, text in enumerate(self._shown()):
+        for number, text in enumerate(in_turns(self._shown())):
             texts.append(text if type(text) is str else _check_text(text, number))
             room -= len(text)
             if room <= 0:
@@ -149,7 +150,7 @@ def take_documents(
             metadata = None
             if block.metadata is not None:
                 given = zip(block.metadata, taken, strict=True)
-                metadata = [plain_metadata(one, id) for one, id in given]
+                metadata = [plain_metadata(one, id) for one, id in in_turns(given)]
             builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
         segment = builder.finish()
     if ids.stale:
@@ -161,7 +162,7 @@ class _Ids:
     """Gives new documents their ids, and decides which are taken where ids occur again."""
 
     def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str) -> None:
-        self._find = snapshot.find if snapshot.parts else _find_nothing
+        self._snapshot = snapshot
         self._on_duplicate = on_duplicate
         self._count = 0
         self.next_id = next_id
@@ -185,7 +186,7 @@ class _Ids:
         if (
             len(set(ids)) == len(ids)
             and self._places.keys().isdisjoint(ids)
-            and not any(map(self._find, ids))
+            and not self._snapshot.taken(ids)
         ):
             self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
             self._count += len(ids)
@@ -198,12 +199,14 @@ class _Ids:
         ids: list[str] = []
         while len(ids) < size:
             more = range(self.next_id, self.next_id + size - len(ids))
-            ids += filterfalse(self._find, map(str, more))
+            new = list(map(str, more))
+            taken = self._snapshot.taken(new)
+            ids += [id for id in new if id not in taken] if taken else new
             self.next_id = more.stop
         return ids
 
     def _admit(self, id: str) -> bool:
-        earlier, present = self._places.get(id), self._find(id)
+        earlier, present = self._places.get(id), self._snapshot.find(id)
         if earlier is not None or present is not None:
             if self._on_duplicate == "error":
                 where = "occurs twice in ids" if earlier is not None else "is in the index already"
@@ -220,7 +223,3 @@ class _Ids:
         self._places[id] = self._count
         self._count += 1
         return True
-
-
-def _find_nothing(id: str) -> tuple[int, int] | None:
-    return None

@@ -18,6 +18,7 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.errors import CorruptIndexError
+from bm25rag.turns import in_turns
 
 # A column is checked whole in the time in which this share of it is checked one by one.
 _CHECK_ALL = 256
@@ -355,13 +356,13 @@ def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
     keys, order = _sort_keys(values)
     ranks = np.empty(len(values), np.uint32)
     ranks[order] = np.arange(len(values), dtype=np.uint32)
-    column = build_column([values[number] for number in order.tolist()])
+    column = build_column([values[number] for number in in_turns(order.tolist())])
     return StringTable(column, keys, ranks[:0]), ranks
 
 
 def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
     """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
-    strings: Iterable[Any] = values
+    strings: Iterable[Any] = in_turns(values)
     keys = np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]

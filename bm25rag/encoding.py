@@ -20,9 +20,12 @@ from bm25rag.backend import kernels
 from bm25rag.columns import Strings, join, join_none
 from bm25rag.folding import fold_table
 from bm25rag.kernels_numpy import STOPPED
+from bm25rag.turns import in_turns
 
 # Python analyses a byte in the time in which NumPy walks so many postings.
 _WORK = 8
+# Words that are stemmed at a time.
+_STEMMED = 256
 
 
 class Read(NamedTuple):
@@ -177,11 +180,13 @@ class _Scanner:
         pool = self._words[2][self._taken : self._used[1]]
         self._taken = int(self._used[1])
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
-        stems = self._analyzer.stems(new)
-        numbers = np.fromiter(map(self._terms.__getitem__, stems), np.uint32, len(new))
-        stopwords = self._analyzer.stopwords
-        numbers[[place for place, word in enumerate(new) if word in stopwords]] = STOPPED
-        self._term_of = np.concatenate((self._term_of, numbers))
+        stopwords, numbers = self._analyzer.stopwords, list[int]()
+        for first in in_turns(range(0, len(new), _STEMMED)):
+            words = new[first : first + _STEMMED]
+            terms = map(self._terms.__getitem__, self._analyzer.stems(words))
+            own = zip(words, terms, strict=True)
+            numbers += [STOPPED if word in stopwords else term for word, term in own]
+        self._term_of = np.concatenate((self._term_of, np.array(numbers, np.uint32)))
 
 
 def _arrays(strings: Strings) -> tuple[UInt8, Int64]:

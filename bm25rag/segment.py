@@ -25,6 +25,7 @@ from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
+from bm25rag.turns import give_way, in_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -136,13 +137,14 @@ class SegmentBuilder:
         """
         read = self._encoder.reader(texts, stored)
         self._reading.append(self._start(read, sum(map(len, texts))))
+        give_way()
         self._ids.extend(join(utf8_each(ids)))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
         if metadata is None:
             self._metadata.extend(join_none(len(ids)))
             self._fields.skip(len(ids))
         else:
-            written = map(write_metadata, metadata, ids)
+            written = in_turns(map(write_metadata, metadata, ids))
             self._metadata.extend(join([one or None for one in written]))
             self._fields.take(metadata)
         # Not more, lest reading run ahead and fill the memory.

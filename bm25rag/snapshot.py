@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8
+from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8, utf8_each
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
@@ -22,6 +22,9 @@ from bm25rag.variants import Parameters
 
 # Terms that a snapshot remembers, from first to last.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 15
+
+# Ids that are looked up one by one sooner than all at once.
+_FEW_IDS = 16
 
 
 class Snapshot:
@@ -109,6 +112,18 @@ class Snapshot:
             if number >= 0:
                 return place, number
         return None
+
+    def taken(self, ids: Sequence[str]) -> set[str]:
+        """Return those of some ids that living documents have."""
+        if len(ids) < _FEW_IDS:
+            return {id for id in ids if self.find(id) is not None}
+        keys = utf8_each(ids)
+        return {
+            part.segment.id_of(number)
+            for part in self.parts
+            for number in part.segment.ids.find_all(keys).tolist()
+            if part.lives(number)
+        }
 
     def locate(self, row: int) -> tuple[int, int]:
         """Return part and number of the living document at ``row``."""

@@ -96,7 +96,9 @@ def test_after_a_crash_between_any_two_operations_there_is_the_last_commit_or_th
     seen = set()
     for (start, end), old, new in zip(pairwise(ends), states, states[1:], strict=False):
         for place in range(start, end + 1):
-            for _ in range(1 if is_write(disk.operations, place) else rounds):
+            if is_write(disk.operations, place) and random.random() > rounds / 4:
+                continue  # of the many writes of a file, some will do
+            for _ in range(rounds):
                 files = leftover({}, disk.operations[:place], random)
                 found = after(files, tmp_path / "left")
                 assert found == new or (found == old and place < end), (place, sorted(files))
@@ -174,7 +176,8 @@ def test_a_disk_that_refuses_any_operation_fails_the_commit_and_the_next_one_suc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, refusal: str
 ) -> None:
     error, lasting = REFUSALS[refusal]
-    for place in range(10_000):
+    # The modes that repeat the tests try every third.
+    for place in range(0, 10_000, 1 if settings().max_examples > 12 else 3):
         folder = tmp_path / f"index{place}"
         if way != "first save":
             BM25Index.from_texts(["red boat", "green tea"]).save(folder)

@@ -21,7 +21,7 @@ _BM25S = "bm25s numba"
 
 
 def measure(report: Report, quick: bool) -> None:
-    """Measure all rows of serving; in quick mode on SciFact, which memory hardly notices."""
+    """Measure all rows of serving; in quick mode on SciFact, too small for the targets."""
     corpus = SCIFACT if quick else ENWIKI
     corpus.prepare()
     _threads(report, corpus, 5 if quick else 15)
@@ -51,8 +51,10 @@ def _threads(report: Report, corpus: Corpus, rounds: int) -> None:
         "two processes": Figure(median(processes), processes),
     }
     share = 100 * median(a / b for a, b in zip(threads, processes, strict=True))
-    work = f"two threads, {corpus.name}, k=10"
-    row = Row(_GROUP, work, "queries a second", figures, share, "%", "two processes", 90, 95)
+    work, unit = f"two threads, {corpus.name}, k=10", "queries a second"
+    row = Row(_GROUP, work, unit, figures, share, "%", "two processes")
+    if corpus is ENWIKI:
+        row.required, row.goal = 90, 95
     report.add(row)
 
 
@@ -64,7 +66,10 @@ def _memory(report: Report, corpus: Corpus) -> None:
         used[name] = _figure([_serve(name, folder, corpus) / 2**20])
     ratio = used[OURS].median / used[_BM25S].median
     work = f"memory of 1,000 queries, {corpus.name}"
-    report.add(Row(_GROUP, work, "MiB", used, ratio, "x", _BM25S, 0.7, 0.5, at_least=False))
+    row = Row(_GROUP, work, "MiB", used, ratio, "x", _BM25S, at_least=False)
+    if corpus is ENWIKI:
+        row.required, row.goal = 0.7, 0.5
+    report.add(row)
 
 
 def _save(name: str, corpus: Path, folder: Path) -> None:

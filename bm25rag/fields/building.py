@@ -37,11 +37,12 @@ from bm25rag.fields.gathering import Node
 from bm25rag.fields.instants import NO_INSTANT, instants_of
 from bm25rag.fields.merging import merge_fields
 from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
+from bm25rag.turns import in_turns
 
 # Documents that are gathered at once, to bound the memory of a build.
 AT_ONCE = 1 << 16
-# Metadata that are taken, and decoded, at once: few, or the garbage collector looks at them all.
-_SOME, _DECODED = 1 << 12, 1 << 9
+# Metadata that are taken at once: few, or the garbage collector looks at them all.
+_SOME = 1 << 9
 
 
 class FieldsBuilder:
@@ -54,7 +55,7 @@ class FieldsBuilder:
 
     def take(self, metadata: Sequence[dict[str, Any]]) -> None:
         """Take the metadata of documents as ``plain_metadata`` returns them."""
-        for first in range(0, len(metadata), _SOME):
+        for first in in_turns(range(0, len(metadata), _SOME)):
             some = metadata[first : first + _SOME]
             numbers = compress(range(self._taken, self._taken + len(some)), some)
             self._root.take(list(numbers), list(filter(None, some)), 0)
@@ -70,7 +71,7 @@ class FieldsBuilder:
         gathered = sorted(self._root.walk(()), key=lambda found: -len(found[1].numbers))
         kept = gathered[:MOST_FIELDS]
         assembler = Assembler(self._taken, len(kept) == len(gathered))
-        for path, node in kept:
+        for path, node in in_turns(kept):
             codes, ranked = _rank(node)
             documents = np.array(node.numbers, np.int64)
             if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
@@ -101,7 +102,7 @@ def build_fields(metadata: Column) -> Fields:
     """
     builder = FieldsBuilder()
     values = iter(metadata if len(metadata.data) else ())  # there may be none at all
-    while chunk := list(islice(values, _DECODED)):
+    while chunk := list(islice(values, _SOME)):
         plain = iter(read_plain(list(filter(None, chunk))))
         try:
             builder.take([next(plain) if data else {} for data in chunk])

@@ -1,0 +1,37 @@
+"""Taking turns: who works for long lets other threads have the interpreter in between.
+
+Python hands its lock on after 5 ms at the soonest, and a search asks for it several
+times. So long loops pause for an instant, if there are other threads at all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+# Seconds of work between two pauses.
+_TURN = 0.0005
+
+_Item = TypeVar("_Item")
+
+
+def give_way() -> None:
+    """Let other threads run, if there are any."""
+    if threading.active_count() > 1:
+        time.sleep(1e-6)  # 0 would not do: the lock would be taken again at once
+
+
+def in_turns(items: Iterable[_Item]) -> Iterable[_Item]:
+    """Return items for a loop that shall give way in between."""
+    return _in_turns(items) if threading.active_count() > 1 else items
+
+
+def _in_turns(items: Iterable[_Item]) -> Iterator[_Item]:
+    end = time.perf_counter() + _TURN
+    for item in items:
+        yield item
+        if time.perf_counter() > end:
+            time.sleep(1e-6)
+            end = time.perf_counter() + _TURN
