@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bm25rag._types import are_strings, check_sequence
 from bm25rag.analysis import Analyzer
-from bm25rag.documents import encode_metadata
+from bm25rag.documents import plain_metadata
 from bm25rag.errors import DuplicateIdError
 from bm25rag.merging import merge_parts
 from bm25rag.reader import Text, check_id
@@ -150,7 +150,7 @@ def take_documents(
             metadata = None
             if block.metadata is not None:
                 given = zip(block.metadata, taken, strict=True)
-                metadata = [encode_metadata(one, id) or None for one, id in in_turns(given)]
+                metadata = [plain_metadata(one, id) for one, id in in_turns(given)]
             builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
         segment = builder.finish()
     if ids.stale:

@@ -73,7 +73,12 @@ class Hit:
 
 
 def encode_metadata(metadata: object, document: str) -> bytes:
-    """Write metadata as JSON; ``{}`` as nothing.
+    """Write metadata as JSON; ``{}`` as nothing; see ``plain_metadata`` for what is raised."""
+    return write_metadata(plain_metadata(metadata, document), document)
+
+
+def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
+    """Return metadata with everything in it as it is to be written.
 
     Parameters
     ----------
@@ -90,14 +95,18 @@ def encode_metadata(metadata: object, document: str) -> bytes:
         If a value cannot be returned as given; the message names document and key.
     """
     if metadata is None:
-        return b""
+        return {}
     if type(metadata) is not dict:
         raise TypeError(
             f"metadata of document {document!r} must be a dict or None, got {metadata!r:.100}"
         )
-    if not metadata:
+    return _plain_dict(metadata, (), document)
+
+
+def write_metadata(plain: dict[str, Any], document: str) -> bytes:
+    """Write as JSON what ``plain_metadata`` returned; raise ``MetadataError`` if that fails."""
+    if not plain:
         return b""
-    plain = _plain(metadata, (), document)
     try:
         # Not in ASCII: two lone surrogates, escaped, would be read as one character.
         return utf8(_write(plain))
@@ -185,9 +194,9 @@ def _plain_list(value: list[object], path: tuple[str, ...], document: str) -> li
 
 def _plain_dict(
     value: dict[object, object], path: tuple[str, ...], document: str
-) -> dict[str, object]:
+) -> dict[str, Any]:
     _check_depth(path, document)
-    plain = {}
+    plain: dict[str, Any] = {}
     for key, item in value.items():
         if type(key) is not str:
             raise _unstorable(

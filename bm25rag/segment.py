@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from bm25rag._types import Bool, Int64, UInt32, utf8_each
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column, join, join_none
+from bm25rag.documents import write_metadata
 from bm25rag.encoding import Encoder, Read
-from bm25rag.fields import Fields, build_fields
+from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
-from bm25rag.turns import give_way
+from bm25rag.turns import give_way, in_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +114,7 @@ class SegmentBuilder:
         self._done = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
+        self._fields = FieldsBuilder()
 
     def __enter__(self) -> Self:
         return self
@@ -126,17 +128,25 @@ class SegmentBuilder:
         ids: Sequence[str],
         texts: Sequence[str | Sequence[str]],
         stored: bool,
-        metadata: Sequence[bytes | None] | None,
+        metadata: Sequence[dict[str, Any]] | None,
         payloads: Sequence[bytes | None] | None,
     ) -> None:
-        """Add documents; a text is analysed, a list of terms taken as it is."""
+        """Add documents; a text is analysed, a list of terms taken as it is.
+
+        The metadata are as ``plain_metadata`` returns them.
+        """
         read = self._encoder.reader(texts, stored)
         self._reading.append(self._start(read, sum(map(len, texts))))
         give_way()
         self._ids.extend(join(utf8_each(ids)))
-        for column, values in ((self._metadata, metadata), (self._payloads, payloads)):
-            give_way()
-            column.extend(join_none(len(ids)) if values is None else join(values))
+        self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
+        if metadata is None:
+            self._metadata.extend(join_none(len(ids)))
+            self._fields.skip(len(ids))
+        else:
+            written = in_turns(map(write_metadata, metadata, ids))
+            self._metadata.extend(join([one or None for one in written]))
+            self._fields.take(metadata)
         # Not more, lest reading run ahead and fill the memory.
         if len(self._reading) >= self._threads:
             self._take_next()
@@ -168,15 +178,14 @@ class SegmentBuilder:
         counted = [wait() for wait in self._counting]
         lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
         postings = build_postings(terms, [Run(*run) for *run, _ in counted], lengths)
-        metadata = self._metadata.finish()
         return Segment(
             postings,
             index_column(self._ids.finish()),
             self._texts.finish(),
-            metadata,
+            self._metadata.finish(),
             self._payloads.finish(),
             int(postings.lengths.sum(dtype=np.int64)),
-            build_fields(metadata),
+            self._fields.finish(),
         )
 
 

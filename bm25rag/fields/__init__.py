@@ -8,10 +8,10 @@ the truth; fields are made from it.
 
 from __future__ import annotations
 
-from bm25rag.fields.building import build_fields
+from bm25rag.fields.building import FieldsBuilder, build_fields
 from bm25rag.fields.field import Strings
 from bm25rag.fields.masking import select
 from bm25rag.fields.merging import merge_fields
 from bm25rag.fields.store import Fields
 
-__all__ = ["Fields", "Strings", "build_fields", "merge_fields", "select"]
+__all__ = ["Fields", "FieldsBuilder", "Strings", "build_fields", "merge_fields", "select"]

@@ -1,19 +1,18 @@
-"""From the JSON of metadata to fields."""
+"""From metadata to fields."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from bm25rag._types import Bool, Int64, utf8
 from bm25rag.columns import Column, build_column
-from bm25rag.documents import unescape
+from bm25rag.documents import read_plain, unescape
 from bm25rag.errors import CorruptIndexError
 from bm25rag.fields.field import (
     DATE,
@@ -34,7 +33,7 @@ from bm25rag.fields.field import (
     Strings,
     shape_of,
 )
-from bm25rag.fields.gathering import Node, gather
+from bm25rag.fields.gathering import Node
 from bm25rag.fields.instants import NO_INSTANT, instants_of
 from bm25rag.fields.merging import merge_fields
 from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
@@ -42,6 +41,55 @@ from bm25rag.turns import in_turns
 
 # Documents that are gathered at once, to bound the memory of a build.
 AT_ONCE = 1 << 16
+# Metadata that are taken at once: few, or the garbage collector looks at them all.
+_SOME = 1 << 9
+
+
+class FieldsBuilder:
+    """Takes metadata, some at a time, and makes fields of them."""
+
+    def __init__(self) -> None:
+        self._root = Node()
+        self._done = self._taken = 0
+        self._chunks: list[Fields] = []
+
+    def take(self, metadata: Sequence[dict[str, Any]]) -> None:
+        """Take the metadata of documents as ``plain_metadata`` returns them."""
+        for first in in_turns(range(0, len(metadata), _SOME)):
+            some = metadata[first : first + _SOME]
+            numbers = compress(range(self._taken, self._taken + len(some)), some)
+            self._root.take(list(numbers), list(filter(None, some)), 0)
+            self.skip(len(some))
+
+    def skip(self, count: int) -> None:
+        """Take documents without metadata."""
+        self._taken += count
+        if self._taken >= AT_ONCE and self._root.numbers:
+            self._end_chunk()
+
+    def _end_chunk(self) -> None:
+        gathered = sorted(self._root.walk(()), key=lambda found: -len(found[1].numbers))
+        kept = gathered[:MOST_FIELDS]
+        assembler = Assembler(self._taken, len(kept) == len(gathered))
+        for path, node in in_turns(kept):
+            codes, ranked = _rank(node)
+            documents = np.array(node.numbers, np.int64)
+            if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
+                order = np.argsort(documents, kind="stable")
+                documents, codes = documents[order], codes[order]
+            assembler.add(path, documents, codes, ranked)
+        self._chunks.append(assembler.finish())
+        self._root, self._done, self._taken = Node(), self._done + self._taken, 0
+
+    def finish(self) -> Fields:
+        """Return the fields; the builder is used up."""
+        if self._taken or not self._chunks:
+            self._end_chunk()
+        chunks = self._chunks
+        if len(chunks) == 1:
+            return chunks[0]
+        ends = np.cumsum([0, *(chunk.count for chunk in chunks)]).tolist()
+        return merge_fields(chunks, [np.arange(*span) for span in pairwise(ends)], self._done)
 
 
 def build_fields(metadata: Column) -> Fields:
@@ -52,28 +100,17 @@ def build_fields(metadata: Column) -> Fields:
     CorruptIndexError
         If it comes from a file and is not what ``encode_metadata`` writes.
     """
-    if not len(metadata.data):  # there are none at all
-        return Assembler(len(metadata)).finish()
-    values, chunks = iter(in_turns(metadata)), []
-    while chunk := list(islice(values, AT_ONCE)):
-        chunks.append(_build_chunk(chunk))
-    ends = np.cumsum([0, *(chunk.count for chunk in chunks)])
-    places = [np.arange(start, stop) for start, stop in pairwise(ends.tolist())]
-    return merge_fields(chunks, places, len(metadata)) if len(chunks) > 1 else chunks[0]
-
-
-def _build_chunk(metadata: Sequence[memoryview | None]) -> Fields:
-    gathered = gather(metadata)
-    kept = gathered[:MOST_FIELDS]
-    assembler = Assembler(len(metadata), len(kept) == len(gathered))
-    for path, node in in_turns(kept):
-        codes, ranked = _rank(node)
-        documents = np.array(node.numbers, np.int64)
-        if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
-            order = np.argsort(documents, kind="stable")
-            documents, codes = documents[order], codes[order]
-        assembler.add(path, documents, codes, ranked)
-    return assembler.finish()
+    builder = FieldsBuilder()
+    values = iter(metadata if len(metadata.data) else ())  # there may be none at all
+    while chunk := list(islice(values, _SOME)):
+        plain = iter(read_plain(list(filter(None, chunk))))
+        try:
+            builder.take([next(plain) if data else {} for data in chunk])
+        except ValueError as error:
+            raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if not len(metadata.data):
+        builder.skip(len(metadata))
+    return builder.finish()
 
 
 def _rank(node: Node) -> tuple[Int64, list[Any]]:
@@ -153,10 +190,6 @@ def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
     yield SHAPE, None, [shapes[keys] for keys in values]
 
 
-def _sort_nested(values: list[Any]) -> _Sorted:
-    yield OTHER, None, [json.dumps(value, ensure_ascii=False) for value in values]
-
-
 def _as_they_are(kind: int, values: list[Any]) -> _Sorted:
     yield kind, None, values
 
@@ -172,4 +205,5 @@ _SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
     list: partial(_as_they_are, LIST),
     tuple: _sort_shapes,
 }
-_SORTERS_INSIDE_LISTS = {list: _sort_nested, dict: _sort_nested}
+_WHOLE = partial(_as_they_are, OTHER)
+_SORTERS_INSIDE_LISTS = {list: _WHOLE, dict: _WHOLE}

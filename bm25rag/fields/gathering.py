@@ -1,4 +1,4 @@
-"""From the JSON of metadata to the values at each path.
+"""From metadata to the values at each path.
 
 Columns are taken, not rows: metadata of the same keys are turned into a column for each
 key, and so are the dicts in these.
@@ -6,20 +6,22 @@ key, and so are the dicts in these.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from itertools import chain, compress, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from bm25rag.documents import DEEPEST, read_plain, unescape
-from bm25rag.errors import CorruptIndexError
+from bm25rag.documents import DEEPEST, unescape
 from bm25rag.fields.field import Path
-from bm25rag.turns import in_turns
 
-# Documents that are decoded at once: few, or the garbage collector looks at them all.
-_DECODED = 512
 # The keys of dicts that are written for something else; see ``documents``.
 _DATES: dict[tuple[str, ...], type] = {("$date",): date, ("$datetime",): datetime}
+
+
+def _write(nested: Any) -> str:
+    return json.dumps(nested, ensure_ascii=False)  # now: what a list holds is the user's
 
 
 class _Column(NamedTuple):
@@ -32,7 +34,7 @@ class _Column(NamedTuple):
     def pick(self, own: Iterable[bool]) -> _Column:
         """Return those that ``own`` says."""
         flags = list(own)
-        return self if all(flags) else _Column(*(list(compress(each, flags)) for each in self))
+        return _Column(*(list(compress(each, flags)) for each in self))
 
 
 class Node:
@@ -41,7 +43,7 @@ class Node:
     ``numbers`` says of each value whose it is. ``found`` holds the values by type, and
     where each is among ``numbers``: dates and datetimes as they are written, dicts as the
     ``tuple`` of their keys, lists as nothing, since they are held by their elements.
-    Only ``inside`` a list are dicts and lists held whole.
+    Only ``inside`` a list are dicts and lists held whole, as JSON.
     """
 
     __slots__ = ("children", "elements", "found", "inside", "numbers")
@@ -67,16 +69,22 @@ class Node:
         start = len(self.numbers)
         column = _Column(range(start, start + len(values)), numbers, values)
         self.numbers += numbers
-        types = list(map(type, values))
-        for kind in set(types):
-            self._take_kind(kind, column.pick(one is kind for one in types), depth)
+        kinds = set(map(type, values))
+        for kind in kinds:
+            own = column if len(kinds) == 1 else column.pick(type(one) is kind for one in values)
+            self._take_kind(kind, own, depth)
 
     def _take_kind(self, kind: type, column: _Column, depth: int) -> None:
         if kind is dict:
-            keys = list(map(tuple, column.values))
-            for one in set(keys):
-                self._take_dicts(one, column.pick(own == one for own in keys), depth)
-        elif kind is list and not self.inside:
+            shapes = set(map(tuple, column.values))
+            for keys in shapes:
+                same = column
+                if len(shapes) > 1:
+                    same = column.pick(tuple(value) == keys for value in column.values)
+                self._take_dicts(keys, same, depth)
+        elif kind is list and self.inside:
+            self._put(list, column.places, map(_write, column.values))
+        elif kind is list:
             self._put(list, column.places, repeat(None, len(column.places)))
             self._take_elements(column, depth)
         else:
@@ -93,17 +101,17 @@ class Node:
             values = [value[keys[0]] for value in column.values]
             self._put(_DATES[keys], column.places, values)
         elif self.inside:
-            self._put(dict, column.places, column.values)
+            self._put(dict, column.places, map(_write, column.values))
         else:
             self._put(tuple, column.places, repeat(keys, len(column.places)))
             if depth > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-            rows = map(dict.values, column.values)
-            for key, below in zip(keys, zip(*rows, strict=True), strict=True):
+            for key in keys:
                 node = self.children.get(key)
                 if node is None:
                     node = self.children[key] = Node()
-                node.take(column.numbers, below, depth + 1)
+                # Nothing here makes objects that the garbage collector would look at.
+                node.take(column.numbers, list(map(itemgetter(key), column.values)), depth + 1)
 
     def _take_elements(self, column: _Column, depth: int) -> None:
         elements = list(chain.from_iterable(column.values))
@@ -113,22 +121,3 @@ class Node:
             sizes = map(len, column.values)
             numbers = list(chain.from_iterable(map(repeat, column.numbers, sizes)))
             self.elements.take(numbers, elements, depth + 1)
-
-
-def gather(metadata: Sequence[memoryview | None]) -> list[tuple[Path, Node]]:
-    """Return the values at every path, those first that most documents have.
-
-    Raises
-    ------
-    CorruptIndexError
-        If it is not what ``encode_metadata`` writes.
-    """
-    root = Node()
-    for first in in_turns(range(0, len(metadata), _DECODED)):
-        some = metadata[first : first + _DECODED]
-        numbers = list(compress(range(first, first + len(some)), some))
-        try:
-            root.take(numbers, read_plain(list(filter(None, some))), 0)
-        except ValueError as error:
-            raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
-    return sorted(root.walk(()), key=lambda found: -len(found[1].numbers))
