@@ -187,7 +187,8 @@ class Saver(Writer):
         ReadOnlyError
             If the index was not opened with ``mode="w"``.
         OSError
-            If the disk refuses; the last commit is still there.
+            If the disk refuses or a flush fails; the last commit is still there, or, if
+            only the last flush failed, the new one. The next commit writes new files.
         """
         with self._writing():
             self._writer().commit(self._state())

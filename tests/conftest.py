@@ -25,7 +25,7 @@ settings.register_profile(
 # The modes that repeat the tests (interpreted, without Numba, lowest versions) ask for this one.
 settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=12)
 # `make soak` and `make test-long` ask for these.
-settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=500)
+settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=300)
 settings.register_profile("long", settings.get_profile("bm25rag"), max_examples=2000)
 settings.load_profile("bm25rag")
 

@@ -80,7 +80,7 @@ def test_nothing_confirmed_is_lost_and_nothing_is_half_done(tmp_path: Path) -> N
     folder, random, reference = tmp_path / "index", Random(0), Reference()
     BM25Index().save(folder)
     reader, done = BM25Index.open(folder), 0
-    for _ in range(max(6, settings().max_examples // 3)):
+    for _ in range(max(6, settings().max_examples // 2)):
         confirmed = kill(folder, random.uniform(0, 0.08), context)
         assert confirmed == list(range(done, done + len(confirmed)))
         BM25Index.verify(folder)
