@@ -19,6 +19,8 @@ from bm25rag.turns import in_turns
 
 # Characters of text that are gathered before they are analysed and counted.
 CHUNK = 1 << 20
+# Documents, since each brings metadata too.
+_MOST = 1 << 14
 
 _END = object()
 _BESIDE = ("ids", "metadata", "payloads")
@@ -81,7 +83,7 @@ class NewDocuments:
         for number, text in enumerate(in_turns(self._shown())):
             texts.append(text if type(text) is str else _check_text(text, number))
             room -= len(text)
-            if room <= 0:
+            if room <= 0 or len(texts) == _MOST:
                 yield texts
                 texts, room = [], CHUNK
         if texts:
