@@ -496,6 +496,13 @@ def test_debug_shows_the_traceback_of_an_error() -> None:
 # --- as a process ---------------------------------------------------------------
 
 
+_HEARING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Start commands whose pipes the test holds."""
@@ -503,6 +510,8 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def start_command(*arguments: object) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "bm25rag", *map(str, arguments)]
+        if os.name != "nt":  # what nohup or a shell's & has begun does not hear SIGINT otherwise
+            words = [sys.executable, "-c", _HEARING, *words]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe))
         return started[-1]
