@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bm25rag._types import are_strings, check_sequence
 from bm25rag.analysis import Analyzer
-from bm25rag.documents import plain_metadata
+from bm25rag.documents import DEEPEST, plain_metadata
 from bm25rag.errors import DuplicateIdError
 from bm25rag.merging import merge_parts
 from bm25rag.reader import Text, check_id
@@ -64,8 +64,7 @@ class NewDocuments:
             name: iter(given) for name in _BESIDE if (given := getattr(self, name)) is not None
         }
         done = 0
-        for texts in self._texts():
-            columns = {name: _take(name, beside[name], done, len(texts)) for name in beside}
+        for texts, columns in self._gather(beside):
             if "ids" in columns:
                 ids = enumerate(columns["ids"], done)
                 columns["ids"] = [check_id(f"ids[{number}]", id) for number, id in ids]
@@ -77,17 +76,41 @@ class NewDocuments:
             if next(given, _END) is not _END:
                 raise _wrong_length(name, f"more than {done}")
 
-    def _texts(self) -> Iterator[list[Text]]:
+    def _gather(
+        self, beside: dict[str, Iterator[Any]]
+    ) -> Iterator[tuple[list[Text], dict[str, list[Any]]]]:
+        """Yield texts and what is beside them.
+
+        Iterators are asked in step with the texts, since they may share a source with them,
+        and what they yield is copied, since they may yield one dict again and again.
+        """
+        in_step = [name for name in beside if not isinstance(getattr(self, name), (list, tuple))]
         texts: list[Text] = []
-        room = CHUNK
+        columns: dict[str, list[Any]] = {name: [] for name in in_step}
+        room, done = CHUNK, 0
         for number, text in enumerate(in_turns(self._shown())):
             texts.append(text if type(text) is str else _check_text(text, number))
+            for name in in_step:
+                if (value := next(beside[name], _END)) is _END:
+                    raise _wrong_length(name, f"only {number}")
+                columns[name].append(_copied(value) if name == "metadata" else value)
             room -= len(text)
             if room <= 0 or len(texts) == _MOST:
-                yield texts
-                texts, room = [], CHUNK
+                yield texts, columns | self._take(beside, in_step, done, len(texts))
+                done += len(texts)
+                texts, columns, room = [], {name: [] for name in in_step}, CHUNK
         if texts:
-            yield texts
+            yield texts, columns | self._take(beside, in_step, done, len(texts))
+
+    def _take(
+        self, beside: dict[str, Iterator[Any]], taken: list[str], done: int, size: int
+    ) -> dict[str, list[Any]]:
+        columns = {}
+        for name in beside.keys() - taken:
+            columns[name] = list(islice(beside[name], size))
+            if len(columns[name]) < size:
+                raise _wrong_length(name, f"only {done + len(columns[name])}")
+        return columns
 
     def _shown(self) -> Iterable[Text]:
         if not self.progress:
@@ -98,11 +121,22 @@ class NewDocuments:
         return shown
 
 
-def _take(name: str, given: Iterator[Any], done: int, size: int) -> list[Any]:
-    values = list(islice(given, size))
-    if len(values) < size:
-        raise _wrong_length(name, f"only {done + len(values)}")
-    return values
+def _copied(metadata: Any) -> Any:
+    """Return metadata as they are now; those too deep to be stored are refused later."""
+    try:
+        return _copy(metadata, DEEPEST + 1)
+    except RecursionError:
+        return metadata
+
+
+def _copy(value: Any, levels: int) -> Any:
+    if type(value) not in (dict, list):
+        return value
+    if not levels:
+        raise RecursionError
+    if type(value) is list:
+        return [_copy(item, levels - 1) for item in value]
+    return {key: _copy(item, levels - 1) for key, item in value.items()}
 
 
 def _wrong_length(name: str, got: str) -> ValueError:

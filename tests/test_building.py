@@ -96,3 +96,25 @@ def test_no_kernel_that_builds_reaches_beyond_its_arrays(tmp_path: Path) -> None
 
 
 SAME = test_an_index_is_the_same_on_any_number_of_threads.__name__
+
+
+def test_iterators_may_share_a_source_and_yield_one_dict_again_and_again() -> None:
+    """As a loop over documents would have it that leaves the current one in a variable."""
+    current = {"n": 0, "deep": {"er": [0]}}
+
+    def texts() -> Iterator[str]:
+        for number in range(50):
+            current["n"] = number
+            current["deep"]["er"][0] = number
+            yield f"w{number}"
+
+    def beside(name: str) -> Iterator[Any]:
+        while current["n"] < 49:
+            yield current if name == "metadata" else f"{name}{current['n']}"
+        yield current if name == "metadata" else f"{name}49"
+
+    index = BM25Index()
+    assert index.add(texts(), beside("id"), beside("metadata"))[-1] == "id49"
+    for number, document in enumerate(index.get(index.ids())):
+        assert document.text == f"w{number}"
+        assert document.metadata == {"n": number, "deep": {"er": [number]}}
