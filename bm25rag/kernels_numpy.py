@@ -80,6 +80,8 @@ def search(
     documents: UInt16,
     codes: Unsigned,
     table: Float32,
+    lowest: float,
+    highest: float,
     starts: Int64,
     idf: Float32,
     absent: np.float32,
@@ -104,6 +106,8 @@ def search(
         The postings' arrays, (P,); documents are numbered within their stripes.
     table
         ``f(tf, |d|)`` of every impact code, (C,), float32.
+    lowest, highest
+        The least and the largest of ``table``; without meaning here.
     starts
         Where the postings of u terms begin in each of s stripes, and where they end,
         (u, s + 1).

@@ -191,6 +191,7 @@ def _search_part(
         postings.documents,
         postings.codes,
         snapshot.tables[place],
+        *snapshot.limits[place],
         lexicon.starts[place],
         lexicon.idf,
         snapshot.absent_weight,

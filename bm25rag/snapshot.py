@@ -81,6 +81,14 @@ class Snapshot:
             self._tables = tuple(self._table(part) for part in self.parts)
         return self._tables
 
+    @cached_property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        """The least and the largest of each table; infinite and 0 if it is empty."""
+        return tuple(
+            (float(table.min(initial=np.inf)), float(table.max(initial=0.0)))
+            for table in self.tables
+        )
+
     def _table(self, part: Part) -> Float32:
         tf, lengths = part.segment.postings.pairs()
         if not len(tf) or not self.tokens:  # no postings, or none that live

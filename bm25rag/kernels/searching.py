@@ -75,6 +75,8 @@ def search(
     documents: UInt16,
     codes: Unsigned,
     table: Float32,
+    lowest: float,
+    highest: float,
     starts: Int64,
     idf: Float32,
     absent: np.float32,
@@ -93,10 +95,7 @@ def search(
 ) -> None:
     """Find the best k matches of each query in one segment; see ``kernels_numpy.search``."""
     source = Source(documents, codes, table, size, stripe, allowed)
-    lowest, highest, longest = np.inf, 0.0, 0
-    for code in range(len(table)):
-        lowest = min(lowest, np.float64(table[code]))
-        highest = max(highest, np.float64(table[code]))
+    longest = 0
     for query in range(len(pointers) - 1):
         longest = max(longest, pointers[query + 1] - pointers[query])
     room, width = k + max(k, 512), -(-min(window, stripe, size) // 64) * 64
