@@ -90,7 +90,7 @@ def explain(snapshot: Snapshot, terms: Sequence[str], place: int, number: int) -
     postings = part.segment.postings
     shares = []
     score, shift = 0.0, 0.0
-    for (name, count), term in zip(counts.items(), numbers, strict=True):
+    for (name, count), term in zip(counts.items(), numbers.tolist(), strict=True):
         if term < 0:
             shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
             continue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from bm25rag._types import utf8
+from bm25rag._types import Int64, utf8
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
@@ -53,15 +53,15 @@ class Lexicon(dict[str, int]):
             for part in parts
         ]
 
-    def numbers(self, terms: Iterable[str]) -> list[int]:
-        """Return the numbers of terms.
+    def numbers(self, terms: Sequence[str]) -> Int64:
+        """Return the numbers of terms, int64.
 
         Raises
         ------
         LexiconFullError
             If there are not enough numbers for those that are missing.
         """
-        return list(map(self.__getitem__, terms))
+        return np.fromiter(map(self.__getitem__, terms), np.int64, len(terms))
 
     def __missing__(self, term: str) -> int:
         number = self._look_up(utf8(term))

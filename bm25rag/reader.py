@@ -310,7 +310,7 @@ class Reader:
 
 def _are_terms(queries: Sequence[Text]) -> bool:
     """Whether all are lists of strings; in one step, since many small ones take longer."""
-    lists = all(type(query) in (list, tuple) for query in queries)
+    lists = set(map(type, queries)) <= {list, tuple}
     return lists and are_strings(list(chain.from_iterable(queries)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -88,9 +88,10 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     queries
         The terms of each query.
     """
-    lexicon, numbers = snapshot.number(list(chain.from_iterable(queries)))
-    pointers = np.array([0, *accumulate(map(len, queries))], np.int64)
-    return Batch(lexicon, pointers, np.array(numbers, np.int64))
+    lexicon, terms = snapshot.number(list(chain.from_iterable(queries)))
+    pointers = np.zeros(len(queries) + 1, np.int64)
+    np.cumsum(list(map(len, queries)), out=pointers[1:])
+    return Batch(lexicon, pointers, terms)
 
 
 def search(

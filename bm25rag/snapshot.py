@@ -56,8 +56,8 @@ class Snapshot:
 
     # --- statistics and scores -------------------------------------------------
 
-    def number(self, terms: Sequence[str]) -> tuple[Lexicon, list[int]]:
-        """Return the numbers of terms, and the lexicon in which they count."""
+    def number(self, terms: Sequence[str]) -> tuple[Lexicon, Int64]:
+        """Return the numbers of terms, int64, and the lexicon in which they count."""
         lexicon = self._lexicon
         try:
             return lexicon, lexicon.numbers(terms)
