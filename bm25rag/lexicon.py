@@ -18,6 +18,11 @@ class LexiconFullError(Exception):
     """A lexicon has given all its numbers."""
 
 
+def most_numbers(terms: Sequence[str]) -> int:
+    """Return how many numbers an empty lexicon may give to terms."""
+    return len(set(terms)) + sum(len(term) > _LONGEST_TERM for term in terms)
+
+
 class Lexicon(dict[str, int]):
     """Maps a term to its number; to -1 if no living document contains it.
 

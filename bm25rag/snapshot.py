@@ -15,13 +15,13 @@ from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8, utf8_ea
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
-from bm25rag.lexicon import Lexicon, LexiconFullError
+from bm25rag.lexicon import Lexicon, LexiconFullError, most_numbers
 from bm25rag.masks import masks_of
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
 # Terms that a snapshot remembers, from first to last.
-_FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 15
+_FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
 
 # Ids that are looked up one by one sooner than all at once.
 _FEW_IDS = 16
@@ -62,7 +62,8 @@ class Snapshot:
         try:
             return lexicon, lexicon.numbers(terms)
         except LexiconFullError:
-            capacity = max(_FEWEST_TERMS, min(4 * lexicon.capacity, _MOST_TERMS), len(terms))
+            more = min(4 * lexicon.capacity, _MOST_TERMS)
+            capacity = max(_FEWEST_TERMS, more, most_numbers(terms))
             lexicon = Lexicon(self.parts, self.parameters, self.count, capacity)
             numbers = lexicon.numbers(terms)
             if capacity <= _MOST_TERMS:

@@ -73,3 +73,22 @@ def test_backends_agree_on_many_windows(
                 batch = index.search_batch(queries, k=k)
                 found.append((k, batch.rows.tobytes(), batch.scores.tobytes()))
     assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_a_batch_of_more_terms_than_are_remembered(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Terms beyond a hundred characters are looked up, and numbered, every time."""
+    monkeypatch.setattr("bm25rag.snapshot._FEWEST_TERMS", 1)
+    monkeypatch.setattr("bm25rag.snapshot._MOST_TERMS", most)
+    long = "x" * 101
+    index = BM25Index.from_texts([[long, "a"], ["b", "c"]])
+    for _ in range(3):
+        assert index.search_batch([[long], [long], ["a"], ["c", long], ["d"]]).ids() == [
+            ["0"],
+            ["0"],
+            ["0"],
+            ["0", "1"],
+            [],
+        ]
