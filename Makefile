@@ -15,8 +15,10 @@ ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
 FRAMEWORKS := $(VENV)/.frameworks
 PIP := -m pip --disable-pip-version-check -qq
 PYTEST := -m pytest -q
-# The modes beside the usual one try fewer examples of each property, and leave the slow tests out.
-REPEATED ?= -m "not slow" --hypothesis-profile=quick
+# The modes beside the usual one try fewer examples of each property, and leave out the slow tests
+# and those of crashes and benchmarks, for which the mode makes no difference.
+ONCE := crashes kills machine benchmarks
+REPEATED ?= -m "not slow" --hypothesis-profile=quick $(ONCE:%=--ignore=tests/test_%.py)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
