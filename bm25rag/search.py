@@ -19,6 +19,7 @@ from bm25rag.snapshot import Snapshot, by_row
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
+_BLOCKS_PER_THREAD = 8
 # Documents that the compiled kernel walks at a time, at least: 64 KiB of float64 sums.
 WINDOW = 8192
 _WINDOW_BY_K = 256
@@ -145,7 +146,9 @@ def search(
         return result
     from concurrent.futures import ThreadPoolExecutor  # with logging: a sixth of our import
 
-    edges = [len(queries) * worker // workers for worker in range(workers + 1)]
+    # Several blocks for each thread, since some take longer than others.
+    blocks = min(_BLOCKS_PER_THREAD * workers, len(queries) // _QUERIES_PER_THREAD)
+    edges = [len(queries) * block // blocks for block in range(blocks + 1)]
     with ThreadPoolExecutor(workers) as pool:
         for job in [pool.submit(fill, *span) for span in pairwise(edges)]:
             job.result()
