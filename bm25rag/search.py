@@ -12,8 +12,7 @@ import numpy as np
 from bm25rag._types import Bool, Float64, Int64
 from bm25rag.backend import cores, kernels
 from bm25rag.documents import Hit
-from bm25rag.kernels_numpy import accumulate as sum_parts
-from bm25rag.kernels_numpy import distinct, shift_of
+from bm25rag.kernels_numpy import accumulate, distinct, shift_of
 from bm25rag.lexicon import Lexicon
 from bm25rag.snapshot import Snapshot, by_row
 
@@ -247,7 +246,7 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     sums = []
     for place, part in enumerate(snapshot.parts):
         postings = part.segment.postings
-        scores, _ = sum_parts(
+        scores, _ = accumulate(
             postings.documents,
             postings.codes,
             snapshot.tables[place],
