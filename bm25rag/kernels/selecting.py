@@ -16,9 +16,13 @@ _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT_OF = np.zeros(64, np.int64)
 for _bit in range(64):
     _BIT_OF[((1 << _bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = _bit
-# Scores of which the k-th is found by quickselect alone.
-_FEW = 64
-_BINS = 256
+# Scores of which the k-th is found by quickselect alone, and by a histogram of few bins.
+_FEW, _SOME = 12, 192
+_FEW_BINS, _BINS = 64, 256
+# Scores that are sorted by counting, for each, those that come before it.
+_RUN = 16
+# The bits of a negative float but its sign, which order it once they are flipped.
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @compiled
@@ -47,19 +51,38 @@ def _quickselect(scores: Float64, count: int, k: int) -> float:
 
 
 @compiled
+def _range(scores: Float64, count: int) -> tuple[float, float]:
+    """Return the least and the largest score.
+
+    Compared as integers of the same order, which become vector instructions where floats
+    would not.
+    """
+    bits = scores.view(np.int64)
+    least = most = bits[0] ^ (bits[0] >> 63 & _MAGNITUDE)
+    for place in range(count):
+        own = bits[np.uint64(place)]
+        own ^= own >> 63 & _MAGNITUDE
+        least, most = min(least, own), max(most, own)
+    ends = np.array((least, most))
+    ends ^= ends >> 63 & _MAGNITUDE
+    both = ends.view(np.float64)
+    return both[0], both[1]
+
+
+@compiled
 def kth(scores: Float64, count: int, k: int, spare: Float64) -> float:
     """Return the k-th largest of the first ``count`` scores; ``spare`` has as much room.
 
     A histogram over the scores' range says in which bin it is, and only that is searched.
     """
-    least, most = scores[0], scores[0]
-    for place in range(count):
-        least, most = min(least, scores[place]), max(most, scores[place])
-    scale = (_BINS - 1) / (most - least)
+    if count > _FEW:
+        least, most = _range(scores, count)
+        many = _FEW_BINS if count <= _SOME else _BINS
+        scale = (many - 1) / (most - least)
     if count <= _FEW or not 0.0 < scale < np.inf:  # the range is 0, or beyond a float's
         spare[:count] = scores[:count]
         return _quickselect(spare, count, k)
-    bins = np.zeros(_BINS, np.int64)
+    bins = np.zeros(many, np.int64)
     for place in range(count):
         bins[np.uint64((most - scores[place]) * scale)] += 1
     own, better = 0, 0
@@ -94,40 +117,81 @@ def keep_best(numbers: Int64, scores: Float64, spare: Float64, count: int, k: in
 
 
 @compiled
+def _place(
+    from_numbers: Int64, from_scores: Float64, start: int, stop: int, numbers: Int64, scores: Float64
+) -> None:
+    """Put a few documents where they belong by score: behind as many as come before them."""
+    first, last = np.uint64(start), np.uint64(stop)
+    for place in range(first, last):
+        own, before = from_scores[place], np.int64(0)
+        for other in range(first, place):
+            before += np.int64(from_scores[other] >= own)
+        for other in range(place + np.uint64(1), last):
+            before += np.int64(from_scores[other] > own)
+        numbers[start + before], scores[start + before] = from_numbers[place], own
+
+
+@compiled
+def _merge_sort(
+    numbers: Int64, scores: Float64, start: int, stop: int, spare_numbers: Int64, spare_scores: Float64
+) -> None:
+    """Sort documents by score descending, whatever their scores."""
+    width = _RUN
+    for first in range(start, stop, width):
+        _place(numbers, scores, first, min(first + width, stop), spare_numbers, spare_scores)
+    numbers[start:stop], scores[start:stop] = spare_numbers[start:stop], spare_scores[start:stop]
+    while width < stop - start:
+        for first in range(start, stop, 2 * width):
+            middle, last = min(first + width, stop), min(first + 2 * width, stop)
+            left, right = first, middle
+            for place in range(first, last):
+                ahead = right == last or (left < middle and scores[left] >= scores[right])
+                source = left if ahead else right
+                spare_numbers[place], spare_scores[place] = numbers[source], scores[source]
+                left += ahead
+                right += not ahead
+        numbers[start:stop] = spare_numbers[start:stop]
+        scores[start:stop] = spare_scores[start:stop]
+        width *= 2
+
+
+@compiled
 def sort(
     numbers: Int64, scores: Float64, count: int, spare_numbers: Int64, spare_scores: Float64
 ) -> None:
-    """Sort a collection by score descending; of equal ones the order stays. Merge sort."""
-    for first in range(0, count, 8):
-        for place in range(first + 1, min(first + 8, count)):
-            number, score, hole = numbers[place], scores[place], place
-            while hole > first and scores[hole - 1] < score:
-                numbers[hole], scores[hole] = numbers[hole - 1], scores[hole - 1]
-                hole -= 1
-            numbers[hole], scores[hole] = number, score
-    width = 8
-    while width < count:
-        for first in range(0, count, 2 * width):
-            middle, stop = min(first + width, count), min(first + 2 * width, count)
-            left, right, place = first, middle, first
-            while left < middle and right < stop:
-                ahead = scores[left] >= scores[right]
-                spare_scores[place] = scores[left] if ahead else scores[right]
-                spare_numbers[place] = numbers[left] if ahead else numbers[right]
-                left += ahead
-                right += not ahead
-                place += 1
-            while left < middle:
-                spare_numbers[place], spare_scores[place] = numbers[left], scores[left]
-                left += 1
-                place += 1
-            while right < stop:
-                spare_numbers[place], spare_scores[place] = numbers[right], scores[right]
-                right += 1
-                place += 1
-        numbers[:count] = spare_numbers[:count]
-        scores[:count] = spare_scores[:count]
-        width *= 2
+    """Sort a collection by score descending; of equal ones the order stays.
+
+    A histogram of as many bins as there are scores says roughly where each belongs; the few
+    that share a bin are sorted then.
+    """
+    scale = 0.0
+    if count > _RUN:
+        least, most = _range(scores, count)
+        scale = (count - 1) / (most - least)
+    if not 0.0 < scale < np.inf:
+        _merge_sort(numbers, scores, 0, count, spare_numbers, spare_scores)
+        return
+    ends = np.zeros(count + 1, np.int64)
+    for place in range(count):
+        ends[np.uint64((most - scores[place]) * scale) + np.uint64(1)] += 1
+    for place in range(count):
+        ends[place + 1] += ends[place]
+    for place in range(count):
+        own = np.uint64((most - scores[place]) * scale)
+        spare_numbers[ends[own]], spare_scores[ends[own]] = numbers[place], scores[place]
+        ends[own] += 1
+    numbers[:count], scores[:count] = spare_numbers[:count], spare_scores[:count]
+    start = 0
+    for place in range(count):
+        if ends[place] - start > _RUN:
+            _merge_sort(numbers, scores, start, ends[place], spare_numbers, spare_scores)
+        start = ends[place]
+    for place in range(1, count):
+        number, score, hole = numbers[place], scores[place], place
+        while hole > 0 and scores[hole - 1] < score:
+            numbers[hole], scores[hole] = numbers[hole - 1], scores[hole - 1]
+            hole -= 1
+        numbers[hole], scores[hole] = number, score
 
 
 @compiled
