@@ -21,8 +21,8 @@ from bm25rag.stemming import Stemmer, check_algorithm
 Tokenizer = Callable[[str], list[str]]
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-# Stems of query words that are remembered.
-_QUERY_WORDS = 10_000
+# Words of queries of which the terms are remembered, unless they are longer.
+_MOST_WORDS, _LONGEST_WORD = 10_000, 100
 PAPER_PATTERN = r"(?u)\b\w\w+\b"
 
 _SETTINGS = (
@@ -115,17 +115,17 @@ class Analyzer:
         if stemmer == "auto":
             stemmer = None if spoken is None else spoken.stemmer
         self.stemmer = None if stemmer is None else check_algorithm(stemmer)
-        self._prepare()
         self.stopwords = self._choose_stopwords(stopwords, spoken)
+        self._prepare()
 
     def _prepare(self) -> None:
         """Make what is derived from the settings and not saved."""
         auto = self.token_pattern == "auto"
         self._find = re.compile(PAPER_PATTERN if auto else self.token_pattern).findall
         self._find_marked = scripts.find_marked_words if auto else self._find
+        self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
         # Words of queries come again; a build gives each distinct word once.
-        self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer, 0)
-        self._query_stemmer = None if self.stemmer is None else Stemmer(self.stemmer, _QUERY_WORDS)
+        self._remembered = _Terms(self._stemmer, self.stopwords)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeats included.
@@ -143,9 +143,8 @@ class Analyzer:
         words = self.words(text)
         if self.tokenizer is not None:
             return words
-        if self.stopwords:
-            words = [word for word in words if word not in self.stopwords]
-        return words if self._query_stemmer is None else self._query_stemmer.stems(words)
+        term_of = self._remembered.__getitem__
+        return [term for term in map(term_of, words) if term is not None]
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -213,9 +212,7 @@ class Analyzer:
         word
             A token, as ``words()`` returns them.
         """
-        if word in self.stopwords:
-            return None
-        return self.stems([word])[0]
+        return self._remembered.make(word)
 
     def _choose_stopwords(
         self, stopwords: str | Iterable[str] | None, language: Language | None
@@ -316,13 +313,35 @@ class Analyzer:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for derived in ("_find", "_find_marked", "_stemmer", "_query_stemmer"):
+        for derived in ("_find", "_find_marked", "_stemmer", "_remembered"):
             del state[derived]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._prepare()
+
+
+class _Terms(dict[str, str | None]):
+    """Maps a word to its term, a stop word to ``None``; remembers some, for any thread."""
+
+    def __init__(self, stemmer: Stemmer | None, stopwords: frozenset[str]) -> None:
+        self._stemmer = stemmer
+        self._stopwords = stopwords
+
+    def make(self, word: str) -> str | None:
+        """Return the term of a word without remembering it."""
+        if word in self._stopwords:
+            return None
+        return word if self._stemmer is None else self._stemmer.stems([word])[0]
+
+    def __missing__(self, word: str) -> str | None:
+        term = self.make(word)
+        if len(word) <= _LONGEST_WORD:
+            if len(self) >= _MOST_WORDS:
+                self.clear()
+            self[word] = term
+        return term
 
 
 def _check_flag(name: str, value: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, UInt32, Unsigned
 
 
-def accumulate(
+def sum_parts(
     documents: UInt16,
     codes: Unsigned,
     table: Float32,
@@ -139,7 +139,7 @@ def search(
     """
     for query in range(len(pointers) - 1):
         own, counts = distinct(terms[pointers[query] : pointers[query + 1]])
-        scores, touched = accumulate(
+        scores, touched = sum_parts(
             documents, codes, table, starts[own], idf[own], counts, size, stripe
         )
         if len(allowed):

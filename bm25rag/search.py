@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from bm25rag._types import Bool, Float64, Int64
 from bm25rag.backend import cores, kernels
 from bm25rag.documents import Hit
-from bm25rag.kernels_numpy import accumulate, distinct, shift_of
+from bm25rag.kernels_numpy import distinct, shift_of, sum_parts
 from bm25rag.lexicon import Lexicon
 from bm25rag.snapshot import Snapshot, by_row
 
@@ -89,8 +89,8 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
         The terms of each query.
     """
     lexicon, terms = snapshot.number(list(chain.from_iterable(queries)))
-    pointers = np.zeros(len(queries) + 1, np.int64)
-    np.cumsum(list(map(len, queries)), out=pointers[1:])
+    ends = accumulate(map(len, queries), initial=0)
+    pointers = np.fromiter(ends, np.int64, len(queries) + 1)
     return Batch(lexicon, pointers, terms)
 
 
@@ -125,7 +125,7 @@ def search(
     result = BatchResult(np.empty(shape, np.int64), np.empty(shape), counts, snapshot)
     if not width or not queries:
         return result
-    if len(snapshot.parts) > 1:
+    if len(snapshot.parts) > 1 or masks[0] is not None:  # parts may be passed over
         result.rows.fill(-1)
         result.scores.fill(-np.inf)
     batch = resolve(snapshot, queries)
@@ -246,7 +246,7 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     sums = []
     for place, part in enumerate(snapshot.parts):
         postings = part.segment.postings
-        scores, _ = accumulate(
+        scores, _ = sum_parts(
             postings.documents,
             postings.codes,
             snapshot.tables[place],

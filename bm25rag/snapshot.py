@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -154,22 +154,19 @@ class Snapshot:
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
-        return Document(*next(_contents(self.parts[place], (number,))))
+        ids, texts, metadata, payloads = _contents(self.parts[place], (number,))
+        return Document(ids[0], texts[0], metadata[0], payloads[0])
 
     def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
         """Return fresh hits for the documents at ``rows``."""
         if len(self.parts) == 1 and self.count == len(self.parts[0].segment):
-            contents = _contents(self.parts[0], rows)
-        else:
-            found = groupby(map(self.locate, rows), itemgetter(0))
-            contents = chain.from_iterable(
-                _contents(self.parts[place], [number for _, number in group])
-                for place, group in found
-            )
-        return [
-            Hit(id, score, text, metadata, payload)
-            for score, (id, text, metadata, payload) in zip(scores, contents, strict=True)
-        ]
+            return _hits(self.parts[0], rows, scores)
+        hits: list[Hit] = []
+        for place, found in groupby(map(self.locate, rows), itemgetter(0)):
+            numbers = [number for _, number in found]
+            own = scores[len(hits) : len(hits) + len(numbers)]
+            hits += _hits(self.parts[place], numbers, own)
+        return hits
 
     # --- filters --------------------------------------------------------------------
 
@@ -202,17 +199,22 @@ class Snapshot:
         return filter.matches(id, decode_metadata(part.metadata_of((number,))[0]))
 
 
+def _hits(part: Part, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+    """Return fresh hits for documents of one part."""
+    ids, texts, metadata, payloads = _contents(part, numbers)
+    return list(map(Hit, ids, scores, texts, metadata, payloads))
+
+
 def _contents(
     part: Part, numbers: Sequence[int]
-) -> Iterator[tuple[str, str | None, dict[str, Any], bytes | None]]:
-    """Return id, text, metadata and payload of documents, all at once since that is faster."""
+) -> tuple[list[str], list[str | None], list[dict[str, Any]], list[bytes | None]]:
+    """Return ids, texts, metadata and payloads of documents, since all at once is faster."""
     segment = part.segment
-    return zip(
+    return (
         [id or "" for id in segment.ids.column.texts(numbers)],
         segment.texts.texts(numbers),
         [{} if data is None else decode_metadata(data) for data in part.metadata_of(numbers)],
         [None if data is None else bytes(data) for data in segment.payloads.views(numbers)],
-        strict=True,
     )
 
 

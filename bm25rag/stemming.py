@@ -20,14 +20,10 @@ class Stemmer:
     ----------
     algorithm
         Its name; see ``check_algorithm``.
-    remembered
-        How many stems to remember: with many, words that come again take a quarter of the
-        time, and words that come once half as much again.
     """
 
-    def __init__(self, algorithm: str, remembered: int) -> None:
+    def __init__(self, algorithm: str) -> None:
         self._algorithm = algorithm
-        self._remembered = remembered
         self._local = threading.local()
 
     def stems(self, words: list[str]) -> list[str]:
@@ -51,7 +47,7 @@ class Stemmer:
         try:
             own: _PyStemmer = self._local.stemmer
         except AttributeError:
-            own = _pystemmer().Stemmer(self._algorithm, self._remembered)
+            own = _pystemmer().Stemmer(self._algorithm, 0)  # remembers nothing
             self._local.stemmer = own
         return own
 

@@ -133,6 +133,18 @@ def test_unused_cells_of_a_batch_are_minus_one_and_minus_infinity(index: BM25Ind
     assert batch.hits()[0] == index.search("red", k=3)
 
 
+@pytest.mark.parametrize("kept", [set(), {"tea"}])
+def test_unused_cells_are_filled_whatever_a_filter_rejects(
+    index: BM25Index, kept: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What memory holds beforehand must never show.
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
+    batch = index.search_batch(["red", "unknown"], k=3, filter=kept)
+    assert batch.rows.tolist() == [[-1, -1, -1]] * 2
+    assert np.isneginf(batch.scores).all()
+    assert batch.counts.tolist() == [0, 0]
+
+
 def test_a_batch_is_as_wide_as_k_or_the_corpus(index: BM25Index) -> None:
     assert index.search_batch(["red"], k=2).rows.shape == (1, 2)
     assert index.search_batch(["red"], k=100).rows.shape == (1, 4)

@@ -118,7 +118,12 @@ def keep_best(numbers: Int64, scores: Float64, spare: Float64, count: int, k: in
 
 @compiled
 def _place(
-    from_numbers: Int64, from_scores: Float64, start: int, stop: int, numbers: Int64, scores: Float64
+    from_numbers: Int64,
+    from_scores: Float64,
+    start: int,
+    stop: int,
+    numbers: Int64,
+    scores: Float64,
 ) -> None:
     """Put a few documents where they belong by score: behind as many as come before them."""
     first, last = np.uint64(start), np.uint64(stop)
@@ -133,7 +138,12 @@ def _place(
 
 @compiled
 def _merge_sort(
-    numbers: Int64, scores: Float64, start: int, stop: int, spare_numbers: Int64, spare_scores: Float64
+    numbers: Int64,
+    scores: Float64,
+    start: int,
+    stop: int,
+    spare_numbers: Int64,
+    spare_scores: Float64,
 ) -> None:
     """Sort documents by score descending, whatever their scores."""
     width = _RUN
