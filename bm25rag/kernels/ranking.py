@@ -16,7 +16,7 @@ import numpy as np
 
 from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, Unsigned
 from bm25rag.kernels.compiling import compiled
-from bm25rag.kernels.selecting import above, keep_best, kth_of_maxima
+from bm25rag.kernels.selecting import drain, keep_best, kth_of_maxima
 
 # Postings that are walked in the time of one look-up.
 _LOOK_UP = 40.0
@@ -63,6 +63,7 @@ class Scratch(NamedTuple):
 
     sums: Float64
     waiting: Int64
+    waiting_sums: Float64
     maxima: Float64
     numbers: Int64
     scores: Float64
@@ -160,8 +161,8 @@ def _look_up(
     stop: int,
     base: int,
     least: float,
-    sums: Float64,
     waiting: Int64,
+    sums: Float64,
     many: int,
 ) -> tuple[int, int]:
     """Add a term's parts to the documents that wait, and let go of those not above ``least``.
@@ -170,12 +171,12 @@ def _look_up(
     """
     kept = 0
     for number in range(many):
-        offset = waiting[number]
-        place = _first_at_least(documents, place, stop, base + offset)
-        if place < stop and np.int64(documents[place]) == base + offset:
-            sums[offset] += np.float64(table[codes[place]] * weight) * count
-        waiting[kept] = offset
-        kept += sums[offset] > least
+        document, own = base + waiting[number], sums[number]
+        place = _first_at_least(documents, place, stop, document)
+        if place < stop and np.int64(documents[place]) == document:
+            own += np.float64(table[codes[place]] * weight) * count
+        waiting[kept], sums[kept] = waiting[number], own
+        kept += own > least
     return kept, place
 
 
@@ -187,7 +188,7 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
     """
     documents, codes, table, size, stripe, allowed = source
     starts, idf, counts, rest, shift = query
-    sums, waiting, maxima, numbers, scores, spare, cursors, postings, waited = scratch
+    sums, waiting, waiting_sums, maxima, numbers, scores, spare, cursors, postings, waited = scratch
     terms = essential = len(idf)
     prune = terms > 0 and rest[0] < np.inf
     if prune:
@@ -232,23 +233,22 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
                     floor = max(floor, np.nextafter(reached + shift, -np.inf))
                     least = _least(floor, shift)
             missing = rest[cut] if cut < terms else 0.0
-            many = above(sums, width, max(least - missing, 0.0), waiting)
+            many = drain(sums, width, max(least - missing, 0.0), waiting, waiting_sums)
             if prune:
                 waited[cut] = many
             for term in range(cut, terms):
                 missing = rest[term + 1] if term + 1 < terms else 0.0
                 many, cursors[term] = _look_up(
                     documents, codes, table, idf[term], counts[term], cursors[term],
-                    starts[term, own + 1], base, least - missing, sums, waiting, many,
+                    starts[term, own + 1], base, least - missing, waiting, waiting_sums, many,
                 )  # fmt: skip
             for number in range(many):
-                place = waiting[number]
-                numbers[found], scores[found] = first + base + place, sums[place] + shift
+                numbers[found] = first + base + waiting[number]
+                scores[found] = waiting_sums[number] + shift
                 found += scores[found] > floor
                 if found == len(numbers):
                     floor = keep_best(numbers, scores, spare, found, k)
                     found = k
-            sums[:width] = 0.0
             if found > k + (k >> 1):
                 floor = keep_best(numbers, scores, spare, found, k)
                 found = k

@@ -100,7 +100,7 @@ def search(
         longest = max(longest, pointers[query + 1] - pointers[query])
     room, width = k + max(k, 512), -(-min(window, stripe, size) // 64) * 64
     scratch = Scratch(
-        np.zeros(width), np.empty(width, np.int64), np.empty(width // 8),
+        np.zeros(width), np.empty(width, np.int64), np.empty(width), np.empty(width // 8),
         np.empty(room, np.int64), np.empty(room), np.empty(max(room, width // 8)),
         np.empty(longest, np.int64), np.empty(longest), np.empty(longest + 1),
     )  # fmt: skip

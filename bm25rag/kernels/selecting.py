@@ -205,8 +205,11 @@ def sort(
 
 
 @compiled
-def above(sums: Float64, count: int, least: float, out: Int64) -> int:
-    """List the places of sums greater than ``least``; return how many there are."""
+def drain(sums: Float64, count: int, least: float, places: Int64, drained: Float64) -> int:
+    """Move sums greater than ``least`` out, with their places; leave zeros; return how many.
+
+    To clear a chunk while it is in the cache takes half the time of doing so later.
+    """
     found = 0
     for chunk in range(0, count, 64):
         mask = np.uint64(0)
@@ -215,9 +218,12 @@ def above(sums: Float64, count: int, least: float, out: Int64) -> int:
             mask |= np.uint64(sums[first + np.uint64(bit)] > least) << np.uint64(bit)
         while mask:
             lowest = mask & (np.uint64(0) - mask)
-            out[found] = chunk + _BIT_OF[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            place = chunk + _BIT_OF[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            places[found], drained[found] = place, sums[place]
             found += 1
             mask ^= lowest
+        for bit in range(64):
+            sums[first + np.uint64(bit)] = 0.0
     return found
 
 
