@@ -94,6 +94,7 @@ def search(
     floors: Float64,
     window: int,
     heavy: int,
+    sparse: int,
     out_numbers: Int64,
     out_scores: Float64,
     out_counts: Int64,
@@ -133,6 +134,8 @@ def search(
         How many documents the compiled twin walks at a time; without meaning here.
     heavy
         Postings of frequent terms from which it may prune; without meaning here.
+    sparse
+        How many times fewer postings than documents it takes for few; without meaning here.
     out_numbers, out_scores, out_counts
         Take the matches of each query, (q, k), by score descending, then number
         ascending, and how many there are, (q,). Unused cells become -1 and -inf.

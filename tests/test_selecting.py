@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bm25rag._types import Float64, Int64
+
 selecting = pytest.importorskip("bm25rag.kernels.selecting", reason="Numba is not installed")
 
 # Few values, so that ties are the rule; the extremes of floats among them.
@@ -48,13 +50,35 @@ def test_sorting_is_stable(values: list[float]) -> None:
     assert scores.tolist() == [values[place] for place in expected]
 
 
-@given(values=st.lists(st.floats(0, 30), min_size=1, max_size=300), least=st.floats(0, 30))
-def test_places_above_a_value_are_listed(values: list[float], least: float) -> None:
-    sums = np.zeros(-(-len(values) // 64) * 64)
+@given(
+    values=st.lists(st.just(0.0) | st.floats(0, 30), min_size=1, max_size=300),
+    least=st.floats(0, 30),
+    data=st.data(),
+)
+def test_sums_above_a_value_are_taken_out(
+    values: list[float], least: float, data: st.DataObject
+) -> None:
+    width = -(-len(values) // 64) * 64
+    sums = np.zeros(width)
     sums[: len(values)] = values
-    out = np.empty(len(sums), np.int64)
-    found = selecting.above(sums, len(values), least, out)
-    assert out[:found].tolist() == [place for place, sum_ in enumerate(values) if sum_ > least]
+    expected = [(place, sum_) for place, sum_ in enumerate(values) if sum_ > least]
+
+    def taken(places: Int64, drained: Float64, found: int) -> list[tuple[int, float]]:
+        return list(zip(places[:found].tolist(), drained[:found].tolist(), strict=True))
+
+    places, drained = np.empty(width, np.int64), np.empty(width)
+    found = selecting.drain(dense := sums.copy(), len(values), least, places, drained)
+    assert taken(places, drained, found) == expected
+    assert not dense.any()
+
+    # The same of a list of places, in any order.
+    touched = data.draw(st.permutations(np.flatnonzero(sums).tolist()))
+    places[: len(touched)] = touched
+    bits = np.zeros(width // 64, np.uint64)
+    found = selecting.collect(sums, places, drained, bits, len(touched), len(values), least)
+    assert taken(places, drained, found) == expected
+    assert not sums.any()
+    assert not bits.any()
 
 
 @given(values=st.lists(st.floats(0, 30), min_size=1, max_size=300), k=st.integers(1, 40))

@@ -33,6 +33,7 @@ SMALL = {
     "bm25rag.search._WINDOW_BY_K": 0,
     "bm25rag.search._HEAVY_BY_K": 0,
     "bm25rag.search.HEAVY": 0,  # terms are looked up wherever that may be cheaper
+    "bm25rag.search.SPARSE": 1,  # often are postings few for the documents of a window
     "bm25rag.search._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.arrays_file.BLOCK": 64,  # a checksum for every cache line
 }

@@ -4,8 +4,9 @@ Documents are walked in windows whose sums stay in the cache, terms in the order
 query, so every sum is that of the score's definition. A query with terms that are in very
 many documents has its terms sorted by what they can add at most, if sums are exact in any
 order: once the k-th best score is known, terms whose bounds together cannot reach it are
-not walked any more but looked up for the documents that still can (MaxScore: Turtle and
-Flood, 1995).
+not walked any more for themselves, but added to the documents that still can, or looked up
+for those (MaxScore: Turtle and Flood, 1995). Where few documents can, they are listed while
+their sums are made, and the sums of the others are not looked at.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, Unsigned
+from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, UInt64, Unsigned
 from bm25rag.kernels.compiling import compiled
-from bm25rag.kernels.selecting import drain, keep_best, kth_of_maxima
+from bm25rag.kernels.selecting import collect, drain, keep_best, kth_of_maxima
+from bm25rag.kernels.walking import (
+    add,
+    add_to_touched,
+    first_at_least,
+    look_up,
+    reject,
+    touch,
+)
 
 # Postings that are walked in the time of one look-up.
 _LOOK_UP = 40.0
@@ -29,7 +38,8 @@ _ROUNDING = 1e-15
 class Source(NamedTuple):
     """Where to search: a segment's postings, f of every code, and which documents may be returned.
 
-    ``allowed`` is empty if all may.
+    ``allowed`` is empty if all may. Of postings so many times fewer than documents the
+    kernel lists what they touch, instead of looking through all sums: ``sparse``.
     """
 
     documents: UInt16
@@ -38,6 +48,7 @@ class Source(NamedTuple):
     size: int
     stripe: int
     allowed: Bool
+    sparse: int
 
 
 class Query(NamedTuple):
@@ -64,6 +75,7 @@ class Scratch(NamedTuple):
     sums: Float64
     waiting: Int64
     waiting_sums: Float64
+    bits: UInt64
     maxima: Float64
     numbers: Int64
     scores: Float64
@@ -74,71 +86,13 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def _add(
-    documents: UInt16,
-    codes: Unsigned,
-    table: Float32,
-    weight: np.float32,
-    count: float,
-    place: int,
-    stop: int,
-    base: int,
-    end: int,
-    whole: bool,
-    sums: Float64,
-) -> int:
-    """Add a term's parts to the sums of a window; return its first posting behind the window.
-
-    ``whole`` says that all postings up to ``stop`` are in the window. Places are unsigned:
-    a test for negative ones would cost as much as the addition.
-    """
-    first = np.uint64(base)
-    posting, last = np.uint64(place), np.uint64(stop)
-    if whole:
-        for own in range(posting, last):
-            part = np.float64(table[codes[own]] * weight) * count
-            sums[np.uint64(documents[own]) - first] += part
-        return stop
-    while posting < last:
-        document = documents[posting]
-        if document >= end:
-            break
-        part = np.float64(table[codes[posting]] * weight) * count
-        sums[np.uint64(document) - first] += part
-        posting += np.uint64(1)
-    return int(posting)
-
-
-@compiled
-def _first_at_least(documents: UInt16, start: int, stop: int, wanted: int) -> int:
-    """Return where the first document >= ``wanted`` is in ``start`` to ``stop``, by galloping."""
-    if start >= stop or documents[start] >= wanted:
-        return start
-    low, step = start, 1
-    while low + step < stop and documents[low + step] < wanted:
-        low += step
-        step <<= 1
-    high = min(low + step, stop)
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if documents[middle] < wanted:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-@compiled
-def _cut(essential: int, postings: Float64, waited: Float64) -> int:
+def _cut(essential: int, terms: int, postings: Float64, waited: Float64) -> int:
     """Choose how many terms to walk: the rest is looked up for the documents still waiting.
 
     ``postings`` are those of each term in a window, ``waited`` how many documents waited
     when the terms were last cut there; it fades, so that every cut is tried again.
     """
-    terms = len(postings)
-    walked = 0.0
-    for term in range(essential):
-        walked += postings[term]
+    walked = _expected(postings, essential)
     best, least = terms, np.inf
     for cut in range(essential, terms + 1):
         waited[cut] *= _FADING
@@ -151,50 +105,21 @@ def _cut(essential: int, postings: Float64, waited: Float64) -> int:
 
 
 @compiled
-def _look_up(
-    documents: UInt16,
-    codes: Unsigned,
-    table: Float32,
-    weight: np.float32,
-    count: float,
-    place: int,
-    stop: int,
-    base: int,
-    least: float,
-    waiting: Int64,
-    sums: Float64,
-    many: int,
-) -> tuple[int, int]:
-    """Add a term's parts to the documents that wait, and let go of those not above ``least``.
-
-    Return how many still wait, and where the term's cursor is.
-    """
-    kept = 0
-    for number in range(many):
-        document, own = base + waiting[number], sums[number]
-        place = _first_at_least(documents, place, stop, document)
-        if place < stop and np.int64(documents[place]) == document:
-            own += np.float64(table[codes[place]] * weight) * count
-        waiting[kept], sums[kept] = waiting[number], own
-        kept += own > least
-    return kept, place
-
-
-@compiled
 def rank(source: Source, query: Query, k: int, floor: float, window: int, scratch: Scratch) -> int:
     """Collect the best k above a floor where every part is positive; return how many.
 
     A sum of 0 is no match, then.
     """
-    documents, codes, table, size, stripe, allowed = source
+    documents, codes, table, size, stripe, allowed, sparse = source
     starts, idf, counts, rest, shift = query
-    sums, waiting, waiting_sums, maxima, numbers, scores, spare, cursors, postings, waited = scratch
+    sums, waiting, waiting_sums, bits, maxima, numbers, scores, spare = scratch[:8]
+    cursors, postings, waited = scratch[8:]
     terms = essential = len(idf)
     prune = terms > 0 and rest[0] < np.inf
+    share = min(window, stripe, size) / size
+    for term in range(terms):
+        postings[term] = (starts[term, -1] - starts[term, 0]) * share
     if prune:
-        for term in range(terms):
-            share = min(window, stripe, size) / size
-            postings[term] = (starts[term, -1] - starts[term, 0]) * share
         waited[: terms + 1] = 0.0
     found = 0
     for first in range(0, size, stripe):
@@ -209,36 +134,51 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
                     essential -= 1
                 if essential == 0:
                     return found
-                cut = _cut(essential, postings[:terms], waited)
+                cut = _cut(essential, terms, postings, waited)
                 for term in range(terms):
-                    cursors[term] = _first_at_least(
+                    cursors[term] = first_at_least(
                         documents, cursors[term], starts[term, own + 1], base
                     )
             end = min(base + window, in_stripe)
-            for term in range(cut):
-                cursors[term] = _add(
-                    documents, codes, table, idf[term], counts[term],
-                    cursors[term], starts[term, own + 1], base, end, end == in_stripe, sums,
-                )  # fmt: skip
-            width = end - base
-            if len(allowed):
-                offset = np.uint64(first + base)
-                for place in range(width):
-                    if not allowed[offset + np.uint64(place)]:
-                        sums[np.uint64(place)] = 0.0
-            least = _least(floor, shift)
-            if least <= 0.0 and cut == terms:
-                reached = kth_of_maxima(sums, width, k, maxima, spare)
-                if reached > 0.0:
-                    floor = max(floor, np.nextafter(reached + shift, -np.inf))
-                    least = _least(floor, shift)
+            width, least = end - base, _least(floor, shift)
             missing = rest[cut] if cut < terms else 0.0
-            many = drain(sums, width, max(least - missing, 0.0), waiting, waiting_sums)
+            if least - missing > 0.0 and _expected(postings, essential) * sparse < width:
+                many = 0
+                for term in range(essential):
+                    many, cursors[term] = touch(
+                        documents, codes, table, idf[term], counts[term], cursors[term],
+                        starts[term, own + 1], base, end, sums, waiting, many,
+                    )  # fmt: skip
+                for term in range(essential, cut):
+                    cursors[term] = add_to_touched(
+                        documents, codes, table, idf[term], counts[term],
+                        cursors[term], starts[term, own + 1], base, end, sums,
+                    )  # fmt: skip
+                if len(allowed):
+                    reject(allowed, first + base, sums, waiting, many)
+                many = collect(sums, waiting, waiting_sums, bits, many, width, least - missing)
+            else:
+                for term in range(cut):
+                    cursors[term] = add(
+                        documents, codes, table, idf[term], counts[term],
+                        cursors[term], starts[term, own + 1], base, end, end == in_stripe, sums,
+                    )  # fmt: skip
+                if len(allowed):
+                    offset = np.uint64(first + base)
+                    for place in range(width):
+                        if not allowed[offset + np.uint64(place)]:
+                            sums[np.uint64(place)] = 0.0
+                if least <= 0.0 and cut == terms:
+                    reached = kth_of_maxima(sums, width, k, maxima, spare)
+                    if reached > 0.0:
+                        floor = max(floor, np.nextafter(reached + shift, -np.inf))
+                        least = _least(floor, shift)
+                many = drain(sums, width, max(least - missing, 0.0), waiting, waiting_sums)
             if prune:
                 waited[cut] = many
             for term in range(cut, terms):
                 missing = rest[term + 1] if term + 1 < terms else 0.0
-                many, cursors[term] = _look_up(
+                many, cursors[term] = look_up(
                     documents, codes, table, idf[term], counts[term], cursors[term],
                     starts[term, own + 1], base, least - missing, waiting, waiting_sums, many,
                 )  # fmt: skip
@@ -256,6 +196,15 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
 
 
 @compiled
+def _expected(postings: Float64, terms: int) -> float:
+    """Return how many postings the first terms have in a window, on average."""
+    total = 0.0
+    for term in range(terms):
+        total += postings[term]
+    return total
+
+
+@compiled
 def _least(floor: float, shift: float) -> float:
     """Return what a sum must exceed if its score may exceed the floor."""
     return floor - shift - (abs(floor) + abs(shift)) * _ROUNDING
@@ -264,7 +213,7 @@ def _least(floor: float, shift: float) -> float:
 @compiled
 def rank_any(source: Source, query: Query, k: int, floor: float, scratch: Scratch) -> int:
     """Collect the best k above a floor whatever the signs; who matches is kept account of."""
-    documents, codes, table, size, stripe, allowed = source
+    documents, codes, table, size, stripe, allowed, _ = source
     starts, idf, counts, _, shift = query
     numbers, scores, spare = scratch.numbers, scratch.scores, scratch.spare
     found = 0

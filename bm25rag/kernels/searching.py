@@ -89,18 +89,20 @@ def search(
     floors: Float64,
     window: int,
     heavy: int,
+    sparse: int,
     out_numbers: Int64,
     out_scores: Float64,
     out_counts: Int64,
 ) -> None:
     """Find the best k matches of each query in one segment; see ``kernels_numpy.search``."""
-    source = Source(documents, codes, table, size, stripe, allowed)
+    source = Source(documents, codes, table, size, stripe, allowed, sparse)
     longest = 0
     for query in range(len(pointers) - 1):
         longest = max(longest, pointers[query + 1] - pointers[query])
     room, width = k + max(k, 512), -(-min(window, stripe, size) // 64) * 64
     scratch = Scratch(
-        np.zeros(width), np.empty(width, np.int64), np.empty(width), np.empty(width // 8),
+        np.zeros(width), np.empty(width + 1, np.int64), np.empty(width),
+        np.zeros(width // 64, np.uint64), np.empty(width // 8),
         np.empty(room, np.int64), np.empty(room), np.empty(max(room, width // 8)),
         np.empty(longest, np.int64), np.empty(longest), np.empty(longest + 1),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Float64, Int64
+from bm25rag._types import Float64, Int64, UInt64
 from bm25rag.kernels.compiling import compiled
 
 # The number of a power of two, by multiplication: Leiserson, Prokop, Randall 1998.
@@ -224,6 +224,37 @@ def drain(sums: Float64, count: int, least: float, places: Int64, drained: Float
             mask ^= lowest
         for bit in range(64):
             sums[first + np.uint64(bit)] = 0.0
+    return found
+
+
+@compiled
+def collect(
+    sums: Float64,
+    places: Int64,
+    drained: Float64,
+    bits: UInt64,
+    many: int,
+    count: int,
+    least: float,
+) -> int:
+    """Do as ``drain`` where only ``many`` listed places are not 0, in any order."""
+    for number in range(many):
+        place = np.uint64(places[np.uint64(number)])
+        own = sums[place]
+        keep = own > least
+        bits[place >> np.uint64(6)] |= np.uint64(keep) << (place & np.uint64(63))
+        sums[place] = own if keep else 0.0
+    found = 0
+    for word in range(-(-count // 64)):
+        mask = bits[np.uint64(word)]
+        bits[np.uint64(word)] = np.uint64(0)
+        while mask:
+            lowest = mask & (np.uint64(0) - mask)
+            place = word * 64 + _BIT_OF[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            places[found], drained[found] = place, sums[place]
+            sums[place] = 0.0
+            found += 1
+            mask ^= lowest
     return found
 
 
