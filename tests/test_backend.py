@@ -53,18 +53,21 @@ def test_an_unknown_backend_is_refused() -> None:
 
 
 @pytest.mark.parametrize("stripe", [4096, 1 << 16])
+@pytest.mark.parametrize("window", [256, 8192])
 @pytest.mark.parametrize("heavy", [0, 1 << 60])
 def test_backends_agree_on_many_windows(
-    monkeypatch: pytest.MonkeyPatch, stripe: int, heavy: int
+    monkeypatch: pytest.MonkeyPatch, stripe: int, window: int, heavy: int
 ) -> None:
     """Enough documents for several stripes and windows, queries of rare and common terms."""
     monkeypatch.setattr("bm25rag.stripes.STRIPE", stripe)
+    monkeypatch.setattr("bm25rag.search.WINDOW", window)
     monkeypatch.setattr("bm25rag.search.HEAVY", heavy)
     monkeypatch.setattr("bm25rag.search._HEAVY_BY_K", 0)
     generator = np.random.default_rng(5)
     words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
     texts = [[str(word) for word in row] for row in words.tolist()]
     queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "400", "3"], ["1"]]
+    queries += [[str(word) for word in row] for row in generator.integers(1, 60, (20, 5))]
     found = []
     for name in backend.available():
         with backend.use(name):
