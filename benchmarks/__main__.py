@@ -10,7 +10,7 @@ from time import perf_counter
 
 from benchmarks.corpora import COLLECTIONS, WORK
 from benchmarks.plots import draw
-from benchmarks.report import Report, Results, about, details, put_into, targets_table
+from benchmarks.report import Report, Results, about, brief_table, details, put_into
 from benchmarks.rows import adapters, building, growth, searching, serving, updates
 
 _ROOT = Path(__file__).parents[1]
@@ -69,7 +69,7 @@ def _publish(results: Results, folder: Path, readme: Path | None) -> None:
     (folder / "measured.md").write_text(text, encoding="utf-8")
     pictures = draw(results, folder)
     if readme is not None:
-        put_into(readme, [about(results), targets_table(results.rows), *pictures, _MORE])
+        put_into(readme, [about(results), brief_table(results.rows), *pictures, _MORE])
 
 
 if __name__ == "__main__":

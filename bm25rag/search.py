@@ -18,7 +18,7 @@ from bm25rag.snapshot import Snapshot, by_row
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
-_BLOCKS_PER_THREAD = 4
+_BLOCKS_PER_THREAD = 16
 # Documents that the compiled kernel walks at a time, at least: 64 KiB of float64 sums.
 WINDOW = 8192
 _WINDOW_BY_K = 256

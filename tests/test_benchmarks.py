@@ -10,7 +10,17 @@ pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout onl
 
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
-from benchmarks.report import Report, Results, Row, about, details, put_into, raced, targets_table
+from benchmarks.report import (
+    SMALL_GROUP,
+    Report,
+    Results,
+    Row,
+    about,
+    brief_table,
+    details,
+    put_into,
+    raced,
+)
 from benchmarks.rows.searching import field
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, NotInstalledError, Worker
@@ -42,7 +52,7 @@ def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: 
     assert "| tiny, k=10" in details(results)
     readme = tmp_path / "README.md"
     readme.write_text("before <!-- benchmarks -->old<!-- /benchmarks --> after", "utf-8")
-    put_into(readme, [about(results), targets_table(results.rows)])
+    put_into(readme, [about(results), brief_table(results.rows)])
     written = readme.read_text("utf-8")
     assert written.startswith("before <!-- benchmarks -->")
     assert written.endswith("<!-- /benchmarks --> after")
@@ -59,6 +69,18 @@ def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> 
             assert min(living.call("filtered", how, 10, 0)) > 0
         assert living.call("first", next(iter(FIRST)), 0) > 0
         assert living.call("readers", True, 0.0)
+
+
+def test_small_corpora_share_a_line_that_the_worst_of_them_judges() -> None:
+    rows = [
+        Row(SMALL_GROUP, f"{name}, k={k}", "", {}, judged, required=1.5, goal=2.0)
+        for name, k, judged in (("a", 10, 1.7), ("b", 10, 1.4), ("a", 100, 2.5), ("c", 10, 2.1))
+    ]
+    *_, of_ten, of_hundred = brief_table(rows).splitlines()
+    assert of_ten.startswith("| 3 small corpora, k=10 |")
+    assert "1.4x (b) to 2.1x (c)" in of_ten
+    assert "missed" in of_ten
+    assert "goal met" in of_hundred
 
 
 def test_groups_measured_in_different_runs_say_so(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
-from benchmarks.report import Report, Row, raced
+from benchmarks.report import SMALL_GROUP, Report, Row, raced
 from benchmarks.workers import Figure, NotInstalledError, Worker, race
 
 TARGETS = {
@@ -126,7 +126,7 @@ def _small(report: Report, corpus: Corpus, rounds: int) -> None:
         engines.choose(corpus.folder, "questions")
         for k in (10, 100, 1000):
             figures = engines.race(rounds, k)
-            row = _row("batch search, small corpora", corpus, f"k={k}", figures, _SMALL_TARGET)
+            row = _row(SMALL_GROUP, corpus, f"k={k}", figures, _SMALL_TARGET)
             report.add(row)
         report.checks += engines.check(corpus.name, 10)
 
