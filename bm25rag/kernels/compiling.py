@@ -8,6 +8,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
+# A zero like any other int64: of a plain one Numba compiles all that it is given to once more.
+ZERO = cast("int", np.int64(0))
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

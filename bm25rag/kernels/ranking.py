@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, UInt64, Unsigned
-from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.compiling import ZERO, compiled
 from bm25rag.kernels.selecting import collect, drain, keep_best, kth_of_maxima
 from bm25rag.kernels.walking import (
     add,
@@ -119,9 +119,9 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
     share = min(window, stripe, size) / size
     for term in range(terms):
         postings[term] = (starts[term, -1] - starts[term, 0]) * share
-    if prune:
-        waited[: terms + 1] = 0.0
-    found = 0
+    for cut in range(terms + 1):
+        waited[cut] = 0.0
+    found = many = ZERO
     for first in range(0, size, stripe):
         own = first // stripe
         for term in range(terms):
@@ -143,7 +143,7 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
             width, least = end - base, _least(floor, shift)
             missing = rest[cut] if cut < terms else 0.0
             if least - missing > 0.0 and _expected(postings, essential) * sparse < width:
-                many = 0
+                many = ZERO
                 for term in range(essential):
                     many, cursors[term] = touch(
                         documents, codes, table, idf[term], counts[term], cursors[term],
@@ -216,11 +216,12 @@ def rank_any(source: Source, query: Query, k: int, floor: float, scratch: Scratc
     documents, codes, table, size, stripe, allowed, _ = source
     starts, idf, counts, _, shift = query
     numbers, scores, spare = scratch.numbers, scratch.scores, scratch.spare
-    found = 0
+    found = ZERO
     sums, touched = np.empty(min(stripe, size)), np.empty(min(stripe, size), np.bool_)
     for first in range(0, size, stripe):
         own = first // stripe
-        sums[:], touched[:] = 0.0, False
+        for place in range(len(sums)):
+            sums[place], touched[place] = 0.0, False
         for term in range(len(idf)):
             for posting in range(starts[term, own], starts[term, own + 1]):
                 document = documents[posting]

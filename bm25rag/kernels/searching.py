@@ -61,13 +61,22 @@ def _by_bound(query: Query, highest: float) -> Query:
     A term's bound is its idf times the largest f of the segment, which a term that is in
     many documents nearly reaches.
     """
-    order = np.argsort(-(query.idf * query.counts))
-    idf, counts, rest = query.idf[order], query.counts[order], np.empty(len(order))
+    many, stripes = query.starts.shape
+    order, bounds = np.arange(many), np.empty(many)
+    for place in range(many):
+        bounds[place] = np.float64(query.idf[place]) * query.counts[place]
+    sort(order, bounds, many, np.empty(many, np.int64), np.empty(many))
+    starts, rest = np.empty((many, stripes), np.int64), np.empty(many)
+    idf, counts = np.empty(many, np.float32), np.empty(many)
     total = 0.0
-    for place in range(len(order) - 1, -1, -1):
+    for place in range(many - 1, -1, -1):
+        term = order[place]
+        idf[place], counts[place] = query.idf[term], query.counts[term]
+        for stripe in range(stripes):
+            starts[place, stripe] = query.starts[term, stripe]
         total += highest * np.float64(idf[place]) * counts[place] * _SLACK
         rest[place] = total
-    return Query(query.starts[order], idf, counts, rest, query.shift)
+    return Query(starts, idf, counts, rest, query.shift)
 
 
 @compiled
@@ -110,7 +119,9 @@ def search(
     spare_numbers = np.empty(room, np.int64)
     places, distinct = np.empty(len(idf), np.int64), np.empty(longest, np.int64)
     spans, weights = np.empty((longest, starts.shape[1]), np.int64), np.empty(longest, np.float32)
-    counts, rest = np.empty(longest), np.full(longest, np.inf)
+    counts, rest = np.empty(longest), np.empty(longest)
+    for place in range(longest):
+        rest[place] = np.inf
     for query in range(len(pointers) - 1):
         own = terms[pointers[query] : pointers[query + 1]]
         many, shift = _distinct(own, places, distinct, counts), 0.0
@@ -130,6 +141,8 @@ def search(
             keep_best(numbers, scores, scratch.spare, found, k)
             found = k
         sort(numbers, scores, found, spare_numbers, scratch.spare)
-        out_numbers[query, :found], out_numbers[query, found:] = numbers[:found], -1
-        out_scores[query, :found], out_scores[query, found:] = scores[:found], -np.inf
+        for place in range(found):
+            out_numbers[query, place], out_scores[query, place] = numbers[place], scores[place]
+        for place in range(found, k):
+            out_numbers[query, place], out_scores[query, place] = -1, -np.inf
         out_counts[query] = found

@@ -6,10 +6,14 @@ nanoseconds each, so everything here counts, compares and moves without them.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from bm25rag._types import Float64, Int64, UInt64
 from bm25rag.kernels.compiling import compiled
+
+_Numbers = TypeVar("_Numbers", Int64, Float64)
 
 # The number of a power of two, by multiplication: Leiserson, Prokop, Randall 1998.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -23,6 +27,13 @@ _FEW_BINS, _BINS = 64, 256
 _RUN = 16
 # The bits of a negative float but its sign, which order it once they are flipped.
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+
+
+@compiled
+def copy(source: _Numbers, target: _Numbers, start: int, stop: int) -> None:
+    """Copy a stretch. Numba takes seconds to compile assignments of slices, but not loops."""
+    for place in range(start, stop):
+        target[place] = source[place]
 
 
 @compiled
@@ -63,8 +74,8 @@ def _range(scores: Float64, count: int) -> tuple[float, float]:
         own = bits[np.uint64(place)]
         own ^= own >> 63 & _MAGNITUDE
         least, most = min(least, own), max(most, own)
-    ends = np.array((least, most))
-    ends ^= ends >> 63 & _MAGNITUDE
+    ends = np.empty(2, np.int64)
+    ends[0], ends[1] = least ^ (least >> 63 & _MAGNITUDE), most ^ (most >> 63 & _MAGNITUDE)
     both = ends.view(np.float64)
     return both[0], both[1]
 
@@ -80,7 +91,7 @@ def kth(scores: Float64, count: int, k: int, spare: Float64) -> float:
         many = _FEW_BINS if count <= _SOME else _BINS
         scale = (many - 1) / (most - least)
     if count <= _FEW or not 0.0 < scale < np.inf:  # the range is 0, or beyond a float's
-        spare[:count] = scores[:count]
+        copy(scores, spare, 0, count)
         return _quickselect(spare, count, k)
     bins = np.zeros(many, np.int64)
     for place in range(count):
@@ -149,7 +160,8 @@ def _merge_sort(
     width = _RUN
     for first in range(start, stop, width):
         _place(numbers, scores, first, min(first + width, stop), spare_numbers, spare_scores)
-    numbers[start:stop], scores[start:stop] = spare_numbers[start:stop], spare_scores[start:stop]
+    copy(spare_numbers, numbers, start, stop)
+    copy(spare_scores, scores, start, stop)
     while width < stop - start:
         for first in range(start, stop, 2 * width):
             middle, last = min(first + width, stop), min(first + 2 * width, stop)
@@ -160,8 +172,8 @@ def _merge_sort(
                 spare_numbers[place], spare_scores[place] = numbers[source], scores[source]
                 left += ahead
                 right += not ahead
-        numbers[start:stop] = spare_numbers[start:stop]
-        scores[start:stop] = spare_scores[start:stop]
+        copy(spare_numbers, numbers, start, stop)
+        copy(spare_scores, scores, start, stop)
         width *= 2
 
 
@@ -190,7 +202,8 @@ def sort(
         own = np.uint64((most - scores[place]) * scale)
         spare_numbers[ends[own]], spare_scores[ends[own]] = numbers[place], scores[place]
         ends[own] += 1
-    numbers[:count], scores[:count] = spare_numbers[:count], spare_scores[:count]
+    copy(spare_numbers, numbers, 0, count)
+    copy(spare_scores, scores, 0, count)
     start = 0
     for place in range(count):
         if ends[place] - start > _RUN:
