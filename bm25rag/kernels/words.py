@@ -11,6 +11,8 @@ import numpy as np
 from bm25rag._types import Int64, UInt8, UInt32, UInt64
 from bm25rag.kernels.compiling import compiled
 
+# Words that are looked up together.
+_TOGETHER = 512
 # Bytes that may be read beyond the last one of a word.
 BEYOND = 16
 _LONG = np.uint64(0xFF) << np.uint64(56)  # no byte of UTF-8, hence above all short words
@@ -75,6 +77,20 @@ def _hash(low: np.uint64, high: np.uint64) -> np.uint64:
 
 
 @compiled
+def _call(found: UInt64, slots: UInt64, hashes: UInt64, numbers: UInt32) -> None:
+    """Hash words, and have their slots fetched into the cache.
+
+    What is read here depends on nothing that was read before, so the processor fetches many
+    slots at once; ``_settle`` would wait for each.
+    """
+    mask = np.uint64(len(slots) - 1)
+    for row in range(np.uint64(len(numbers))):  # an index without a sign is looked up sooner
+        hashes[row] = _hash(found[row, 0], found[row, 1])
+    for row in range(np.uint64(len(numbers))):
+        numbers[row] = slots[hashes[row] & mask] & _LOW_HALF
+
+
+@compiled
 def number(
     found: UInt64,
     source: UInt8,
@@ -95,11 +111,30 @@ def number(
     numbers
         Takes the number of each word.
     """
+    hashes = np.empty(_TOGETHER, np.uint64)
+    for start in range(0, len(numbers), _TOGETHER):
+        some = slice(start, min(start + _TOGETHER, len(numbers)))
+        _call(found[some], slots, hashes, numbers[some])
+        _settle(found[some], source, slots, entries, pool, used, hashes, numbers[some])
+
+
+@compiled
+def _settle(
+    found: UInt64,
+    source: UInt8,
+    slots: UInt64,
+    entries: UInt64,
+    pool: UInt8,
+    used: Int64,
+    hashes: UInt64,
+    numbers: UInt32,
+) -> None:
+    """Do so for some words, of which the hashes are known."""
     mask = np.uint64(len(slots) - 1)
-    for row in range(np.uint64(len(numbers))):  # an index without a sign is looked up sooner
+    for row in range(np.uint64(len(numbers))):
         low, high = found[row, 0], found[row, 1]
         first, length = found[row, 2], found[row, 3]
-        mixed = _hash(low, high)
+        mixed = hashes[row]
         slot = mixed & mask
         while slots[slot]:
             if slots[slot] >> _HALF == mixed:
