@@ -274,8 +274,6 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
         hot.tally(run.terms, frequencies)
     used = np.flatnonzero(frequencies)
     table, ranks = terms.table(used)
-    rank_of = np.zeros(len(terms), np.int64)
-    rank_of[used] = ranks
     ordered = np.zeros(len(table), np.int64)
     ordered[ranks] = frequencies[used]
     indptr = np.concatenate(([0], np.cumsum(ordered)))
@@ -283,9 +281,10 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     pairs, run_codes = _encode_pairs(runs, lengths)
     documents = np.empty(indptr[-1], np.uint16 if stripe_count(len(lengths)) == 1 else np.uint32)
     codes = np.empty(indptr[-1], np.uint16 if len(pairs) <= NARROW else np.uint32)
-    cursors = indptr[:-1].copy()
+    cursors = np.zeros(len(terms), np.int64)
+    cursors[used] = indptr[ranks]
     for run, own in zip(runs, run_codes, strict=True):
-        hot.fill(run.terms, run.documents, own, rank_of, cursors, documents, codes)
+        hot.fill(run.terms, run.documents, own, cursors, documents, codes)
     low, stripes = cut(documents, indptr, len(lengths))
     return Postings(
         table,
