@@ -181,13 +181,14 @@ class _Scanner:
         pool = self._words[2][self._taken : self._used[1]]
         self._taken = int(self._used[1])
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
-        stopwords, numbers = self._analyzer.stopwords, list[int]()
+        numbers: list[int] = []
         for first in in_turns(range(0, len(new), _STEMMED)):
-            words = new[first : first + _STEMMED]
-            terms = map(self._terms.__getitem__, self._analyzer.stems(words))
-            own = zip(words, terms, strict=True)
-            numbers += [STOPPED if word in stopwords else term for word, term in own]
-        self._term_of = np.concatenate((self._term_of, np.array(numbers, np.uint32)))
+            stems = self._analyzer.stems(new[first : first + _STEMMED])
+            numbers += map(self._terms.__getitem__, stems)
+        own = np.array(numbers, np.uint32)
+        for word in self._analyzer.stopwords.intersection(new):
+            own[new.index(word)] = STOPPED
+        self._term_of = np.concatenate((self._term_of, own))
 
 
 def _arrays(strings: Strings) -> tuple[UInt8, Int64]:

@@ -215,7 +215,6 @@ def fill(
     terms: UInt32,
     run_documents: UInt32,
     run_codes: Unsigned,
-    ranks: Int64,
     cursors: Int64,
     documents: Unsigned,
     codes: Unsigned,
@@ -226,15 +225,13 @@ def fill(
     ----------
     terms, run_documents, run_codes
         The run.
-    ranks
-        The term's number in the store, for each of the run's.
     cursors
         Where the next posting of each term goes; moved on.
     documents, codes
         Take the postings.
     """
     order = np.argsort(terms, kind="stable")
-    heads = ranks[terms[order]]
+    heads = terms[order]
     starts = np.flatnonzero(np.concatenate(([True], heads[1:] != heads[:-1]))[: heads.size])
     counts = np.diff(starts, append=heads.size)
     first = heads[starts]

@@ -274,8 +274,6 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
         hot.tally(run.terms, frequencies)
     used = np.flatnonzero(frequencies)
     table, ranks = terms.table(used)
-    rank_of = np.zeros(len(terms), np.int64)
-    rank_of[used] = ranks
     ordered = np.zeros(len(table), np.int64)
     ordered[ranks] = frequencies[used]
     indptr = np.concatenate(([0], np.cumsum(ordered)))
@@ -283,9 +281,10 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     pairs, run_codes = _encode_pairs(runs, lengths)
     documents = np.empty(indptr[-1], np.uint16 if stripe_count(len(lengths)) == 1 else np.uint32)
     codes = np.empty(indptr[-1], np.uint16 if len(pairs) <= NARROW else np.uint32)
-    cursors = indptr[:-1].copy()
+    cursors = np.zeros(len(terms), np.int64)
+    cursors[used] = indptr[ranks]
     for run, own in zip(runs, run_codes, strict=True):
-        hot.fill(run.terms, run.documents, own, rank_of, cursors, documents, codes)
+        hot.fill(run.terms, run.documents, own, cursors, documents, codes)
     low, stripes = cut(documents, indptr, len(lengths))
     return Postings(
         table,
@@ -299,7 +298,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     )
 
 
-def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[UInt32]]:
+def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, Iterable[UInt32]]:
     """Give the pairs (tf, |d|) numbers in their order.
 
     Returns
@@ -307,7 +306,7 @@ def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[
     pairs
         ``tf << 32 | |d|`` of every code, uint64.
     codes
-        The codes of each run, uint32.
+        The codes of each run, uint32; made one by one, as they are asked for.
     """
     tallest, longest = max([int(run.tf.max(initial=0)) for run in runs], default=0), 0
     if len(lengths):
@@ -315,7 +314,7 @@ def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[
     if (tallest + 1) * (longest + 1) > _LARGEST_GRID:
         keys = [run.tf.astype(np.uint64) << np.uint64(32) | lengths[run.documents] for run in runs]
         pairs = _distinct(np.concatenate([_distinct(own) for own in keys]))
-        return pairs, [np.searchsorted(pairs, own).astype(np.uint32) for own in keys]
+        return pairs, (np.searchsorted(pairs, own).astype(np.uint32) for own in keys)
     width = np.uint32(longest + 1)
     cells = [run.tf * width + lengths[run.documents] for run in runs]
     present = np.zeros((tallest + 1) * (longest + 1), np.bool_)
@@ -325,7 +324,7 @@ def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, list[
     code_of = np.empty(len(present), np.uint32)
     code_of[used] = np.arange(len(used), dtype=np.uint32)
     pairs = (used // width << np.uint64(32)) | used % width
-    return pairs, [code_of[own] for own in cells]
+    return pairs, (code_of[own] for own in cells)
 
 
 def _distinct(values: Unsigned) -> Unsigned:

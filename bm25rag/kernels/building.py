@@ -53,15 +53,14 @@ def fill(
     terms: UInt32,
     run_documents: UInt32,
     run_codes: Unsigned,
-    ranks: Int64,
     cursors: Int64,
     documents: Unsigned,
     codes: Unsigned,
 ) -> None:
     """Put the postings of a run into their places; see ``kernels_numpy.fill``."""
     for posting in range(len(terms)):
-        rank = ranks[terms[posting]]
-        place = cursors[rank]
-        cursors[rank] = place + 1
+        term = terms[posting]
+        place = cursors[term]
+        cursors[term] = place + 1
         documents[place] = run_documents[posting]
         codes[place] = run_codes[posting]

@@ -20,12 +20,14 @@ _BLOCK = 4096
 _STRANGE = np.uint8(0xFF)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _ONE, _BYTE, _FOUR_BYTES = np.uint64(1), np.uint64(0xFF), np.uint64(0xFFFFFFFF)
+_CHARACTER = np.uint64((1 << int(KIND)) - 1)
 # As typed constants: else Numba compiles functions once more for each literal number.
 _ZERO, _NONE = np.int64(0), np.int64(-1)
 # What is kept from call to call: the next edge, and the next place if it is amid a run;
-# what the run is at; where in ``source`` the word so far begins, its latest character, and
-# its end; of how many characters it is; bytes of the words found; the text they are in.
-_EDGE, _PLACE, _AT, _BEGIN, _LATEST, _END, _LENGTH, _BYTES, _TEXT = range(9)
+# what the run is at; where in ``source`` the word so far begins, and its end; of how many
+# characters it is; the latest character, as in the table; bytes of the words found; the text
+# they are in.
+_EDGE, _PLACE, _AT, _BEGIN, _END, _LENGTH, _FORMER, _BYTES, _TEXT = range(9)
 
 
 @compiled
@@ -104,17 +106,17 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     pending = _ZERO
     for first in range(0, size, _BLOCK):
         pending = _find_edges(inside, first, min(first + _BLOCK, size), edges, pending)
-        state[_EDGE] = 0
+        state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, 0
         while state[_EDGE] < pending - 1:
-            if state[_AT] == OTHER:
-                state[_BEGIN], state[_LATEST], state[_END] = aside, aside, aside
-            rows = _gather(source, edges, pending - 1, found, origins, state)
+            rows = _gather(source, edges, pending - 1, found, origins, rows, state)
             rows = _cut(source, edges, pending - 1, table, strange, found, origins, rows, state)
+            if state[_EDGE] < pending - 1 and rows < len(found):
+                continue
             slots, entries, pool = with_room(slots, entries, pool, used, rows, state[_BYTES])
-            numbers = tokens[total : total + rows]
-            number(found, source, slots, entries, pool, used, numbers)
+            number(found, source, slots, entries, pool, used, tokens[total : total + rows])
             _tell(origins, rows, ends, counts, state)
             total += rows
+            state[_BYTES], rows = 0, 0
         if pending & 1:
             edges[0] = edges[pending - 1]
         pending &= 1
@@ -167,7 +169,13 @@ def _find_edges(inside: UInt8, first: int, stop: int, edges: Int64, count: np.in
 
 @compiled
 def _gather(
-    source: UInt8, edges: Int64, stop: np.int64, found: UInt64, origins: Int64, state: Int64
+    source: UInt8,
+    edges: Int64,
+    stop: np.int64,
+    found: UInt64,
+    origins: Int64,
+    rows: int,
+    state: Int64,
 ) -> int:
     """Find words of ASCII, up to the first run that is not all ASCII.
 
@@ -179,15 +187,16 @@ def _gather(
         Where runs of word characters begin and end, in turn, and how many of these to take.
     found, origins
         Take the words, as ``number`` has them, and where each was.
+    rows
+        How many are there before.
 
     Returns
     -------
     rows
-        How many words.
+        How many words there are now.
     """
-    rows, size = 0, 0
-    edge = state[_EDGE]
-    while edge < stop:
+    edge, size = state[_EDGE], state[_BYTES]
+    while edge < stop and rows < len(found):
         place = edges[np.uint64(edge)]
         length = edges[np.uint64(edge + 1)] - place
         if length >= 2:
@@ -229,15 +238,12 @@ def _cut(
 ) -> int:
     """Find words in runs that are not all ASCII, as many as there is room for.
 
-    The word so far, or the latest two characters of a run of CJK, lies folded at the end of
-    ``source``. Parameters and result are as for ``_gather``; ``rows`` are there before.
+    The word so far lies folded at the end of ``source``. Parameters and result are as for
+    ``_gather``.
     """
     edge, place = state[_EDGE], state[_PLACE]
-    at, begin, latest, end = state[_AT], state[_BEGIN], state[_LATEST], state[_END]
-    length, size = state[_LENGTH], state[_BYTES]
-    # To read at once what was just written byte by byte takes long: CJK characters are
-    # put together here. Two have eight bytes at most.
-    latter, both = key(source, latest, end - latest)[0], key(source, begin, end - begin)[0]
+    at, begin, end, length = state[_AT], state[_BEGIN], state[_END], state[_LENGTH]
+    former, size = np.uint64(state[_FORMER]), state[_BYTES]
     while edge < stop and rows < len(found):
         if place < 0:
             place = edges[edge]
@@ -251,33 +257,32 @@ def _cut(
             else:
                 point, place = _decode(source, place)
                 entry = table[np.uint64(point)]
-            kind = int(entry >> KIND & _BYTE)
+            kind = np.int64(entry >> KIND & _BYTE)
             if at != WORD or (kind != WORD and kind != MARK):
-                if kind == MARK:
-                    kind = OTHER
-                complete = length > 1 if at == WORD else at == CJK
-                if complete and (kind != at or length == 2):
-                    low, high = both, np.uint64(0)
-                    if at == WORD:
-                        low, high = key(source, begin, end - begin)
+                low, high, width = np.uint64(0), np.uint64(0), _ZERO
+                if at == CJK and (kind == CJK or length == 1):
+                    low, width = former & _FOUR_BYTES, np.int64(former >> SIZE & _BYTE)
+                    if kind == CJK:
+                        low |= (entry & _FOUR_BYTES) << np.uint64(8 * width)
+                        width += np.int64(entry >> SIZE & _BYTE)
+                elif at == WORD and length > 1:
+                    width = end - begin
+                    low, high = key(source, begin, width)
+                if width:
                     row = np.uint64(rows)
                     found[row, 0], found[row, 1] = low, high
-                    found[row, 2], found[row, 3] = begin, end - begin
+                    found[row, 2], found[row, 3] = begin, width
                     origins[row] = edges[edge]
                     rows += 1
-                    size += end - begin
+                    size += width
                 if kind != at:
-                    at, begin, length = kind, end, 0
-                elif length == 2:
-                    begin, length = latest, 1
-                if kind == OTHER:
+                    begin, length = end, _ZERO
+                at, former = kind if kind != MARK else np.int64(OTHER), entry
+                length += 1
+                if kind != WORD:
                     continue
-            if at == CJK:
-                former, latter = latter, entry & _FOUR_BYTES
-                both = latter
-                if length == 1:
-                    both = former | latter << np.uint64(8 * (end - begin))
-            latest, length = end, length + 1
+            else:
+                length += 1
             for byte in range(4):
                 source[np.uint64(end) + np.uint64(byte)] = entry >> np.uint64(8 * byte) & _BYTE
             end += np.int64(entry >> SIZE & _BYTE)
@@ -286,19 +291,20 @@ def _cut(
             if edge < stop and source[edges[edge]] < 0x80:
                 break
     state[_EDGE], state[_PLACE] = edge, place
-    state[_AT], state[_BEGIN], state[_LATEST], state[_END] = at, begin, latest, end
-    state[_LENGTH], state[_BYTES] = length, size
+    state[_AT], state[_BEGIN], state[_END], state[_LENGTH] = at, begin, end, length
+    state[_FORMER], state[_BYTES] = former & _CHARACTER, size
     return rows
 
 
 @compiled
 def _tell(origins: Int64, rows: int, ends: Int64, counts: UInt32, state: Int64) -> None:
     """Count words to the texts they are in."""
-    text = state[_TEXT]
+    text, told = state[_TEXT], 0
     for row in range(rows):
         while origins[row] >= ends[text] + text:
-            text += 1
-        counts[text] += np.uint32(1)
+            counts[text] += np.uint32(row - told)
+            text, told = text + 1, row
+    counts[text] += np.uint32(rows - told)
     state[_TEXT] = text
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from bm25rag._types import Int64, UInt8, UInt32, UInt64
 from bm25rag.kernels.compiling import compiled
 
+# Words that are looked up together.
+_TOGETHER = np.uint64(512)
 # Bytes that may be read beyond the last one of a word.
 BEYOND = 16
 _LONG = np.uint64(0xFF) << np.uint64(56)  # no byte of UTF-8, hence above all short words
@@ -75,6 +77,27 @@ def _hash(low: np.uint64, high: np.uint64) -> np.uint64:
 
 
 @compiled
+def _call(
+    found: UInt64,
+    begin: np.uint64,
+    stop: np.uint64,
+    slots: UInt64,
+    hashes: UInt64,
+    numbers: UInt32,
+) -> None:
+    """Hash words, and have their slots fetched into the cache.
+
+    What is read here depends on nothing that was read before, so the processor fetches many
+    slots at once; ``number`` would wait for each. In ``numbers`` nothing of use remains.
+    """
+    mask = np.uint64(len(slots) - 1)
+    for row in range(begin, stop):  # an index without a sign is looked up sooner
+        hashes[row - begin] = _hash(found[row, 0], found[row, 1])
+    for row in range(begin, stop):
+        numbers[row] = slots[hashes[row - begin] & mask] & _LOW_HALF
+
+
+@compiled
 def number(
     found: UInt64,
     source: UInt8,
@@ -95,28 +118,34 @@ def number(
     numbers
         Takes the number of each word.
     """
-    mask = np.uint64(len(slots) - 1)
-    for row in range(np.uint64(len(numbers))):  # an index without a sign is looked up sooner
-        low, high = found[row, 0], found[row, 1]
-        first, length = found[row, 2], found[row, 3]
-        mixed = _hash(low, high)
-        slot = mixed & mask
-        while slots[slot]:
-            if slots[slot] >> _HALF == mixed:
-                word = (slots[slot] & _LOW_HALF) - _ONE
-                same = entries[word, 0] == low and entries[word, 1] == high
-                if same and (high < _LONG or _same(pool, entries[word, 2], source, first, length)):
-                    break
-            slot = (slot + _ONE) & mask
-        if not slots[slot]:
-            word, start = np.uint64(used[0]), np.uint64(used[1])
-            slots[slot] = (mixed << _HALF) | (word + _ONE)
-            entries[word, 0], entries[word, 1] = low, high
-            entries[word, 2], entries[word, 3] = start, length
-            _write(low, high, source, first, length, pool, start)
-            used[0] += 1
-            used[1] += np.int64(length) + 1
-        numbers[row] = (slots[slot] & _LOW_HALF) - _ONE
+    mask, end = np.uint64(len(slots) - 1), np.uint64(len(numbers))
+    hashes = np.empty(int(_TOGETHER), np.uint64)
+    stop = np.uint64(0)
+    while stop < end:
+        begin, stop = stop, min(stop + _TOGETHER, end)
+        _call(found, begin, stop, slots, hashes, numbers)
+        for row in range(begin, stop):
+            low, high = found[row, 0], found[row, 1]
+            first, length = found[row, 2], found[row, 3]
+            mixed = hashes[row - begin]
+            slot = mixed & mask
+            while slots[slot]:
+                if slots[slot] >> _HALF == mixed:
+                    word = (slots[slot] & _LOW_HALF) - _ONE
+                    alike = entries[word, 0] == low and entries[word, 1] == high
+                    held = entries[word, 2]
+                    if alike and (high < _LONG or _same(pool, held, source, first, length)):
+                        break
+                slot = (slot + _ONE) & mask
+            if not slots[slot]:
+                word, start = np.uint64(used[0]), np.uint64(used[1])
+                slots[slot] = (mixed << _HALF) | (word + _ONE)
+                entries[word, 0], entries[word, 1] = low, high
+                entries[word, 2], entries[word, 3] = start, length
+                _write(low, high, source, first, length, pool, start)
+                used[0] += 1
+                used[1] += np.int64(length) + 1
+            numbers[row] = (slots[slot] & _LOW_HALF) - _ONE
 
 
 @compiled
