@@ -228,7 +228,7 @@ class _Ids:
             self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
             self._count += len(ids)
             return ids, block
-        kept = [number for number, id in enumerate(ids) if self._admit(id)]
+        kept = [number for number, id in in_turns(enumerate(ids)) if self._admit(id)]
         return [ids[number] for number in kept], block.only(kept)
 
     def _number(self, size: int) -> list[str]:
