@@ -20,6 +20,7 @@ from bm25rag.errors import CorruptIndexError, FilterError
 from bm25rag.fields import Strings, build_fields
 from bm25rag.fields.field import ticks
 from bm25rag.fields.instants import NO_INSTANT, instants_of
+from bm25rag.fields.masking import find_strings
 from bm25rag.fields.merging import unite
 from bm25rag.filters import Condition, Filter, parse_filter
 from bm25rag.filters.values import instant_of
@@ -147,6 +148,14 @@ def test_sorted_strings_are_united_piece_by_piece(
         united, places = unite(runs)
     assert united == sorted(set().union(*sets))
     assert [[united[place] for place in own] for own in places] == runs
+
+
+@given(st.sets(st.text(max_size=3), min_size=1), st.lists(st.text(max_size=3), min_size=1))
+def test_of_many_strings_those_are_found_that_are_there(there: set[str], sought: list[str]) -> None:
+    ordered = sorted(there)
+    column = build_column(map(utf8, ordered))
+    places = find_strings(Strings(column, 0, len(column)), list(map(utf8, sought)))
+    assert [ordered[place] for place in places] == [one for one in sought if one in there]
 
 
 @given(st.lists(METADATA, min_size=1, max_size=12), st.lists(FILTERS, min_size=1, max_size=4))
