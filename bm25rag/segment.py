@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
-from bm25rag.turns import BLOCK, blocks, give_way, in_turns
+from bm25rag.turns import give_way, in_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -175,7 +174,7 @@ class SegmentBuilder:
         """Return the segment; the builder is used up."""
         while self._reading:
             self._take_next()
-        terms = TermList(chain.from_iterable(map(utf8_each, blocks(self._encoder.terms, BLOCK))))
+        terms = TermList(utf8_each(self._encoder.terms))
         counted = [wait() for wait in self._counting]
         lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
         postings = build_postings(terms, [Run(*run) for *run, _ in counted], lengths)

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 # Seconds of work between two pauses.
 _TURN = 0.0005
-# A call that looks at so many strings takes less than a millisecond.
-BLOCK = 4096
+# A call that sorts or hashes so many strings takes less than a turn.
+BLOCK = 1024
 
 _Item = TypeVar("_Item")
 

@@ -42,7 +42,7 @@ from bm25rag.turns import BLOCK, blocks, in_turns
 # Documents that are gathered at once, to bound the memory of a build.
 AT_ONCE = 1 << 14
 # Metadata that are taken at once: few, or the garbage collector looks at them all.
-_SOME = 1 << 8
+_SOME = 1 << 7
 
 
 class FieldsBuilder:
@@ -148,8 +148,9 @@ def _distinct(kind: int, pieces: Sequence[Any]) -> tuple[Any, Int64]:
         runs.append(run)
         codes.append(np.fromiter(map(known.__getitem__, texts), np.int64, len(texts)))
     ordered, new = unite(runs)
-    encoded = list(chain.from_iterable(map(utf8_each, blocks(ordered, BLOCK))))
-    return encoded, np.concatenate([own[code] for own, code in zip(new, codes, strict=True)])
+    return utf8_each(ordered), np.concatenate(
+        [own[code] for own, code in zip(new, codes, strict=True)]
+    )
 
 
 # Each sorts values of one type: the kind, which of them are of it, and what they are to a field.

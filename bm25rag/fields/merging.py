@@ -15,7 +15,7 @@ from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
 from bm25rag.turns import BLOCK, in_turns
 
 # Of a sorted run every so manieth string tells where to cut it.
-_STEP = 128
+_STEP = 64
 
 _Text = TypeVar("_Text", str, bytes)
 
