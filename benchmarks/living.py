@@ -148,9 +148,10 @@ class Living:
         """Search all the while, alone or beside a bulk add and a compaction; each one's seconds."""
         done = threading.Event()
         texts = self._texts(50_000)
+        metadata = [_metadata(row) for row in range(len(texts))]
 
         def write() -> None:
-            self._index.add(texts, store_text=False)
+            self._index.add(texts, metadata=metadata, store_text=False)
             self._index.compact()
             done.set()
 

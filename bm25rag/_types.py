@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bm25rag.errors import CorruptIndexError
+from bm25rag.turns import BLOCK, blocks
 
 Float32: TypeAlias = npt.NDArray[np.float32]
 Float64: TypeAlias = npt.NDArray[np.float64]
@@ -103,9 +104,9 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def utf8_each(texts: Iterable[str]) -> list[bytes]:
+def utf8_each(texts: Sequence[str]) -> list[bytes]:
     """Do the same for many; a third faster than one by one."""
-    return [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [text.encode("utf-8", "surrogatepass") for some in blocks(texts, BLOCK) for text in some]
 
 
 def text_of(data: bytes | memoryview) -> str:

@@ -15,7 +15,7 @@ from bm25rag.merging import merge_parts
 from bm25rag.reader import Text, check_id
 from bm25rag.segment import Part, Segment, SegmentBuilder
 from bm25rag.snapshot import Snapshot
-from bm25rag.turns import in_turns
+from bm25rag.turns import give_way, in_turns
 
 # Characters of text that are gathered before they are analysed and counted.
 CHUNK = 1 << 20
@@ -183,6 +183,7 @@ def take_documents(
     with SegmentBuilder(analyzer, threads) as builder:
         for block in documents:
             taken, block = ids.take(block)
+            give_way()
             metadata = None
             if block.metadata is not None:
                 given = zip(block.metadata, taken, strict=True)
@@ -227,7 +228,7 @@ class _Ids:
             self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
             self._count += len(ids)
             return ids, block
-        kept = [number for number, id in enumerate(ids) if self._admit(id)]
+        kept = [number for number, id in in_turns(enumerate(ids)) if self._admit(id)]
         return [ids[number] for number in kept], block.only(kept)
 
     def _number(self, size: int) -> list[str]:

@@ -23,7 +23,7 @@ from bm25rag.turns import give_way, in_turns
 # A column is checked whole in the time in which this share of it is checked one by one.
 _CHECK_ALL = 256
 # Strings that are joined at once, to bound the memory of a build.
-_AT_ONCE = 4096
+_AT_ONCE = 1024
 
 
 class Guard(Protocol):

@@ -19,8 +19,8 @@ import numpy as np
 from bm25rag._types import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
 
-# Made once, which is a third of the time of json.dumps.
-_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+# Made once, which is a third of the time of json.dumps; of depth there is a check of our own.
+_write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_ascii=False).encode
 # Levels of dicts and lists in metadata.
 DEEPEST = 100
 
@@ -100,7 +100,11 @@ def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
         raise TypeError(
             f"metadata of document {document!r} must be a dict or None, got {metadata!r:.100}"
         )
-    return _plain_dict(metadata, (), document)
+    try:
+        return _plain_dict(metadata, 0)
+    except _UnstorableError as error:
+        place = ".".join(error.keys[:-4:-1] if len(error.keys) > DEEPEST else error.keys[::-1])
+        raise MetadataError(f"metadata of document {document!r} at {place!r}: {error}") from None
 
 
 def write_metadata(plain: dict[str, Any], document: str) -> bytes:
@@ -157,71 +161,80 @@ def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
-def _plain(value: object, path: tuple[str, ...], document: str) -> object:
+class _UnstorableError(Exception):
+    """What is wrong with a value; ``keys`` lead to it from the top, the last one first."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.keys: list[str] = []
+
+
+def _plain(value: object, depth: int) -> object:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
     encode = _ENCODERS.get(kind)
     if encode is not None:
-        return encode(value, path, document)
+        return encode(value, depth)
     hint = (
         "; call .item() or .tolist() on it" if isinstance(value, (np.generic, np.ndarray)) else ""
     )
-    raise _unstorable(
-        document,
-        path,
+    raise _UnstorableError(
         f"a {kind.__name__}{hint}; "
-        "expected str, int, float, bool, None, list, dict, date or datetime",
+        "expected str, int, float, bool, None, list, dict, date or datetime"
     )
 
 
-def _unstorable(document: str, path: tuple[str, ...], what: str) -> MetadataError:
-    return MetadataError(f"metadata of document {document!r} at {'.'.join(path)!r}: {what}")
-
-
-def _plain_float(value: float, path: tuple[str, ...], document: str) -> float:
+def _plain_float(value: float, depth: int) -> float:
     if not math.isfinite(value):
-        raise _unstorable(document, path, f"{value!r} is no JSON number; use None")
+        raise _UnstorableError(f"{value!r} is no JSON number; use None")
     return value
 
 
-def _plain_list(value: list[object], path: tuple[str, ...], document: str) -> list[object]:
-    _check_depth(path, document)
-    if set(map(type, value)) <= _AS_THEY_ARE:
+def _plain_list(value: list[object], depth: int) -> list[object]:
+    _check_depth(depth)
+    if _AS_THEY_ARE.issuperset(map(type, value)):
         return value
-    return [_plain(item, (*path, str(number)), document) for number, item in enumerate(value)]
-
-
-def _plain_dict(
-    value: dict[object, object], path: tuple[str, ...], document: str
-) -> dict[str, Any]:
-    _check_depth(path, document)
-    plain: dict[str, Any] = {}
-    for key, item in value.items():
-        if type(key) is not str:
-            raise _unstorable(
-                document, path, f"the key {key!r} is a {type(key).__name__}, not a str"
-            )
-        plain["$" + key if key.startswith("$") else key] = (
-            item if type(item) in _AS_THEY_ARE else _plain(item, (*path, key), document)
-        )
+    plain = []
+    for number, item in enumerate(value):
+        try:
+            plain.append(_plain(item, depth + 1))
+        except _UnstorableError as error:
+            error.keys.append(str(number))
+            raise
     return plain
 
 
-def _check_depth(path: tuple[str, ...], document: str) -> None:
-    if len(path) > DEEPEST:
-        raise _unstorable(document, path[:3], f"nested more than {DEEPEST} levels deep")
+def _plain_dict(value: dict[object, object], depth: int) -> dict[str, Any]:
+    _check_depth(depth)
+    plain: dict[str, Any] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise _UnstorableError(f"the key {key!r} is a {type(key).__name__}, not a str")
+        if type(item) not in _AS_THEY_ARE:
+            try:
+                item = _plain(item, depth + 1)
+            except _UnstorableError as error:
+                error.keys.append(key)
+                raise
+        plain["$" + key if key[:1] == "$" else key] = item
+    return plain
 
 
-def _plain_datetime(value: datetime, path: tuple[str, ...], document: str) -> dict[str, str]:
+def _check_depth(depth: int) -> None:
+    if depth > DEEPEST:
+        raise _UnstorableError(f"nested more than {DEEPEST} levels deep")
+
+
+def _plain_datetime(value: datetime, depth: int) -> dict[str, str]:
     return {"$datetime": value.isoformat()}
 
 
-def _plain_date(value: date, path: tuple[str, ...], document: str) -> dict[str, str]:
+def _plain_date(value: date, depth: int) -> dict[str, str]:
     return {"$date": value.isoformat()}
 
 
-_ENCODERS: dict[type, Callable[[Any, tuple[str, ...], str], object]] = {
+_ENCODERS: dict[type, Callable[[Any, int], object]] = {
     float: _plain_float,
     list: _plain_list,
     dict: _plain_dict,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bm25rag import scripts
 from bm25rag._types import Bool, UInt8, UInt32, UInt64
 from bm25rag.analysis import Analyzer
+from bm25rag.turns import in_turns
 
 # Parts that a code point plays in a word.
 OTHER, WORD, CJK, MARK = range(4)
@@ -58,7 +59,7 @@ def _table(lowercase: bool, turkish: bool, normalize: str | None, cjk: bool, mar
 
 def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> None:
     """Enter the lower case of every code point, and where that is not one code point for one."""
-    for number, character in enumerate(characters[:_CASED]):
+    for number, character in in_turns(enumerate(characters[:_CASED])):
         lowered = scripts.lower(character, turkish)
         if len(lowered) == 1:
             lower[number] = ord(lowered)
@@ -104,5 +105,5 @@ def _kinds(characters: str, cjk: bool, marks: bool) -> UInt8:
 
 def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
     # Whole runs at once: most code points look like their neighbours.
-    for run in re.finditer(f"(?:{pattern.pattern})+", characters):
+    for run in in_turns(re.finditer(f"(?:{pattern.pattern})+", characters)):
         values[run.start() : run.end()] = value

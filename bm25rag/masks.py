@@ -9,9 +9,10 @@ leaves open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,25 +37,31 @@ class MaskCache:
     """Remembers masks by key, those used last; threads may share it."""
 
     def __init__(self) -> None:
-        self._young: dict[str, Bool] = {}
-        self._old: dict[str, Bool] = {}
+        self._young: dict[Hashable, Bool] = {}
+        self._old: dict[Hashable, Bool] = {}
         self._bytes = 0
 
     def __reduce__(self) -> tuple[type[MaskCache], tuple[()]]:
         return MaskCache, ()  # a copy begins without
 
-    def get(self, key: str, make: Callable[[], Bool]) -> Bool:
+    def get(self, key: Hashable, make: Callable[[], Bool]) -> Bool:
         """Return the mask of a key, not to be changed; made if it is not remembered."""
         found = self._young.get(key)
         if found is None:
             found = self._old.get(key)
             found = make() if found is None else found
-            size = len(found) + len(key)
+            size = len(found) + _size(key)
             if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
                 self._old, self._young, self._bytes = self._young, {}, 0
             self._bytes += size
             self._young[key] = found
         return found
+
+
+def _size(key: Any) -> int:
+    """Return how many bytes a key takes, about."""
+    own = sys.getsizeof(key)
+    return own + sum(map(_size, key)) if isinstance(key, (tuple, frozenset)) else own
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -82,18 +89,18 @@ def _of_part(part: Part, filter: Filter, among: Bool) -> Bool:
     return _evaluate(_Now(part), filter, among)
 
 
-def _remembered(part: Part, filter: Filter, key: str) -> Bool:
+def _remembered(part: Part, filter: Filter, key: Hashable) -> Bool:
     """Return which documents live and pass."""
     if not part.layers:
         return _as_stored(part, filter, key)
     return part.masks.get(key, lambda: _as_now(part, filter, key))
 
 
-def _as_stored(part: Part, filter: Filter, key: str) -> Bool:
+def _as_stored(part: Part, filter: Filter, key: Hashable) -> Bool:
     return part.segment.masks.get(key, lambda: _of_all(_Stored(part), filter))
 
 
-def _as_now(part: Part, filter: Filter, key: str) -> Bool:
+def _as_now(part: Part, filter: Filter, key: Hashable) -> Bool:
     mask = _as_stored(part, filter, key).copy()
     for layer in part.layers:
         if layer.changed:

@@ -48,7 +48,8 @@ def _merge_fields(parts: Sequence[Part]) -> Fields:
     base = 0
     for part in parts:
         place = np.full(len(part.segment), -1, np.int64)
-        place[part.numbers()] = np.arange(base, base + part.count)
+        living = slice(None) if part.living is None else part.living
+        place[living] = np.arange(base, base + part.count)
         for layer in reversed(part.layers):  # what has changed last counts
             if layer.changed:
                 sources.append(layer.fields)

@@ -20,6 +20,7 @@ from bm25rag.backend import kernels
 from bm25rag.columns import Guard, StringTable, build_table
 from bm25rag.joining import JoinedTerms
 from bm25rag.stripes import Stripes, cut, pointer_type, spans, stripe_count
+from bm25rag.turns import in_turns
 
 # Most codes that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
@@ -250,7 +251,7 @@ class TermList(list[bytes]):
 
     def table(self, used: Int64) -> tuple[StringTable, UInt32]:
         """Make the table of some terms; and return where each of ``used`` went."""
-        return build_table([self[number] for number in used.tolist()])
+        return build_table([self[number] for number in in_turns(used.tolist())])
 
 
 def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postings:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
+from bm25rag.turns import in_turns
+
 # Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms
 # are folded before), Bopomofo, Hangul syllables and letters: what Lucene cuts into bigrams.
 _CJK = (
@@ -130,5 +132,8 @@ def marks() -> tuple[int, ...]:
     """Return the code points of all combining marks."""
     planes = (range(0x300, 0x20000), range(0xE0100, 0xE01F0))  # none elsewhere; saves 0.1 s
     return tuple(
-        point for plane in planes for point in plane if unicodedata.category(chr(point))[0] == "M"
+        point
+        for plane in planes
+        for point in in_turns(plane)
+        if unicodedata.category(chr(point))[0] == "M"
     )

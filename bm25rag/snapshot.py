@@ -18,6 +18,7 @@ from bm25rag.filters import Filter
 from bm25rag.lexicon import Lexicon, LexiconFullError, most_numbers
 from bm25rag.masks import masks_of
 from bm25rag.segment import Part
+from bm25rag.turns import BLOCK, blocks
 from bm25rag.variants import Parameters
 
 # Terms that a snapshot remembers, from first to last.
@@ -126,9 +127,9 @@ class Snapshot:
         """Return those of some ids that living documents have."""
         if len(ids) < _FEW_IDS:
             return {id for id in ids if self.find(id) is not None}
-        keys = utf8_each(ids)
         return {
             part.segment.id_of(number)
+            for keys in blocks(utf8_each(ids), BLOCK)
             for part in self.parts
             for number in part.segment.ids.find_all(keys).tolist()
             if part.lives(number)

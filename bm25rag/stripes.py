@@ -13,7 +13,7 @@ from bm25rag.columns import Guard
 # Documents of a stripe; tests set it small.
 STRIPE = 65_536
 # Postings that are handled at a time: `np.repeat` lets no other thread run, 4 ms a million.
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 17
 
 
 class Stripes:

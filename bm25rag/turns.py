@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 # Seconds of work between two pauses.
 _TURN = 0.0005
+# A call that sorts or hashes so many strings takes less than a turn.
+BLOCK = 1024
 
 _Item = TypeVar("_Item")
 
@@ -26,6 +28,12 @@ def give_way() -> None:
 def in_turns(items: Iterable[_Item]) -> Iterable[_Item]:
     """Return items for a loop that shall give way in between."""
     return _in_turns(items) if threading.active_count() > 1 else items
+
+
+def blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Yield items some at a time, for calls that let no other thread run; give way in between."""
+    for first in in_turns(range(0, len(items), size)):
+        yield items[first : first + size]
 
 
 def _in_turns(items: Iterable[_Item]) -> Iterator[_Item]:

@@ -18,6 +18,7 @@ from bm25rag.merging import carry, merge_parts, plan, tidy
 from bm25rag.reader import Reader, Text, check_ids
 from bm25rag.segment import Part, Segment
 from bm25rag.snapshot import Snapshot
+from bm25rag.turns import in_turns
 
 
 class Writer(Reader):
@@ -121,7 +122,8 @@ class Writer(Reader):
         """
         wanted = check_ids(ids)
         with self._writing() as snapshot:
-            found = {place for id in wanted if (place := snapshot.find(id)) is not None}
+            places = map(snapshot.find, in_turns(wanted))
+            found = {place for place in places if place is not None}
             if found:
                 self._install(_without(snapshot, found))
         return len(found)
@@ -158,10 +160,11 @@ class Writer(Reader):
             raise ValueError(
                 f"metadata must be one dict for each of {len(wanted)} ids, got {len(given)}"
             )
-        encoded = {id: encode_metadata(one, id) for id, one in zip(wanted, given, strict=True)}
+        pairs = in_turns(zip(wanted, given, strict=True))
+        encoded = {id: encode_metadata(one, id) for id, one in pairs}
         with self._writing() as snapshot:
             changes: dict[int, dict[int, bytes]] = {}
-            for id, data in encoded.items():
+            for id, data in in_turns(encoded.items()):
                 if (found := snapshot.find(id)) is not None:
                     changes.setdefault(found[0], {})[found[1]] = data
             if changes:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import INTERPRETED
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag import backend as backends
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
 TEXTS = [
@@ -77,25 +71,6 @@ def test_what_fails_in_a_thread_is_raised(backend: str, monkeypatch: pytest.Monk
     with pytest.raises(MemoryError, match="no room to fold"):
         index.add(["e\u0301"] * 200, threads=3)
     assert len(index) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(INTERPRETED, reason="interpreted kernels check bounds anyway")
-@pytest.mark.skipif("numba" not in backends.available(), reason="Numba is not installed")
-def test_no_kernel_that_builds_reaches_beyond_its_arrays(tmp_path: Path) -> None:
-    """The kernels are compiled once more, with every index checked, for the tests of the scanner.
-
-    What is compiled so must not be cached where others find it.
-    """
-    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    tests = [str(Path(__file__).with_name("test_scanner.py")), f"{__file__}::{SAME}"]
-    options = ["-q", "-m", "not slow", "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *tests], env=os.environ | checked, check=True
-    )
-
-
-SAME = test_an_index_is_the_same_on_any_number_of_threads.__name__
 
 
 def test_iterators_may_share_a_source_and_yield_one_dict_again_and_again() -> None:

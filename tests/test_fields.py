@@ -20,6 +20,8 @@ from bm25rag.errors import CorruptIndexError, FilterError
 from bm25rag.fields import Strings, build_fields
 from bm25rag.fields.field import ticks
 from bm25rag.fields.instants import NO_INSTANT, instants_of
+from bm25rag.fields.masking import find_strings
+from bm25rag.fields.merging import unite
 from bm25rag.filters import Condition, Filter, parse_filter
 from bm25rag.filters.values import instant_of
 from bm25rag.masks import masks_of
@@ -86,7 +88,7 @@ def readable(specs: Iterator[dict[str, Any]]) -> Iterator[Filter]:
         yield tree
 
 
-@pytest.fixture(params=["together", "alone", "many", "merged", "few"])
+@pytest.fixture(params=["together", "alone", "many", "merged", "pieces", "few"])
 def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Metadata with all values of the edges, so that fields of every make come to be."""
     everything = [{"v": value} for value in EDGES]
@@ -97,6 +99,13 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
             return [*everything, *reversed(everything), *everything[::2]]
         case "merged":
             monkeypatch.setattr("bm25rag.fields.building.AT_ONCE", 5)
+        case "pieces":
+            monkeypatch.setattr("bm25rag.fields.building._SOME", 3)
+            monkeypatch.setattr("bm25rag.fields.building.BLOCK", 3)
+            monkeypatch.setattr("bm25rag.fields.merging.BLOCK", 3)
+            monkeypatch.setattr("bm25rag.fields.merging._STEP", 1)
+            monkeypatch.setattr("bm25rag.fields.field.BLOCK", 3)
+            return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
             monkeypatch.setattr("bm25rag.fields.building.MOST_FIELDS", 2)
             monkeypatch.setattr("bm25rag.fields.building.AT_ONCE", 50)
@@ -126,6 +135,27 @@ def test_other_predicates_are_asked_for_values_and_where_those_are_not_whole_for
         assert found(index, filter) == asked(corpus, filter)
     missing = Condition(("v",), lambda value, present: not present, "missing")
     assert found(index, missing) == asked(corpus, missing)
+
+
+@given(st.lists(st.sets(st.text(max_size=3)), min_size=1), st.integers(1, 5), st.integers(1, 5))
+def test_sorted_strings_are_united_piece_by_piece(
+    sets: list[set[str]], block: int, step: int
+) -> None:
+    runs = [sorted(own) for own in sets]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.fields.merging.BLOCK", block)
+        patch.setattr("bm25rag.fields.merging._STEP", min(step, block))
+        united, places = unite(runs)
+    assert united == sorted(set().union(*sets))
+    assert [[united[place] for place in own] for own in places] == runs
+
+
+@given(st.sets(st.text(max_size=3), min_size=1), st.lists(st.text(max_size=3), min_size=1))
+def test_of_many_strings_those_are_found_that_are_there(there: set[str], sought: list[str]) -> None:
+    ordered = sorted(there)
+    column = build_column(map(utf8, ordered))
+    places = find_strings(Strings(column, 0, len(column)), list(map(utf8, sought)))
+    assert [ordered[place] for place in places] == [one for one in sought if one in there]
 
 
 @given(st.lists(METADATA, min_size=1, max_size=12), st.lists(FILTERS, min_size=1, max_size=4))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bm25rag.errors import FilterError
 from bm25rag.filters import Condition, IdSet, escape_key, parse_filter
+from bm25rag.filters.values import Members
 
 
 def passes(filter: Any, metadata: dict[str, Any] | None = None, id: str = "id") -> bool:
@@ -189,6 +190,8 @@ def test_nothing_with_a_callable_in_it_has_a_cache_key() -> None:
         ({"a": 1}, {"a": {"$eq": 1}}),
         ({"a": {"$ne": 1}}, {"$not": {"a": 1}}),
         ({"a": {"$in": [1, "b"]}}, {"a": {"$in": ("b", 1.0, 1)}}),
+        ({"a": {"$in": ["x", "y"]}}, {"a": {"$in": ("y", "x", "x")}}),
+        ({"a": {"$in": [1, None, True]}}, {"a": {"$in": [True, None, 1.0]}}),
         ({"$and": [{"a": 1}, {"b": 2}]}, {"a": 1, "b": 2}),
         ({"$or": [{"a": 1}, {"b": 2}]}, {"$or": [{"b": 2}, {"a": 1}]}),
         ({"x", "y"}, {"$id": {"$in": ["y", "x"]}}),
@@ -211,6 +214,16 @@ def test_different_filters_have_different_keys() -> None:
         {"a": {"$in": [1]}},
         {"a": {"$in": []}},
         {"a": {"$in": [[1]]}},
+        {"a": {"$in": [True]}},
+        {"a": {"$in": [1, True]}},
+        {"a": {"$in": ["1"]}},
+        {"a": {"$in": [None]}},
+        {"a": {"$in": ["x", "y"]}},
+        {"a": {"$in": ["x,y"]}},
+        {"b": {"$in": ["x", "y"]}},
+        {"a": {"$date": {"$in": ["2024-01-01"]}}},
+        {"a": {"$nin": ["x", "y"]}},
+        {"$id": {"$in": ["x", "y"]}},
         {"a": {"$contains": 1}},
         {"a": {"$ne": 1}},
         {"b": 1},
@@ -238,6 +251,16 @@ def test_different_filters_have_different_keys() -> None:
     ]
     keys = [parse_filter(filter).key for filter in filters]
     assert len(set(keys)) == len(keys)
+
+
+def test_what_has_been_found_equal_to_a_key_equals_every_copy_of_it() -> None:
+    first, second, third = (Members(["a", 1, number]) for number in (2, 2.0, 3))
+    for _ in range(2):  # the second time the sets are one and the same
+        assert first == second
+        assert second == first
+        assert hash(first) == hash(second)
+        assert third not in {first, second}
+    assert first != ("a", 1, 2)
 
 
 def test_an_edit_of_the_callers_filter_changes_nothing() -> None:

@@ -25,6 +25,11 @@ SMALL = {
     "bm25rag.masks.AT_ONCE": 2,
     "bm25rag.masks.FEW": 1,  # changed metadata get fields of their own
     "bm25rag.fields.building.AT_ONCE": 2,  # fields are merged of chunks of two documents
+    "bm25rag.fields.building.BLOCK": 2,  # sorted strings are united piece by piece
+    "bm25rag.fields.merging.BLOCK": 2,
+    "bm25rag.fields.merging._STEP": 1,
+    "bm25rag.fields.field.BLOCK": 2,
+    "bm25rag.fields.store.BLOCK": 2,
     "bm25rag.fields.store.NARROW": 1,  # the codes of values widen almost at once
     "bm25rag.fields.store.MIDDLE": 2,
     "bm25rag.stripes.STRIPE": 7,  # most corpora have several stripes

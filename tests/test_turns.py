@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bm25rag import turns
-from bm25rag.turns import give_way, in_turns
+from bm25rag.turns import blocks, give_way, in_turns
 
 
 @pytest.fixture
@@ -40,6 +40,16 @@ def test_a_loop_pauses_after_every_turn(
     give_way()
     assert len(pauses) == 4
     assert all(pause > 0 for pause in pauses)
+
+
+@pytest.mark.usefixtures("company")
+def test_blocks_hold_everything_in_order_and_pause_in_between(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(turns.time, "perf_counter", lambda: next(clock))
+    assert list(blocks("abcde", 2)) == ["ab", "cd", "e"]
+    assert len(pauses) == 3
 
 
 @pytest.mark.usefixtures("company")

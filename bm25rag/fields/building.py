@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
-from itertools import chain, compress, islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, utf8
+from bm25rag._types import Bool, Int64, utf8, utf8_each
 from bm25rag.columns import Column, build_column
 from bm25rag.documents import read_plain, unescape
 from bm25rag.errors import CorruptIndexError
@@ -35,14 +35,14 @@ from bm25rag.fields.field import (
 )
 from bm25rag.fields.gathering import Node
 from bm25rag.fields.instants import NO_INSTANT, instants_of
-from bm25rag.fields.merging import merge_fields
+from bm25rag.fields.merging import merge_fields, unite
 from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
-from bm25rag.turns import in_turns
+from bm25rag.turns import BLOCK, blocks, in_turns
 
 # Documents that are gathered at once, to bound the memory of a build.
-AT_ONCE = 1 << 16
+AT_ONCE = 1 << 14
 # Metadata that are taken at once: few, or the garbage collector looks at them all.
-_SOME = 1 << 9
+_SOME = 1 << 7
 
 
 class FieldsBuilder:
@@ -50,30 +50,31 @@ class FieldsBuilder:
 
     def __init__(self) -> None:
         self._root = Node()
+        # Documents in chunks, and since.
         self._done = self._taken = 0
         self._chunks: list[Fields] = []
 
     def take(self, metadata: Sequence[dict[str, Any]]) -> None:
         """Take the metadata of documents as ``plain_metadata`` returns them."""
-        for first in in_turns(range(0, len(metadata), _SOME)):
-            some = metadata[first : first + _SOME]
-            numbers = compress(range(self._taken, self._taken + len(some)), some)
-            self._root.take(list(numbers), list(filter(None, some)), 0)
+        for some in blocks(metadata, _SOME):
+            there = np.fromiter(map(bool, some), np.bool_, len(some))
+            numbers = np.flatnonzero(there) + self._taken
+            self._root.take(numbers, list(filter(None, some)), 0)
             self.skip(len(some))
 
     def skip(self, count: int) -> None:
         """Take documents without metadata."""
         self._taken += count
-        if self._taken >= AT_ONCE and self._root.numbers:
+        if self._taken >= AT_ONCE and self._root.count:
             self._end_chunk()
 
     def _end_chunk(self) -> None:
-        gathered = sorted(self._root.walk(()), key=lambda found: -len(found[1].numbers))
+        gathered = sorted(self._root.walk(()), key=lambda found: -found[1].count)
         kept = gathered[:MOST_FIELDS]
         assembler = Assembler(self._taken, len(kept) == len(gathered))
         for path, node in in_turns(kept):
             codes, ranked = _rank(node)
-            documents = np.array(node.numbers, np.int64)
+            documents = np.concatenate(node.numbers)
             if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
                 order = np.argsort(documents, kind="stable")
                 documents, codes = documents[order], codes[order]
@@ -118,12 +119,12 @@ def _rank(node: Node) -> tuple[Int64, list[Any]]:
     sorters = _SORTERS | _SORTERS_INSIDE_LISTS if node.inside else _SORTERS
     found: dict[int, list[tuple[Int64, Any]]] = {}
     for one, (positions, values) in node.found.items():
-        places = np.array(positions, np.int64)
+        places = np.concatenate(positions)
         for kind, which, keys in sorters[one](values):
             own = places if which is None else places[which]
             if len(own):
                 found.setdefault(kind, []).append((own, keys))
-    codes, start = np.empty(len(node.numbers), np.int64), 0
+    codes, start = np.empty(node.count, np.int64), 0
     ranked: list[Any] = [()] * KINDS
     for kind in sorted(found):
         chosen, pieces = zip(*found[kind], strict=True)
@@ -140,11 +141,16 @@ def _distinct(kind: int, pieces: Sequence[Any]) -> tuple[Any, Int64]:
     if kind in NUMBERS:
         distinct, places = np.unique(np.concatenate(pieces), return_inverse=True)
         return distinct, places
-    texts = list(chain.from_iterable(pieces))
-    ordered = sorted(set(texts))  # by code point, as UTF-8 orders them
-    known = dict(zip(ordered, range(len(ordered)), strict=True))
-    places = np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
-    return list(map(utf8, ordered)), places
+    runs, codes = [], []
+    for texts in blocks(list(chain.from_iterable(pieces)), BLOCK):
+        run = sorted(set(texts))  # by code point, as UTF-8 orders them
+        known = dict(zip(run, range(len(run)), strict=True))
+        runs.append(run)
+        codes.append(np.fromiter(map(known.__getitem__, texts), np.int64, len(texts)))
+    ordered, new = unite(runs)
+    return utf8_each(ordered), np.concatenate(
+        [own[code] for own, code in zip(new, codes, strict=True)]
+    )
 
 
 # Each sorts values of one type: the kind, which of them are of it, and what they are to a field.

@@ -14,6 +14,7 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned, text_of
 from bm25rag.columns import Column
 from bm25rag.documents import decode_metadata
+from bm25rag.turns import BLOCK, in_turns
 
 Path: TypeAlias = tuple[str | None, ...]
 """Keys from the top of the metadata down; behind them None for the elements of lists."""
@@ -56,10 +57,10 @@ class Strings(Sequence[bytes]):
         return bytes(self._data[self._starts[place] : self._starts[place + 1]])
 
     def __iter__(self) -> Iterator[bytes]:
-        starts = self._starts.tolist() if self._count else [0]
-        data = bytes(self._data[starts[0] : starts[-1]])
-        for start, stop in pairwise(starts):
-            yield data[start - starts[0] : stop - starts[0]]
+        for first in in_turns(range(0, self._count, BLOCK)):
+            starts = self._starts[first : first + BLOCK + 1].tolist()
+            data, base = bytes(self._data[starts[0] : starts[-1]]), starts[0]
+            yield from [data[start - base : stop - base] for start, stop in pairwise(starts)]
 
     def arrays(self, first: int, last: int) -> tuple[Int64, UInt8]:
         """Return where some of the strings begin in a buffer, and where the last ends."""

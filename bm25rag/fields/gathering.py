@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from itertools import chain, compress, repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from bm25rag._types import Int64
 from bm25rag.documents import DEEPEST, unescape
 from bm25rag.fields.field import Path
 
@@ -27,30 +30,39 @@ def _write(nested: Any) -> str:
 class _Column(NamedTuple):
     """Some values, where each is among those at its path, and whose it is."""
 
-    places: Sequence[int]
-    numbers: Sequence[int]
+    places: Int64
+    numbers: Int64
     values: Sequence[Any]
 
-    def pick(self, own: Iterable[bool]) -> _Column:
-        """Return those that ``own`` says."""
-        flags = list(own)
-        return _Column(*(list(compress(each, flags)) for each in self))
+    def split(self, kinds: Iterable[Any]) -> Iterator[tuple[Any, _Column]]:
+        """Yield each of the kinds, one of which is told for each value, and its values."""
+        told = list(kinds)
+        if len(set(told)) == 1:
+            yield told[0], self
+            return
+        of_kind: dict[Any, list[int]] = {}
+        for place, kind in enumerate(told):
+            of_kind.setdefault(kind, []).append(place)
+        for kind, own in of_kind.items():
+            values = [self.values[place] for place in own]
+            yield kind, _Column(self.places[own], self.numbers[own], values)
 
 
 class Node:
     """What some documents have at one path.
 
-    ``numbers`` says of each value whose it is. ``found`` holds the values by type, and
-    where each is among ``numbers``: dates and datetimes as they are written, dicts as the
-    ``tuple`` of their keys, lists as nothing, since they are held by their elements.
-    Only ``inside`` a list are dicts and lists held whole, as JSON.
+    ``numbers`` says of each of ``count`` values whose it is, in pieces. ``found`` holds the
+    values by type, and where each is among ``numbers``: dates and datetimes as they are
+    written, dicts as the ``tuple`` of their keys, lists as nothing, since they are held by
+    their elements. Only ``inside`` a list are dicts and lists held whole, as JSON.
     """
 
-    __slots__ = ("children", "elements", "found", "inside", "numbers")
+    __slots__ = ("children", "count", "elements", "found", "inside", "numbers")
 
     def __init__(self, inside: bool = False) -> None:
-        self.numbers: list[int] = []
-        self.found: dict[type, tuple[list[int], list[Any]]] = {}
+        self.count = 0
+        self.numbers: list[Int64] = []
+        self.found: dict[type, tuple[list[Int64], list[Any]]] = {}
         self.inside = inside
         self.children: dict[str, Node] = {}
         self.elements: Node | None = None
@@ -64,23 +76,18 @@ class Node:
         if self.elements is not None:
             yield (*path, None), self.elements
 
-    def take(self, numbers: Sequence[int], values: Sequence[Any], depth: int) -> None:
+    def take(self, numbers: Int64, values: Sequence[Any], depth: int) -> None:
         """Take one value for each number."""
-        start = len(self.numbers)
-        column = _Column(range(start, start + len(values)), numbers, values)
-        self.numbers += numbers
-        kinds = set(map(type, values))
-        for kind in kinds:
-            own = column if len(kinds) == 1 else column.pick(type(one) is kind for one in values)
+        start = self.count
+        self.count += len(values)
+        self.numbers.append(numbers)
+        column = _Column(np.arange(start, self.count), numbers, values)
+        for kind, own in column.split(map(type, values)):
             self._take_kind(kind, own, depth)
 
     def _take_kind(self, kind: type, column: _Column, depth: int) -> None:
         if kind is dict:
-            shapes = set(map(tuple, column.values))
-            for keys in shapes:
-                same = column
-                if len(shapes) > 1:
-                    same = column.pick(tuple(value) == keys for value in column.values)
+            for keys, same in column.split(map(tuple, column.values)):
                 self._take_dicts(keys, same, depth)
         elif kind is list and self.inside:
             self._put(list, column.places, map(_write, column.values))
@@ -90,9 +97,9 @@ class Node:
         else:
             self._put(kind, column.places, column.values)
 
-    def _put(self, kind: type, places: Iterable[int], values: Iterable[Any]) -> None:
+    def _put(self, kind: type, places: Int64, values: Iterable[Any]) -> None:
         known = self.found.setdefault(kind, ([], []))
-        known[0].extend(places)
+        known[0].append(places)
         known[1].extend(values)
 
     def _take_dicts(self, keys: tuple[str, ...], column: _Column, depth: int) -> None:
@@ -118,6 +125,5 @@ class Node:
         if elements:
             if self.elements is None:
                 self.elements = Node(inside=True)
-            sizes = map(len, column.values)
-            numbers = list(chain.from_iterable(map(repeat, column.numbers, sizes)))
+            numbers = np.repeat(column.numbers, list(map(len, column.values)))
             self.elements.take(numbers, elements, depth + 1)

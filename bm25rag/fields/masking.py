@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, utf8
+from bm25rag._types import Bool, Int64, utf8, utf8_each
 from bm25rag.fields.field import (
     DATE,
     FALSE,
@@ -28,6 +28,7 @@ from bm25rag.fields.field import (
     WHOLE,
     Field,
     Path,
+    Strings,
     shape_of,
     ticks,
 )
@@ -111,9 +112,11 @@ def _choose(field: Field, name: str, operand: Any, test: Test) -> Bool:
     return chosen
 
 
-def _mark_equal(field: Field, chosen: Bool, operands: Iterable[Any]) -> None:
+def _mark_equal(field: Field, chosen: Bool, operands: Sequence[Any]) -> None:
     """Mark the values that equal one of the operands."""
     wanted: dict[int, list[Any]] = {}
+    if len(operands) > 1 and {str}.issuperset(map(type, operands)):
+        wanted[STRING], operands = utf8_each(operands), ()
     for operand in operands:
         for kind, key in _held(operand):
             wanted.setdefault(kind, []).append(key)
@@ -132,10 +135,22 @@ def _places(field: Field, kind: int, keys: list[Any]) -> Int64:
         places = np.minimum(np.searchsorted(numbers, sought), len(numbers) - 1)
         found: Int64 = places[numbers[places] == sought]
         return found
-    strings = field.ranked(kind)
-    pairs = ((bisect_left(strings, key), key) for key in keys)
-    here = [place for place, key in pairs if place < len(strings) and strings[place] == key]
-    return np.array(here, np.int64)
+    return find_strings(field.strings_of(kind), keys)
+
+
+def find_strings(strings: Strings, keys: list[bytes]) -> Int64:
+    """Return where those of some keys are that are among sorted strings."""
+    # Taking a string out costs most, so every so manieth is taken once, and tells for each
+    # key where to look.
+    step = max(1, len(strings) // len(keys))
+    marks = [strings[place] for place in range(0, len(strings), step)]
+    found = []
+    for key in keys:
+        after = bisect_right(marks, key) * step
+        place = bisect_left(strings, key, max(0, after - step), min(after, len(strings)))
+        if place < len(strings) and strings[place] == key:
+            found.append(place)
+    return np.array(found, np.int64)
 
 
 def _mark_ordered(field: Field, chosen: Bool, name: str, operand: Any) -> None:

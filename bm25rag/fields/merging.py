@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import chain, compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bm25rag._types import Bool, Int64, Unsigned
 from bm25rag.fields.field import FLAGS, KINDS, NUMBERS, Field
 from bm25rag.fields.store import MOST_FIELDS, Assembler, Fields
+from bm25rag.turns import BLOCK, in_turns
+
+# Of a sorted run every so manieth string tells where to cut it.
+_STEP = 64
+
+_Text = TypeVar("_Text", str, bytes)
 
 
 def merge_fields(sources: Sequence[Fields], places: Sequence[Int64], count: int) -> Fields:
@@ -95,7 +102,7 @@ def _chosen(kind: int, field: Field, used: Bool) -> Any:
         return [None] * int(used.sum())
     if kind in NUMBERS:
         return field.numbers_of(kind)[used]
-    return list(compress(field.strings_of(kind), used))
+    return list(compress(field.strings_of(kind), used.tolist()))
 
 
 def _merge(kind: int, values: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -105,6 +112,35 @@ def _merge(kind: int, values: Sequence[Any]) -> tuple[Any, list[Any]]:
     if kind in NUMBERS:
         union = np.unique(np.concatenate(values))
         return union, [np.searchsorted(union, own) for own in values]
-    strings = list(dict.fromkeys(sorted(chain.from_iterable(values))))  # runs sort fast, sets not
-    places = dict(zip(strings, range(len(strings)), strict=True))
-    return strings, [np.array([places[string] for string in own], np.int64) for own in values]
+    return unite(values)
+
+
+def unite(runs: Sequence[list[_Text]]) -> tuple[list[_Text], list[Int64]]:
+    """Return the union of sorted strings, sorted, and the places in it of each one's.
+
+    Parameters
+    ----------
+    runs
+        Ascending strings, each of which a run has once.
+    """
+    union: list[_Text] = []
+    places = [np.empty(len(run), np.int64) for run in runs]
+    for cuts in in_turns(_cut(runs)):
+        pieces = [run[own] for run, own in zip(runs, cuts, strict=True)]
+        known = dict.fromkeys(sorted(chain.from_iterable(pieces)))  # runs sort fast, sets not
+        numbers = dict(zip(known, range(len(union), len(union) + len(known)), strict=True))
+        for place, own, piece in zip(places, cuts, pieces, strict=True):
+            place[own] = list(map(numbers.__getitem__, piece))
+        union += known
+    return union, places
+
+
+def _cut(runs: Sequence[list[_Text]]) -> Iterator[list[slice]]:
+    """Cut all runs at the same strings, into pieces of about ``BLOCK`` strings together."""
+    marks = sorted(chain.from_iterable(run[_STEP::_STEP] for run in runs))[:: BLOCK // _STEP]
+    starts = [0] * len(runs)
+    for mark in marks:
+        stops = [bisect_left(run, mark, start) for run, start in zip(runs, starts, strict=True)]
+        yield list(map(slice, starts, stops))
+        starts = stops
+    yield list(map(slice, starts, map(len, runs)))

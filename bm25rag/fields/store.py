@@ -24,6 +24,7 @@ from bm25rag.fields.field import (
     Field,
     Path,
 )
+from bm25rag.turns import BLOCK, blocks
 
 # Fields that are kept; of more, those with the most values.
 MOST_FIELDS = 1000
@@ -267,7 +268,8 @@ class Assembler:
         arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
         for kind in STRINGS:
             if counts[kind]:
-                self._strings.extend(join(ranked[kind]))
+                for some in blocks(ranked[kind], BLOCK):
+                    self._strings.extend(join(some))
 
     def finish(self) -> Fields:
         """Return the fields; the assembler is used up."""

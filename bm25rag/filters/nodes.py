@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -23,7 +23,7 @@ class Filter(ABC):
 
     @property
     @abstractmethod
-    def key(self) -> str | None:
+    def key(self) -> Hashable:
         """A cache key: filters with equal keys match the same documents; None: do not cache."""
 
     @property
@@ -56,7 +56,7 @@ class Condition(Filter):
         The predicate on the value and on whether it is present. It is asked once for all
         documents of one value, and 1 and 1.0 are one value.
     rule
-        The predicate as text: equal rules mean the same predicate.
+        What the predicate says: equal rules mean the same predicate.
     operator, operand
         What of the filter language the predicate stands for, such as ``$lt`` or ``$date.$lt``,
         so that values need not be asked one by one; None for a predicate of another origin.
@@ -64,14 +64,14 @@ class Condition(Filter):
 
     path: tuple[str, ...]
     test: Test = field(compare=False, repr=False)
-    rule: str
+    rule: Hashable
     operator: str | None = field(default=None, compare=False, repr=False)
     operand: Any = field(default=None, compare=False, repr=False)
 
     @property
-    def key(self) -> str:
+    def key(self) -> Hashable:
         """The path and the rule."""
-        return f"{self.path!r}{self.rule}"
+        return self.path, self.rule
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the predicate holds for the value at the path."""
@@ -93,16 +93,16 @@ class IdCondition(Filter):
     test
         The predicate; the value is the id, which is always present.
     rule
-        The predicate as text: equal rules mean the same predicate.
+        What the predicate says: equal rules mean the same predicate.
     """
 
     test: Test = field(compare=False, repr=False)
-    rule: str
+    rule: Hashable
 
     @property
-    def key(self) -> str:
+    def key(self) -> Hashable:
         """The reserved name and the rule."""
-        return f"$id{self.rule}"
+        return "$id", self.rule
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the predicate holds for the id."""
@@ -122,11 +122,9 @@ class IdSet(Filter):
     members: frozenset[str]
 
     @property
-    def key(self) -> str | None:
-        """The sorted ids; of many None, since to look them up is cheaper."""
-        if len(self.members) > _MOST_KEYED:
-            return None
-        return f"$id({','.join(sorted(map(repr, self.members)))})"
+    def key(self) -> Hashable:
+        """The ids; of many None, since to look them up is cheaper."""
+        return None if len(self.members) > _MOST_KEYED else self.members
 
     @property
     def ids(self) -> frozenset[str]:
@@ -179,8 +177,8 @@ class And(Filter):
     parts: tuple[Filter, ...]
 
     @property
-    def key(self) -> str | None:
-        """The parts' keys in an order of their own."""
+    def key(self) -> Hashable:
+        """The parts' keys, whose order is all the same."""
         return _joint_key("$and", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
@@ -201,8 +199,8 @@ class Or(Filter):
     parts: tuple[Filter, ...]
 
     @property
-    def key(self) -> str | None:
-        """The parts' keys in an order of their own."""
+    def key(self) -> Hashable:
+        """The parts' keys, whose order is all the same."""
         return _joint_key("$or", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
@@ -223,22 +221,17 @@ class Not(Filter):
     part: Filter
 
     @property
-    def key(self) -> str | None:
+    def key(self) -> Hashable:
         """The part's key, marked."""
         key = self.part.key
-        return None if key is None else f"$not({key})"
+        return None if key is None else ("$not", key)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the part does not match."""
         return not self.part.matches(id, metadata)
 
 
-def _joint_key(name: str, parts: tuple[Filter, ...]) -> str | None:
+def _joint_key(name: str, parts: tuple[Filter, ...]) -> Hashable:
     """Join the parts' keys; None if one is never to be cached."""
-    keys = set()
-    for part in parts:
-        key = part.key
-        if key is None:
-            return None
-        keys.add(key)
-    return f"{name}({';'.join(sorted(keys))})"
+    keys = frozenset(part.key for part in parts)
+    return None if None in keys else (name, keys)

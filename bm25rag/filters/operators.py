@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn, TypeAlias
 
 from bm25rag.errors import FilterError
@@ -17,7 +17,7 @@ Reader: TypeAlias = Callable[[Any, str, int], Any]
 
 MAX_DEPTH = 100
 
-_SCALARS = frozenset({str, int, bool, type(None), date, datetime})
+_SCALARS: frozenset[type] = frozenset({str, int, bool, type(None), date, datetime})
 _ORDERED = frozenset({str, int, float, date, datetime})
 _COLLECTIONS = (list, tuple, set, frozenset)
 
@@ -113,7 +113,17 @@ def _read_instant(operand: Any, at: str, depth: int) -> timedelta:
 def _read_members(read: Reader, operand: Any, at: str, depth: int) -> tuple[Any, ...]:
     if not isinstance(operand, _COLLECTIONS):
         refuse(at, f"expected a list, tuple or set, got {describe(operand)}")
+    if _AS_THEY_ARE[read].issuperset(map(type, operand)):  # there may be many
+        return tuple(operand)
     return tuple(read(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(operand))
+
+
+# Types of which a reader returns everything as it is.
+_AS_THEY_ARE: dict[Reader, frozenset[type]] = {
+    read_value: _SCALARS,
+    _read_text: frozenset({str}),
+    _read_instant: frozenset(),
+}
 
 
 # --- predicates -----------------------------------------------------------------------------------
@@ -131,7 +141,20 @@ def _equals(operand: Any) -> Test:
 
 
 def _among(members: tuple[Any, ...]) -> Test:
-    # One set per type, because a set of everything would take True for 1.
+    # When it is first asked: mostly the mask is known.
+    sort = cache(partial(_by_type, members))
+
+    def test(value: Any, present: bool) -> bool:
+        kind, (sets, nested) = type(value), sort()
+        if kind is list or kind is dict:
+            return any(equal(value, member) for member in nested)
+        return kind in sets and _hashed(value) in sets[kind]
+
+    return test
+
+
+def _by_type(members: tuple[Any, ...]) -> tuple[dict[type, set[Any]], list[Any]]:
+    """Return a set per type, because one of everything would take True for 1; and the rest."""
     sets: dict[type, set[Any]] = {}
     sets[int] = sets[float] = set()
     nested = []
@@ -140,14 +163,7 @@ def _among(members: tuple[Any, ...]) -> Test:
             nested.append(member)
         else:
             sets.setdefault(type(member), set()).add(_hashed(member))
-
-    def test(value: Any, present: bool) -> bool:
-        kind = type(value)
-        if kind is list or kind is dict:
-            return any(equal(value, member) for member in nested)
-        return kind in sets and _hashed(value) in sets[kind]
-
-    return test
+    return sets, nested
 
 
 def _hashed(value: Any) -> Any:

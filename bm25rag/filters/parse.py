@@ -30,7 +30,7 @@ from bm25rag.filters.operators import (
     on_instants,
     refuse,
 )
-from bm25rag.filters.values import canonical
+from bm25rag.filters.values import rule_of
 
 FilterSpec: TypeAlias = (
     dict[str, Any] | set[str] | frozenset[str] | Callable[[dict[str, Any]], object] | Filter
@@ -106,7 +106,7 @@ def _of_metadata(path: tuple[str, ...]) -> _Subject:
         return _condition(f"$date.{name}", operand, on_instants(TESTS[name](operand)))
 
     def _condition(name: str, operand: Any, test: Test) -> Filter:
-        return Condition(path, test, f"{name} {canonical(operand)}", name, operand)
+        return Condition(path, test, rule_of(name, operand), name, operand)
 
     return _Subject(FIELD_READERS, make, _Subject(DATE_READERS, make_dated, negatable=False))
 
@@ -116,7 +116,7 @@ def _id_condition(name: str, operand: Any) -> Filter:
         return IdSet(frozenset([operand]))
     if name == "$in":
         return IdSet(frozenset(operand))
-    return IdCondition(TESTS[name](operand), f"{name} {canonical(operand)}")
+    return IdCondition(TESTS[name](operand), rule_of(name, operand))
 
 
 _OF_ID = _Subject(ID_READERS, _id_condition)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Hashable, Iterable
 from datetime import date, datetime, timedelta
 from typing import Any
 
 _YEAR_ONE = datetime(1, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+# Types whose values Python equates exactly where filters do; not bools, which it takes for numbers.
+_ALIKE = frozenset({str, int, float, type(None)})
 
 
 def equal(value: Any, operand: Any) -> bool:
@@ -92,6 +96,40 @@ def canonical(value: Any) -> str:
         case _:
             items = sorted(f"{key!r}:{canonical(item)}" for key, item in value.items())
             return f"{{{','.join(items)}}}"
+
+
+class Members:
+    """Operands of ``$in`` as a set, to be the key of a filter: spelling many takes long.
+
+    Once found equal to others it is so at once, since both hold the same set from then on.
+    """
+
+    __slots__ = ("_set",)
+
+    def __init__(self, members: Iterable[Any]) -> None:
+        self._set = frozenset(members)
+
+    def __hash__(self) -> int:
+        return hash(self._set)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Members):
+            return NotImplemented
+        if self._set is not other._set:
+            if self._set != other._set:
+                return False
+            other._set = self._set
+        return True
+
+    def __sizeof__(self) -> int:
+        return sum(map(sys.getsizeof, self._set), sys.getsizeof(self._set))
+
+
+def rule_of(name: str, operand: Any) -> Hashable:
+    """Spell a predicate so that two are the same if and only if they pass the same values."""
+    if type(operand) is tuple and _ALIKE.issuperset(map(type, operand)):
+        return name, Members(operand)
+    return f"{name} {canonical(operand)}"
 
 
 def _canonical_number(value: float) -> str:
