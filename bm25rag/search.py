@@ -148,12 +148,24 @@ def search(
         return result
     from concurrent.futures import ThreadPoolExecutor  # with logging: a sixth of our import
 
-    # Several blocks for each thread, since some take longer than others.
+    # Several blocks for each thread, since some take longer than others. The calling thread
+    # takes its share: the first of the others needs a millisecond to begin.
     blocks = min(_BLOCKS_PER_THREAD * workers, len(queries) // _QUERIES_PER_THREAD)
     edges = [len(queries) * block // blocks for block in range(blocks + 1)]
-    with ThreadPoolExecutor(workers) as pool:
-        for job in [pool.submit(fill, *span) for span in pairwise(edges)]:
-            job.result()
+    spans = iter(list(pairwise(edges)))
+
+    def work() -> None:
+        for span in spans:
+            fill(*span)
+
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(work) for _ in range(workers - 1)]
+        try:
+            work()
+        finally:
+            list(spans)  # after Ctrl-C, nothing is left for the others
+        for other in others:
+            other.result()
     return result
 
 
