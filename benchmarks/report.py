@@ -307,22 +307,27 @@ def figures_table(rows: list[Row]) -> str:
 
 
 def about(results: Results) -> str:
-    """Say when, how and where it was measured; once, if all groups come from one run."""
-    groups: dict[str, list[str]] = {}
+    """Say when, how and where it was measured; once, if that is the same for all groups."""
+    runs: dict[str, dict[str, list[str]]] = {}
     for name, report in results.groups.items():
-        groups.setdefault(_about(report.about), []).append(name)
-    if len(groups) == 1:
-        return next(iter(groups))
-    return "\n\n".join(f"{', '.join(names).capitalize()}: {one}" for one, names in groups.items())
+        commands = runs.setdefault(_where(report.about), {})
+        commands.setdefault(report.about["command"], []).append(name)
+    parts = []
+    for where, commands in runs.items():
+        told = [f"`{command}`" for command in commands]
+        if len(runs) > 1:
+            told = [f"`{command}` ({', '.join(names)})" for command, names in commands.items()]
+        parts.append(f"Measured by {', '.join(told)}\n{where}")
+    return "\n\n".join(parts)
 
 
-def _about(known: Mapping[str, Any]) -> str:
+def _where(known: Mapping[str, Any]) -> str:
     host, packages = known["machine"], known["versions"]
     used = [f"{name} {one}" for name, one in packages.items() if one != "not installed"]
     return (
-        f"Measured on {known['date']} by `{known['command']}`\n"
-        f"on {host['processor']}, {host['cores']} cores, {host['memory, GiB']} GiB, "
-        f"{host['system']}, Python {host['python']};\n{', '.join(used)}."
+        f"on {known['date']}, on {host['processor']}, {host['cores']} cores, "
+        f"{host['memory, GiB']} GiB, {host['system']}, Python {host['python']};\n"
+        f"{', '.join(used)}."
     )
 
 
