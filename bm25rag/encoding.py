@@ -186,8 +186,8 @@ class _Scanner:
             stems = self._analyzer.stems(new[first : first + _STEMMED])
             numbers += map(self._terms.__getitem__, stems)
         own = np.array(numbers, np.uint32)
-        for word in self._analyzer.stopwords.intersection(new):
-            own[new.index(word)] = STOPPED
+        if stopped := self._analyzer.stopwords.intersection(new):
+            own[[word in stopped for word in new]] = STOPPED
         self._term_of = np.concatenate((self._term_of, own))
 
 
