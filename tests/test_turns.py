@@ -65,3 +65,18 @@ def test_who_is_alone_does_not_pause(pauses: list[float], monkeypatch: pytest.Mo
     assert in_turns(items) is items
     give_way()
     assert pauses == []
+
+
+def test_the_helpers_of_a_build_are_no_company(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = [threading.Thread(name="MainThread"), threading.Thread(name=f"{turns.HELPER}_0")]
+    monkeypatch.setattr(turns.threading, "active_count", lambda: len(there))
+    monkeypatch.setattr(turns.threading, "enumerate", lambda: there)
+    items = [1, 2, 3]
+    assert in_turns(items) is items
+    give_way()
+    assert pauses == []
+    there.append(threading.Thread())
+    give_way()
+    assert len(pauses) == 1
