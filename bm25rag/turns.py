@@ -14,9 +14,9 @@ from typing import TypeVar
 # How the names of the threads begin that help a build: nobody waits for those, or for theirs.
 HELPER = "bm25rag-build"
 # Seconds of work between two pauses.
-_TURN = 0.0005
+_TURN = 0.00025
 # A call that sorts or hashes so many strings takes less than a turn.
-BLOCK = 1024
+BLOCK = 512
 
 _Item = TypeVar("_Item")
 
