@@ -21,7 +21,7 @@ BLOCK = 512
 _Item = TypeVar("_Item")
 
 
-def _others() -> bool:
+def company() -> bool:
     """Whether there are threads beside the one that works and its helpers."""
     if threading.active_count() == 1:
         return False
@@ -30,13 +30,13 @@ def _others() -> bool:
 
 def give_way() -> None:
     """Let other threads run, if there are any."""
-    if _others():
+    if company():
         time.sleep(1e-6)  # 0 would not do: the lock would be taken again at once
 
 
 def in_turns(items: Iterable[_Item]) -> Iterable[_Item]:
     """Return items for a loop that shall give way in between."""
-    return _in_turns(items) if _others() else items
+    return _in_turns(items) if company() else items
 
 
 def blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

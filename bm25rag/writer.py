@@ -18,7 +18,7 @@ from bm25rag.merging import carry, merge_parts, plan, tidy
 from bm25rag.reader import Reader, Text, check_ids
 from bm25rag.segment import Part, Segment
 from bm25rag.snapshot import Snapshot
-from bm25rag.turns import in_turns
+from bm25rag.turns import company, in_turns
 
 
 class Writer(Reader):
@@ -67,7 +67,8 @@ class Writer(Reader):
         progress
             Whether to show a progress bar.
         threads
-            How many threads to use at most; ``None`` for one a core. The index is the same.
+            How many threads to use at most; ``None`` for one a core, and one less where other
+            threads run, which may be searching. The index is the same.
 
         Returns
         -------
@@ -88,7 +89,11 @@ class Writer(Reader):
             If the index is a view or was opened for reading.
         """
         check_choice("on_duplicate", on_duplicate, ("error", "skip", "replace"))
-        most = cores() if threads is None else check_count("threads", threads, least=1)
+        most = (
+            max(1, cores() - company())
+            if threads is None
+            else check_count("threads", threads, least=1)
+        )
         documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
         with self._writing() as snapshot:
             new = take_documents(
