@@ -15,6 +15,7 @@ from bm25rag.documents import Hit
 from bm25rag.kernels_numpy import distinct, shift_of, sum_parts
 from bm25rag.lexicon import Lexicon
 from bm25rag.snapshot import Snapshot, by_row
+from bm25rag.turns import searching
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
@@ -131,6 +132,7 @@ def search(
     if len(snapshot.parts) > 1 or masks[0] is not None:  # parts may be passed over
         result.rows.fill(-1)
         result.scores.fill(-np.inf)
+    searching()
     batch = resolve(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
     rank = kernels(len(queries) * snapshot.count).search

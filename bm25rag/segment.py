@@ -25,7 +25,7 @@ from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
-from bm25rag.turns import HELPER, give_way, in_turns
+from bm25rag.turns import give_way, in_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -159,7 +159,7 @@ class SegmentBuilder:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # see ``search.search``
 
-            self._pool = ThreadPoolExecutor(self._threads - 1, HELPER)
+            self._pool = ThreadPoolExecutor(self._threads - 1)
         return self._pool.submit(work).result
 
     def _take_next(self) -> None:

@@ -1,35 +1,46 @@
-"""Taking turns: who works for long lets other threads have the interpreter in between.
+"""Taking turns: who works for long lets searches in other threads have the interpreter in between.
 
 Python hands its lock on after 5 ms at the soonest, and a search asks for it several
-times. So long loops pause for an instant, if there are other threads at all.
+times. So long loops pause for an instant, if anybody searches at all.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-# How the names of the threads begin that help a build: nobody waits for those, or for theirs.
-HELPER = "bm25rag-build"
 # Seconds of work between two pauses.
-_TURN = 0.00025
+_TURN = 0.0001
+# Seconds for which a search tells that there may be more of them.
+_RECENT = 1.0
 # A call that sorts or hashes so many strings takes less than a turn.
 BLOCK = 512
 
 _Item = TypeVar("_Item")
 
 
+# The thread that has searched last, and when. All threads share this, as they do the lock; no
+# result depends on it.
+_last = (0, -math.inf)
+
+
+def searching() -> None:
+    """Note that this thread begins to search."""
+    global _last
+    _last = threading.get_ident(), time.perf_counter()
+
+
 def company() -> bool:
-    """Whether there are threads beside the one that works and its helpers."""
-    if threading.active_count() == 1:
-        return False
-    return sum(not one.name.startswith(HELPER) for one in threading.enumerate()) > 1
+    """Whether another thread has searched of late."""
+    thread, when = _last
+    return thread != threading.get_ident() and time.perf_counter() < when + _RECENT
 
 
 def give_way() -> None:
-    """Let other threads run, if there are any."""
+    """Let searches in other threads run, if there are any."""
     if company():
         time.sleep(1e-6)  # 0 would not do: the lock would be taken again at once
 

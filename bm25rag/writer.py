@@ -67,8 +67,8 @@ class Writer(Reader):
         progress
             Whether to show a progress bar.
         threads
-            How many threads to use at most; ``None`` for one a core, and one less where other
-            threads run, which may be searching. The index is the same.
+            How many threads to use at most; ``None`` for one a core, and one less while other
+            threads search. The index is the same.
 
         Returns
         -------

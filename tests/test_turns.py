@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
 
 import pytest
 
-from bm25rag import turns
-from bm25rag.turns import blocks, give_way, in_turns
+from bm25rag import BM25Index, turns
+from bm25rag.turns import blocks, give_way, in_turns, searching
+from bm25rag.turns import company as company_now
 
 
 @pytest.fixture
-def company() -> Iterator[threading.Event]:
-    """Have another thread, until the event is set."""
-    over = threading.Event()
-    thread = threading.Thread(target=over.wait)
+def company() -> None:
+    """Let another thread have searched just now."""
+    thread = threading.Thread(target=searching)
     thread.start()
-    yield over
-    over.set()
     thread.join()
 
 
@@ -59,24 +57,37 @@ def test_a_short_loop_does_not_pause(pauses: list[float], monkeypatch: pytest.Mo
     assert pauses == []
 
 
-def test_who_is_alone_does_not_pause(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns.threading, "active_count", lambda: 1)
+def test_nobody_pauses_for_threads_that_do_not_search(pauses: list[float]) -> None:
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    searching()  # this thread itself
     items = [1, 2, 3]
     assert in_turns(items) is items
     give_way()
     assert pauses == []
+    over.set()
+    other.join()
 
 
-def test_the_helpers_of_a_build_are_no_company(
+@pytest.mark.usefixtures("company")
+def test_nobody_pauses_long_after_a_search(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = [threading.Thread(name="MainThread"), threading.Thread(name=f"{turns.HELPER}_0")]
-    monkeypatch.setattr(turns.threading, "active_count", lambda: len(there))
-    monkeypatch.setattr(turns.threading, "enumerate", lambda: there)
-    items = [1, 2, 3]
-    assert in_turns(items) is items
+    assert company_now()
+    now = time.perf_counter()
+    monkeypatch.setattr(turns.time, "perf_counter", lambda: now + 2)
+    assert not company_now()
     give_way()
     assert pauses == []
-    there.append(threading.Thread())
-    give_way()
-    assert len(pauses) == 1
+
+
+def test_a_search_is_company_for_other_threads() -> None:
+    index = BM25Index()
+    index.add(["one two", "two three"])
+    thread = threading.Thread(target=index.search, args=["two"])
+    thread.start()
+    thread.join()
+    assert company_now()
+    index.search("two")
+    assert not company_now()
