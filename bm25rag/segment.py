@@ -177,16 +177,17 @@ class SegmentBuilder:
         terms = TermList(utf8_each(self._encoder.terms))
         counted = [wait() for wait in self._counting]
         lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
-        postings = build_postings(terms, [Run(*run) for *run, _ in counted], lengths)
-        return Segment(
-            postings,
+        tokens = int(lengths.sum(dtype=np.int64))
+        build = partial(build_postings, terms, [Run(*run) for *run, _ in counted], lengths)
+        postings = self._start(build, tokens)
+        documents = (
             index_column(self._ids.finish()),
             self._texts.finish(),
             self._metadata.finish(),
             self._payloads.finish(),
-            int(postings.lengths.sum(dtype=np.int64)),
-            self._fields.finish(),
         )
+        fields = self._fields.finish()
+        return Segment(postings(), *documents, tokens, fields)
 
 
 @dataclass(eq=False)
