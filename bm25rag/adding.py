@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -42,19 +41,21 @@ class Block(NamedTuple):
         return Block(*columns)
 
 
-@dataclass(frozen=True)
 class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
 
-    texts: Iterable[Text]
-    ids: Iterable[str] | None
-    metadata: Iterable[dict[str, Any] | None] | None
-    payloads: Iterable[bytes | None] | None
-    store_text: bool
-    progress: bool
-
-    def __post_init__(self) -> None:
-        check_sequence("texts", self.texts, "texts")
+    def __init__(
+        self,
+        texts: Iterable[Text],
+        ids: Iterable[str] | None,
+        metadata: Iterable[dict[str, Any] | None] | None,
+        payloads: Iterable[bytes | None] | None,
+        store_text: bool,
+        progress: bool,
+    ) -> None:
+        self.texts, self.ids, self.metadata, self.payloads = texts, ids, metadata, payloads
+        self.store_text, self.progress = store_text, progress
+        check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
             value = getattr(self, name)
             if value is not None:
@@ -163,8 +164,7 @@ def _check_payload(payload: object, number: int) -> bytes | None:
     return payload
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(NamedTuple):
     """A segment ready to be installed.
 
     ``replaced`` are the documents, as part and number, that it takes the place of.

@@ -14,9 +14,8 @@ import stat
 import sys
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,7 @@ Array = npt.NDArray[Any]
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-@dataclass(frozen=True)
-class FileRecord:
+class FileRecord(NamedTuple):
     """What the manifest says of a file: name, size in bytes, CRC-32 of header and sums."""
 
     name: str

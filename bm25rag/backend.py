@@ -9,7 +9,6 @@ or ``warmup`` is called. ``use`` forces a backend, for tests.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -28,7 +27,9 @@ _forced: ContextVar[str | None] = ContextVar("bm25rag_backend", default=None)
 
 def available() -> tuple[str, ...]:
     """Return the names of the backends that can run here, the fastest first."""
-    numba = importlib.util.find_spec("numba") is not None
+    from importlib.util import find_spec
+
+    numba = find_spec("numba") is not None
     return tuple(_MODULES) if numba else ("numpy",)
 
 

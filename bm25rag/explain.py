@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
+from bm25rag._records import FixedRecord
 from bm25rag.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class TermExplanation:
+class TermExplanation(FixedRecord):
     """One query term's share of a score.
 
     Parameters
@@ -34,17 +34,36 @@ class TermExplanation:
         ``count * idf * f``, with the product of idf and f in float32.
     """
 
-    term: str
-    count: int
-    document_frequency: int
-    idf: float
-    tf: int
-    f: float
-    contribution: float
+    __slots__ = __match_args__ = (
+        "term",
+        "count",
+        "document_frequency",
+        "idf",
+        "tf",
+        "f",
+        "contribution",
+    )
+
+    def __init__(
+        self,
+        term: str,
+        count: int,
+        document_frequency: int,
+        idf: float,
+        tf: int,
+        f: float,
+        contribution: float,
+    ) -> None:
+        self.term: Final = term
+        self.count: Final = count
+        self.document_frequency: Final = document_frequency
+        self.idf: Final = idf
+        self.tf: Final = tf
+        self.f: Final = f
+        self.contribution: Final = contribution
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(FixedRecord):
     """A score and what it is made of: the contributions, in order, and the shift add up to it.
 
     Parameters
@@ -61,11 +80,21 @@ class Explanation:
         The query's distinct terms in order of first occurrence, unknown ones with idf 0.
     """
 
-    id: str
-    score: float
-    matched: bool
-    shift: float
-    terms: tuple[TermExplanation, ...]
+    __slots__ = __match_args__ = ("id", "score", "matched", "shift", "terms")
+
+    def __init__(
+        self,
+        id: str,
+        score: float,
+        matched: bool,
+        shift: float,
+        terms: tuple[TermExplanation, ...],
+    ) -> None:
+        self.id: Final = id
+        self.score: Final = score
+        self.matched: Final = matched
+        self.shift: Final = shift
+        self.terms: Final = terms
 
     def __str__(self) -> str:
         width = max([len("term"), *(len(part.term) for part in self.terms)])

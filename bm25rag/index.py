@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any, Self
 
 from bm25rag.analysis import Analyzer
@@ -161,7 +160,7 @@ class BM25Index(Saver):
         """
         parameters, snapshot = self._snapshot.parameters, self._snapshot
         analyzer = snapshot.analyzer if analyzer is None else analyzer
-        index = type(self)(analyzer, **asdict(parameters))
+        index = type(self)(analyzer, **parameters.to_dict())
         documents = [snapshot.document(*place) for place in snapshot.passing(None)]
         bare = [document.id for document in documents if document.text is None]
         if bare:

@@ -7,10 +7,10 @@ Lucene's (see NOTICE): one file a list, one word a line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 __all__ = ["LANGUAGES", "STOPWORD_LISTS", "Language", "find_language", "load_stopwords"]
 
@@ -18,8 +18,7 @@ __all__ = ["LANGUAGES", "STOPWORD_LISTS", "Language", "find_language", "load_sto
 _LISTS = Path(__file__).parent / "stopwords"
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(NamedTuple):
     """What analysis knows of a language.
 
     Attributes

@@ -8,7 +8,6 @@ layers, and each change is written O(log n) times whatever else has changed befo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +18,6 @@ from bm25rag.fields import Fields, build_fields
 from bm25rag.masks import MaskCache
 
 
-@dataclass(frozen=True, eq=False)
 class Layer:
     """Deletions and new metadata of one stretch of time.
 
@@ -33,9 +31,9 @@ class Layer:
     ``masks`` are those of filters on the new metadata.
     """
 
-    dead: UInt32 = field(default_factory=lambda: np.empty(0, np.uint32))
-    changed: dict[int, bytes] = field(default_factory=dict)
-    masks: MaskCache = field(default_factory=MaskCache, init=False, repr=False)
+    def __init__(self, dead: UInt32, changed: dict[int, bytes]) -> None:
+        self.dead, self.changed = dead, changed
+        self.masks = MaskCache()
 
     def __len__(self) -> int:
         return len(self.dead) + len(self.changed)

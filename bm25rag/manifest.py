@@ -12,9 +12,8 @@ import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag._types import text_of, utf8
 from bm25rag.arrays_file import UNREADABLE, FileRecord, open_regular
@@ -33,16 +32,14 @@ _OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.
 _LARGEST_MANIFEST = 1 << 26
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """Where a part lies on disk: its segment's file, and those of what has changed since."""
 
     segment: FileRecord
     changes: tuple[FileRecord, ...]
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(NamedTuple):
     """One commit: the settings, and the files of each part in document order.
 
     ``settings`` are JSON values that the index itself understands; ``tokens`` the total

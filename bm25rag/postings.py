@@ -10,7 +10,6 @@ stripes of 65,536, and ``stripes`` says where the postings of each begin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,7 +35,6 @@ class Run(NamedTuple):
     tf: UInt32
 
 
-@dataclass(eq=False)
 class Postings:
     """Immutable postings of the n documents of one segment.
 
@@ -60,17 +58,22 @@ class Postings:
         Who checks the arrays before their first use, if they come from a file.
     """
 
-    terms: StringTable
-    indptr: Unsigned
-    documents: UInt16
-    stripes: Stripes
-    codes: Unsigned
-    code_tf: UInt32
-    code_length: UInt32
-    lengths: UInt32
-    guard: Guard | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        terms: StringTable,
+        indptr: Unsigned,
+        documents: UInt16,
+        stripes: Stripes,
+        codes: Unsigned,
+        code_tf: UInt32,
+        code_length: UInt32,
+        lengths: UInt32,
+        guard: Guard | None = None,
+    ) -> None:
+        self.terms, self.indptr = terms, indptr
+        self.documents, self.stripes, self.codes = documents, stripes, codes
+        self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
+        self.guard = guard
         self._bounds = self.indptr.data
         self._checked = np.zeros(0 if self.guard is None else len(self.terms), np.uint8).data
         self._small_checked = False

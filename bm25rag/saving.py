@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +10,7 @@ from typing import Any, Self
 from bm25rag._types import check_choice
 from bm25rag.analysis import Tokenizer
 from bm25rag.errors import ReadOnlyError, StorageError
+from bm25rag.filters.values import fresh
 from bm25rag.snapshot import Snapshot
 from bm25rag.store import Source, State, Store, check_extra, verify_folder
 from bm25rag.writer import Writer
@@ -26,7 +26,8 @@ class Saver(Writer):
     @property
     def extra(self) -> dict[str, Any]:
         """What was last saved beside the index for a caller's own use; a fresh copy."""
-        return deepcopy(self._extra)
+        extra: dict[str, Any] = fresh(self._extra)
+        return extra
 
     def save(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
@@ -44,7 +43,6 @@ class Batch(NamedTuple):
     terms: Int64
 
 
-@dataclass(eq=False)
 class BatchResult:
     """The matches of a batch of q queries, w = min(k, N) columns.
 
@@ -60,10 +58,9 @@ class BatchResult:
         The state of the index that was searched.
     """
 
-    rows: Int64
-    scores: Float64
-    counts: Int64
-    snapshot: Snapshot
+    def __init__(self, rows: Int64, scores: Float64, counts: Int64, snapshot: Snapshot) -> None:
+        self.rows, self.scores, self.counts = rows, scores, counts
+        self.snapshot = snapshot
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""

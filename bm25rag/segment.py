@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -39,7 +38,6 @@ _Result = TypeVar("_Result")
 Counted = tuple[UInt32, UInt32, UInt32, UInt32]
 
 
-@dataclass(eq=False)
 class Segment:
     """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable.
 
@@ -47,14 +45,20 @@ class Segment:
     ``masks`` are those of filters on this segment.
     """
 
-    postings: Postings
-    ids: StringTable
-    texts: Column
-    metadata: Column
-    payloads: Column
-    tokens: int
-    kept: Fields | None = None
-    masks: MaskCache = field(default_factory=MaskCache, repr=False)
+    def __init__(
+        self,
+        postings: Postings,
+        ids: StringTable,
+        texts: Column,
+        metadata: Column,
+        payloads: Column,
+        tokens: int,
+        kept: Fields | None = None,
+    ) -> None:
+        self.postings, self.ids = postings, ids
+        self.texts, self.metadata, self.payloads = texts, metadata, payloads
+        self.tokens, self.kept = tokens, kept
+        self.masks = MaskCache()
 
     def __len__(self) -> int:
         return len(self.postings.lengths)
@@ -190,7 +194,6 @@ class SegmentBuilder:
         return Segment(postings(), *documents, tokens, fields)
 
 
-@dataclass(eq=False)
 class Part:
     """A segment as a snapshot sees it: without its dead, and with metadata changed since.
 
@@ -202,21 +205,19 @@ class Part:
         What has happened to it since, the oldest first.
     """
 
-    segment: Segment
-    layers: tuple[Layer, ...] = ()
-
-    def __post_init__(self) -> None:
+    def __init__(self, segment: Segment, layers: tuple[Layer, ...] = ()) -> None:
+        self.segment, self.layers = segment, layers
         # Numbers of the deleted documents, ascending.
-        self.dead = every_death(self.layers)
+        self.dead = every_death(layers)
         self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
         self._gone: dict[int, int] = {}
-        gone = int(self.segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
-        self.tokens = self.segment.tokens - gone
-        self.count = len(self.segment) - len(self.dead)
+        gone = int(segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
+        self.tokens = segment.tokens - gone
+        self.count = len(segment) - len(self.dead)
         # Bytes of its living documents, about: what merging it costs.
-        self.size = self.segment.nbytes * self.count // max(len(self.segment), 1)
+        self.size = segment.nbytes * self.count // max(len(segment), 1)
 
     def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
         return Part, (self.segment, self.layers)
@@ -313,9 +314,9 @@ class Part:
 
     def without(self, numbers: Iterable[int]) -> Part:
         """Return the part after these living documents are deleted."""
-        gone = Layer(np.array(sorted(set(numbers)), np.uint32))
+        gone = Layer(np.array(sorted(set(numbers)), np.uint32), {})
         return Part(self.segment, put_on(self.layers, gone))
 
     def with_metadata(self, changes: dict[int, bytes]) -> Part:
         """Return the part with new metadata for some documents."""
-        return Part(self.segment, put_on(self.layers, Layer(changed=changes)))
+        return Part(self.segment, put_on(self.layers, Layer(every_death(()), changes)))

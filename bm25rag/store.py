@@ -8,9 +8,8 @@ import unicodedata
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.arrays_file import FileRecord
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """All there is to an index, at one moment.
 
     ``probe`` holds words and their stems at the time they were indexed, ``extra`` what a
@@ -64,7 +62,7 @@ class State:
         """Return what the manifest holds of the index itself, as JSON values."""
         return {
             "analyzer": self.analyzer.to_dict(),
-            "parameters": asdict(self.parameters),
+            "parameters": self.parameters.to_dict(),
             "next_id": self.next_id,
             "probe": self.probe,
             "extra": self.extra,

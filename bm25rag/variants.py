@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from bm25rag._records import FixedRecord
 from bm25rag._types import Float32, Float64, check_choice, check_real
 
 # Beyond this a product of parts could leave float32; no collection asks for it.
@@ -101,8 +101,7 @@ def tf_relative(tf: Float64, norm: Float64, length: Float64, k1: float, delta: f
     return tf / length
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One member of the family.
 
     ``delta`` is the default of the lower bound, ``None`` where the formula has
@@ -135,8 +134,7 @@ def has_delta(variant: object) -> bool:
     return any(name == variant and one.delta is not None for name, one in VARIANTS.items())
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(FixedRecord):
     """What a score depends on beside the corpus; checked on construction.
 
     Parameters
@@ -162,21 +160,24 @@ class Parameters:
         variant without one.
     """
 
-    variant: str = "lucene"
-    k1: float = 1.2
-    b: float = 0.75
-    delta: float | None = None
-    delta_on: str = "all"
+    __slots__ = __match_args__ = ("variant", "k1", "b", "delta", "delta_on")
 
-    def __post_init__(self) -> None:
-        check_choice("variant", self.variant, VARIANTS)
-        check_choice("delta_on", self.delta_on, ("all", "matched"))
-        object.__setattr__(self, "k1", check_real("k1", self.k1, 0.0, LARGEST))
-        object.__setattr__(self, "b", check_real("b", self.b, 0.0, 1.0))
-        if self.delta is not None:
-            self._check_delta(check_real("delta", self.delta, 0.0, LARGEST))
+    def __init__(
+        self,
+        variant: str = "lucene",
+        k1: float = 1.2,
+        b: float = 0.75,
+        delta: float | None = None,
+        delta_on: str = "all",
+    ) -> None:
+        self.variant: Final = check_choice("variant", variant, VARIANTS)
+        self.delta_on: Final = check_choice("delta_on", delta_on, ("all", "matched"))
+        self.k1: Final = check_real("k1", k1, 0.0, LARGEST)
+        self.b: Final = check_real("b", b, 0.0, 1.0)
+        self.delta: Final = None if delta is None else self._check_delta(delta)
 
-    def _check_delta(self, delta: float) -> None:
+    def _check_delta(self, given: float) -> float:
+        delta = check_real("delta", given, 0.0, LARGEST)
         variant = VARIANTS[self.variant]
         if variant.delta is None:
             raise ValueError(
@@ -187,16 +188,20 @@ class Parameters:
                 f"delta of {self.variant!r} must be greater than 1/e = {variant.delta_above:.6f}, "
                 f"got {delta!r}"
             )
-        object.__setattr__(self, "delta", delta)
+        return delta
 
     @property
     def effective_delta(self) -> float | None:
         """The delta in force, ``None`` where the variant has none."""
         return VARIANTS[self.variant].delta if self.delta is None else self.delta
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments that make these parameters."""
+        return dict(zip(self.__match_args__, self._values(), strict=True))
+
     def changed(self, given: dict[str, Any]) -> Parameters:
         """Return these parameters with some others; a delta stays only where there is one."""
-        changed = {**asdict(self), **given}
+        changed = {**self.to_dict(), **given}
         if "delta" not in given and not has_delta(changed["variant"]):
             changed["delta"] = None
         return Parameters(**changed)

@@ -59,7 +59,7 @@ def test_layers_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]
 
 
 def test_a_layer_that_was_joined_holds_no_metadata_of_the_dead() -> None:
-    layers = put_on([Layer(changed={1: b"a", 2: b"b"})], Layer(every_death([]), {1: b"c"}))
+    layers = put_on([Layer(every_death([]), {1: b"a", 2: b"b"})], Layer(every_death([]), {1: b"c"}))
     (part,) = [Part(whole(3).segment, layers).without([2])]
     assert [layer.changed for layer in part.layers] == [{1: b"c"}]
     assert changed_in(part.layers) == {1: b"c"}

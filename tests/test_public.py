@@ -80,6 +80,16 @@ def test_importing_the_library_does_not_import(package: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_importing_the_library_beside_numpy_does_not_import_what_takes_long() -> None:
+    code = (
+        "import sys, numpy; before = set(sys.modules); import bm25rag;"
+        " print({'dataclasses', 'inspect', 'concurrent.futures', 'logging', 'asyncio'}"
+        " & (set(sys.modules) - before))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "set()\n"
+
+
 def test_the_library_sets_nothing_global() -> None:
     code = (
         "import logging, numpy, os, warnings; before = (dict(os.environ), list(warnings.filters),"

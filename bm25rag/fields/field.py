@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -77,7 +76,6 @@ class Strings(Sequence[bytes]):
         return [text[start - base : stop - base] for start, stop in pairwise(starts)]
 
 
-@dataclass(eq=False)
 class Field:
     """The values at one path.
 
@@ -98,15 +96,19 @@ class Field:
         What of a file's arrays has to be checked before the first use.
     """
 
-    documents: UInt32 | None
-    codes: Unsigned
-    starts: tuple[int, ...]
-    numbers: UInt64
-    column: Column
-    first: int
-    spans: list[tuple[str, int, int]]
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        documents: UInt32 | None,
+        codes: Unsigned,
+        starts: tuple[int, ...],
+        numbers: UInt64,
+        column: Column,
+        first: int,
+        spans: list[tuple[str, int, int]],
+    ) -> None:
+        self.documents, self.codes = documents, codes
+        self.starts, self.numbers = starts, numbers
+        self.column, self.first, self.spans = column, first, spans
         self._ranked: dict[int, Sequence[Any]] = {}
         # The instants that the strings name, once somebody has asked for them.
         self.instants: Int64 | None = None

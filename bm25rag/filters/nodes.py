@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping
+from typing import Any, Final, TypeAlias
 
+from bm25rag._records import FixedRecord
 from bm25rag.filters.values import fresh
 
 Test: TypeAlias = Callable[[Any, bool], bool]
@@ -20,6 +19,8 @@ _MOST_KEYED = 100
 
 class Filter(ABC):
     """A parsed filter; immutable, and independent of the dict it was parsed from."""
+
+    __slots__ = ()
 
     @property
     @abstractmethod
@@ -44,8 +45,7 @@ class Filter(ABC):
         """
 
 
-@dataclass(frozen=True)
-class Condition(Filter):
+class Condition(FixedRecord, Filter):
     """One predicate on the value at one path of the metadata.
 
     Parameters
@@ -62,11 +62,22 @@ class Condition(Filter):
         so that values need not be asked one by one; None for a predicate of another origin.
     """
 
-    path: tuple[str, ...]
-    test: Test = field(compare=False, repr=False)
-    rule: Hashable
-    operator: str | None = field(default=None, compare=False, repr=False)
-    operand: Any = field(default=None, compare=False, repr=False)
+    __slots__ = ("operand", "operator", "path", "rule", "test")
+    __match_args__ = ("path", "rule")
+
+    def __init__(
+        self,
+        path: tuple[str, ...],
+        test: Test,
+        rule: Hashable,
+        operator: str | None = None,
+        operand: Any = None,
+    ) -> None:
+        self.path: Final = path
+        self.test: Final = test
+        self.rule: Final = rule
+        self.operator: Final = operator
+        self.operand: Final = operand
 
     @property
     def key(self) -> Hashable:
@@ -84,8 +95,7 @@ class Condition(Filter):
         return self.test(value, True)
 
 
-@dataclass(frozen=True)
-class IdCondition(Filter):
+class IdCondition(FixedRecord, Filter):
     """One predicate on the id.
 
     Parameters
@@ -96,8 +106,12 @@ class IdCondition(Filter):
         What the predicate says: equal rules mean the same predicate.
     """
 
-    test: Test = field(compare=False, repr=False)
-    rule: Hashable
+    __slots__ = ("rule", "test")
+    __match_args__ = ("rule",)
+
+    def __init__(self, test: Test, rule: Hashable) -> None:
+        self.test: Final = test
+        self.rule: Final = rule
 
     @property
     def key(self) -> Hashable:
@@ -109,8 +123,7 @@ class IdCondition(Filter):
         return self.test(id, True)
 
 
-@dataclass(frozen=True)
-class IdSet(Filter):
+class IdSet(FixedRecord, Filter):
     """The documents with these ids; the empty set matches nothing.
 
     Parameters
@@ -119,7 +132,10 @@ class IdSet(Filter):
         The ids.
     """
 
-    members: frozenset[str]
+    __slots__ = __match_args__ = ("members",)
+
+    def __init__(self, members: frozenset[str]) -> None:
+        self.members: Final = members
 
     @property
     def key(self) -> Hashable:
@@ -136,8 +152,7 @@ class IdSet(Filter):
         return id in self.members
 
 
-@dataclass(frozen=True)
-class CallableFilter(Filter):
+class CallableFilter(FixedRecord, Filter):
     """A function of the metadata, called for every document at every search.
 
     Parameters
@@ -146,7 +161,10 @@ class CallableFilter(Filter):
         Called with a copy of the metadata; a true result passes. What it raises propagates.
     """
 
-    function: Callable[[dict[str, Any]], object]
+    __slots__ = __match_args__ = ("function",)
+
+    def __init__(self, function: Callable[[dict[str, Any]], object]) -> None:
+        self.function: Final = function
 
     @property
     def key(self) -> None:
@@ -156,16 +174,15 @@ class CallableFilter(Filter):
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
         result = self.function(fresh(dict(metadata)))
-        if inspect.isawaitable(result) or inspect.isasyncgen(result):
-            if inspect.iscoroutine(result):
+        if isinstance(result, (Awaitable, AsyncGenerator)):
+            if isinstance(result, Coroutine):
                 result.close()  # or Python warns that nobody awaited it
             message = "filter: expected a plain function, got one that returns an awaitable"
             raise TypeError(message)
         return bool(result)
 
 
-@dataclass(frozen=True)
-class And(Filter):
+class And(FixedRecord, Filter):
     """All parts match; without parts, everything does.
 
     Parameters
@@ -174,7 +191,10 @@ class And(Filter):
         The filters, tried in order.
     """
 
-    parts: tuple[Filter, ...]
+    __slots__ = __match_args__ = ("parts",)
+
+    def __init__(self, parts: tuple[Filter, ...]) -> None:
+        self.parts: Final = parts
 
     @property
     def key(self) -> Hashable:
@@ -186,8 +206,7 @@ class And(Filter):
         return all(part.matches(id, metadata) for part in self.parts)
 
 
-@dataclass(frozen=True)
-class Or(Filter):
+class Or(FixedRecord, Filter):
     """At least one part matches.
 
     Parameters
@@ -196,7 +215,10 @@ class Or(Filter):
         The filters, tried in order.
     """
 
-    parts: tuple[Filter, ...]
+    __slots__ = __match_args__ = ("parts",)
+
+    def __init__(self, parts: tuple[Filter, ...]) -> None:
+        self.parts: Final = parts
 
     @property
     def key(self) -> Hashable:
@@ -208,8 +230,7 @@ class Or(Filter):
         return any(part.matches(id, metadata) for part in self.parts)
 
 
-@dataclass(frozen=True)
-class Not(Filter):
+class Not(FixedRecord, Filter):
     """The part does not match.
 
     Parameters
@@ -218,7 +239,10 @@ class Not(Filter):
         The filter.
     """
 
-    part: Filter
+    __slots__ = __match_args__ = ("part",)
+
+    def __init__(self, part: Filter) -> None:
+        self.part: Final = part
 
     @property
     def key(self) -> Hashable:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.filters.nodes import (
     And,
@@ -37,9 +36,10 @@ FilterSpec: TypeAlias = (
 )
 """What ``filter=`` takes, beside None."""
 
-_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+# Not compiled before a filter needs them.
+_ESCAPE = r"(?s)\\(.?)"
 _ESCAPABLE = (".", "$", "\\")
-_PIECE = re.compile(r"(?:\A|\.)((?:[^\\.]|\\.)*)", re.DOTALL)
+_PIECE = r"(?s)(?:\A|\.)((?:[^\\.]|\\.)*)"
 
 
 def parse_filter(filter: FilterSpec | None) -> Filter | None:
@@ -83,8 +83,7 @@ def escape_key(key: str) -> str:
     return re.sub(r"([\\.$])", r"\\\1", key)
 
 
-@dataclass(frozen=True)
-class _Subject:
+class _Subject(NamedTuple):
     """What conditions are about here: the operators it has, and how a condition is made."""
 
     readers: dict[str, Reader]
@@ -181,9 +180,9 @@ def _path(name: str, at: str) -> tuple[str, ...]:
     """Split a field's name at its dots, minding the escapes."""
     if "\\" not in name:
         return tuple(name.split("."))
-    if any(match[1] not in _ESCAPABLE for match in _ESCAPE.finditer(name)):
+    if any(match[1] not in _ESCAPABLE for match in re.finditer(_ESCAPE, name)):
         refuse(at, "expected '.', '$' or a backslash after a backslash")
-    return tuple(_ESCAPE.sub(r"\1", piece) for piece in _PIECE.findall(name))
+    return tuple(re.sub(_ESCAPE, r"\1", piece) for piece in re.findall(_PIECE, name))
 
 
 def _field(subject: _Subject, value: Any, at: str, depth: int) -> Filter:

@@ -140,7 +140,7 @@ def _canonical_number(value: float) -> str:
 
 
 def fresh(value: Any) -> Any:
-    """Copy a metadata value, so that an edit of the copy never reaches the original."""
+    """Copy a JSON value, so that an edit of the copy never reaches the original."""
     if isinstance(value, dict):
         return {key: fresh(item) for key, item in value.items()}
     if isinstance(value, list):
