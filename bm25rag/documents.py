@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 
-from bm25rag._records import Record
 from bm25rag._types import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
 
@@ -25,7 +25,8 @@ _write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_as
 DEEPEST = 100
 
 
-class Document(Record):
+@dataclass(slots=True)
+class Document:
     """A stored document; a fresh object, which belongs to the caller.
 
     Parameters
@@ -40,22 +41,14 @@ class Document(Record):
         As given.
     """
 
-    __slots__ = __match_args__ = ("id", "text", "metadata", "payload")
-
-    def __init__(
-        self,
-        id: str,
-        text: str | None,
-        metadata: dict[str, Any],
-        payload: bytes | None,
-    ) -> None:
-        self.id = id
-        self.text = text
-        self.metadata = metadata
-        self.payload = payload
+    id: str
+    text: str | None
+    metadata: dict[str, Any]
+    payload: bytes | None
 
 
-class Hit(Record):
+@dataclass(slots=True)
+class Hit:
     """A document that matches a query; a fresh object of plain Python values.
 
     Parameters
@@ -72,21 +65,11 @@ class Hit(Record):
         As given.
     """
 
-    __slots__ = __match_args__ = ("id", "score", "text", "metadata", "payload")
-
-    def __init__(
-        self,
-        id: str,
-        score: float,
-        text: str | None,
-        metadata: dict[str, Any],
-        payload: bytes | None,
-    ) -> None:
-        self.id = id
-        self.score = score
-        self.text = text
-        self.metadata = metadata
-        self.payload = payload
+    id: str
+    score: float
+    text: str | None
+    metadata: dict[str, Any]
+    payload: bytes | None
 
 
 def encode_metadata(metadata: object, document: str) -> bytes:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
 
 import numpy as np
 
-from bm25rag._records import FixedRecord
 from bm25rag.snapshot import Snapshot
 
 
-class TermExplanation(FixedRecord):
+@dataclass(frozen=True, slots=True)
+class TermExplanation:
     """One query term's share of a score.
 
     Parameters
@@ -34,36 +34,17 @@ class TermExplanation(FixedRecord):
         ``count * idf * f``, with the product of idf and f in float32.
     """
 
-    __slots__ = __match_args__ = (
-        "term",
-        "count",
-        "document_frequency",
-        "idf",
-        "tf",
-        "f",
-        "contribution",
-    )
-
-    def __init__(
-        self,
-        term: str,
-        count: int,
-        document_frequency: int,
-        idf: float,
-        tf: int,
-        f: float,
-        contribution: float,
-    ) -> None:
-        self.term: Final = term
-        self.count: Final = count
-        self.document_frequency: Final = document_frequency
-        self.idf: Final = idf
-        self.tf: Final = tf
-        self.f: Final = f
-        self.contribution: Final = contribution
+    term: str
+    count: int
+    document_frequency: int
+    idf: float
+    tf: int
+    f: float
+    contribution: float
 
 
-class Explanation(FixedRecord):
+@dataclass(frozen=True, slots=True)
+class Explanation:
     """A score and what it is made of: the contributions, in order, and the shift add up to it.
 
     Parameters
@@ -80,21 +61,11 @@ class Explanation(FixedRecord):
         The query's distinct terms in order of first occurrence, unknown ones with idf 0.
     """
 
-    __slots__ = __match_args__ = ("id", "score", "matched", "shift", "terms")
-
-    def __init__(
-        self,
-        id: str,
-        score: float,
-        matched: bool,
-        shift: float,
-        terms: tuple[TermExplanation, ...],
-    ) -> None:
-        self.id: Final = id
-        self.score: Final = score
-        self.matched: Final = matched
-        self.shift: Final = shift
-        self.terms: Final = terms
+    id: str
+    score: float
+    matched: bool
+    shift: float
+    terms: tuple[TermExplanation, ...]
 
     def __str__(self) -> str:
         width = max([len("term"), *(len(part.term) for part in self.terms)])

@@ -32,7 +32,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from bm25rag._records import FixedRecord
+from bm25rag._records import Record
 from bm25rag._types import Float32, Float64, check_choice, check_real
 
 # Beyond this a product of parts could leave float32; no collection asks for it.
@@ -134,7 +134,7 @@ def has_delta(variant: object) -> bool:
     return any(name == variant and one.delta is not None for name, one in VARIANTS.items())
 
 
-class Parameters(FixedRecord):
+class Parameters(Record):
     """What a score depends on beside the corpus; checked on construction.
 
     Parameters

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from bm25rag import Document
@@ -21,12 +22,11 @@ Found = list[tuple[str, float]]
 
 def read_pages() -> list[Document]:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    passages = []
-    for page in pages:
-        for number, passage in enumerate(read_passages(page), start=1):
-            passage.id = f"{page.name}#{number}"
-            passages.append(passage)
-    return passages
+    return [
+        replace(passage, id=f"{page.name}#{number}")
+        for page in pages
+        for number, passage in enumerate(read_passages(page), start=1)
+    ]
 
 
 def langchain(passages: list[Document], question: str) -> Found:

@@ -22,6 +22,7 @@ TEXTS = [
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every few texts go to another thread."""
     monkeypatch.setattr("bm25rag.adding.CHUNK", 100)
+    monkeypatch.setattr("bm25rag.adding._STEP", 1)
     monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_constructor_has_the_contracts_defaults() -> None:
 
 def test_hits_are_plain_python_values(index: BM25Index) -> None:
     hit = index.search("red")[0]
-    assert [type(getattr(hit, name)) for name in Hit.__match_args__] == [
+    assert [type(getattr(hit, field.name)) for field in dataclasses.fields(hit)] == [
         str,
         float,
         str,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Final, TypeAlias
 
-from bm25rag._records import FixedRecord
+from bm25rag._records import Record
 from bm25rag.filters.values import fresh
 
 Test: TypeAlias = Callable[[Any, bool], bool]
@@ -45,7 +45,7 @@ class Filter(ABC):
         """
 
 
-class Condition(FixedRecord, Filter):
+class Condition(Record, Filter):
     """One predicate on the value at one path of the metadata.
 
     Parameters
@@ -95,7 +95,7 @@ class Condition(FixedRecord, Filter):
         return self.test(value, True)
 
 
-class IdCondition(FixedRecord, Filter):
+class IdCondition(Record, Filter):
     """One predicate on the id.
 
     Parameters
@@ -123,7 +123,7 @@ class IdCondition(FixedRecord, Filter):
         return self.test(id, True)
 
 
-class IdSet(FixedRecord, Filter):
+class IdSet(Record, Filter):
     """The documents with these ids; the empty set matches nothing.
 
     Parameters
@@ -152,7 +152,7 @@ class IdSet(FixedRecord, Filter):
         return id in self.members
 
 
-class CallableFilter(FixedRecord, Filter):
+class CallableFilter(Record, Filter):
     """A function of the metadata, called for every document at every search.
 
     Parameters
@@ -182,7 +182,7 @@ class CallableFilter(FixedRecord, Filter):
         return bool(result)
 
 
-class And(FixedRecord, Filter):
+class And(Record, Filter):
     """All parts match; without parts, everything does.
 
     Parameters
@@ -206,7 +206,7 @@ class And(FixedRecord, Filter):
         return all(part.matches(id, metadata) for part in self.parts)
 
 
-class Or(FixedRecord, Filter):
+class Or(Record, Filter):
     """At least one part matches.
 
     Parameters
@@ -230,7 +230,7 @@ class Or(FixedRecord, Filter):
         return any(part.matches(id, metadata) for part in self.parts)
 
 
-class Not(FixedRecord, Filter):
+class Not(Record, Filter):
     """The part does not match.
 
     Parameters
