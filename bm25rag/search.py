@@ -185,8 +185,8 @@ class _Block:
         rows = np.concatenate((self.rows, rows), axis=1)
         scores = np.concatenate((self.scores, scores), axis=1)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :width]
-        self.rows[:] = np.take_along_axis(rows, order, axis=1)
-        self.scores[:] = np.take_along_axis(scores, order, axis=1)
+        each = np.arange(len(rows))[:, None]
+        self.rows[:], self.scores[:] = rows[each, order], scores[each, order]
         self.counts[:] = np.minimum(self.counts + counts, width)
 
 
@@ -226,6 +226,8 @@ def _search_part(
         scores,
         counts,
     )
+    if not direct and not counts.any():
+        return  # no match of a small part beats those found before
     if len(part.dead) or snapshot.bases[place]:
         used = rows >= 0
         rows[used] = part.ranks(rows[used]) + snapshot.bases[place]
