@@ -54,8 +54,7 @@ def kernels(work: int = 0) -> ModuleType:
         loaded = _MODULES["numba"] in sys.modules
         pays = loaded or (work >= _WORTH_COMPILING and "numba" in available())
         name = "numba" if pays else "numpy"
-    module = _MODULES[name]
-    return sys.modules.get(module) or importlib.import_module(module)
+    return importlib.import_module(_MODULES[name])
 
 
 @contextmanager
