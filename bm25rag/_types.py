@@ -33,6 +33,8 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
     ValueError
         If it is smaller than ``least``.
     """
+    if type(value) is int and value >= least:
+        return value  # before a message is made that nearly nobody needs
     message = f"{name} must be an integer >= {least}, got {value!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(message)

@@ -132,7 +132,8 @@ class Reader:
         snapshot = self._snapshot
         analyze = snapshot.analyzer.terms
         terms = [analyze(one) if isinstance(one, str) else one for one in queries]
-        if not _are_terms(terms):
+        given = [one for one in queries if not isinstance(one, str)]
+        if given and not _are_terms(given):
             for number, query in enumerate(queries):
                 _terms_of(snapshot, query, name.format(number))
         return search(snapshot, terms, most, snapshot.masks(parsed), floor, threads)

@@ -174,7 +174,7 @@ class Snapshot:
     def masks(self, filter: Filter | None) -> tuple[Bool | None, ...]:
         """Return which documents of each part live and pass; ``None`` where all do."""
         if filter is None:
-            return tuple(part.living for part in self.parts)
+            return tuple([part.living for part in self.parts])
         return masks_of(self.parts, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
