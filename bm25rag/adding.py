@@ -20,8 +20,6 @@ from bm25rag.turns import give_way, in_turns
 CHUNK = 1 << 20
 # Documents, since each brings metadata too.
 _MOST = 1 << 14
-# Documents that are asked for at once: few, since they may be long.
-_STEP = 8
 
 _END = object()
 _BESIDE = ("ids", "metadata", "payloads")
@@ -91,18 +89,14 @@ class NewDocuments:
         texts: list[Text] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
-        source = enumerate(in_turns(self._shown()))
-        while some := [
-            text if type(text) is str else _check_text(text, number)
-            for number, text in islice(source, 1 if in_step else _STEP)
-        ]:
+        for number, text in enumerate(in_turns(self._shown())):
+            texts.append(text if type(text) is str else _check_text(text, number))
             for name in in_step:
                 if (value := next(beside[name], _END)) is _END:
-                    raise _wrong_length(name, f"only {done + len(texts)}")
+                    raise _wrong_length(name, f"only {number}")
                 columns[name].append(_copied(value) if name == "metadata" else value)
-            texts += some
-            room -= sum(map(len, some))
-            if room <= 0 or len(texts) >= _MOST:
+            room -= len(text)
+            if room <= 0 or len(texts) == _MOST:
                 yield texts, columns | self._take(beside, in_step, done, len(texts))
                 done += len(texts)
                 texts, columns, room = [], {name: [] for name in in_step}, CHUNK

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, islice, pairwise, repeat
 from typing import Any, NamedTuple, Protocol
@@ -211,24 +210,20 @@ class ColumnBuilder:
 
     def __init__(self) -> None:
         self._lengths: list[UInt64] = []
-        self._data: deque[bytes] = deque()
+        self._data = bytearray()
         self._null = bytearray()
 
     def extend(self, strings: Strings) -> None:
         """Add strings."""
         self._lengths.append(strings.lengths)
-        self._data.append(strings.data)
+        self._data += strings.data
         self._null += strings.null
 
     def finish(self) -> Column:
         """Return the column; the builder is used up."""
         lengths = np.concatenate([np.empty(0, np.uint64), *self._lengths])
-        data, end = np.empty(int(lengths.sum()), np.uint8), 0
-        while self._data:
-            some = np.frombuffer(self._data.popleft(), np.uint8)
-            data[end : end + len(some)] = some  # leaves the interpreter to others meanwhile
-            end += len(some)
-        return arrange(lengths, data, np.frombuffer(self._null, np.bool_))
+        null = np.frombuffer(self._null, np.bool_)
+        return arrange(lengths, np.frombuffer(self._data, np.uint8), null)
 
 
 def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:

@@ -17,6 +17,7 @@ from bm25rag.explain import Explanation, explain
 from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.search import BatchResult, score_all, search
 from bm25rag.snapshot import Snapshot
+from bm25rag.turns import reading
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -41,6 +42,12 @@ class Reader:
 
     _snapshot: Snapshot
     _why_read_only: str | None
+
+    @property
+    def _current(self) -> Snapshot:
+        """What to read from now; those who write are told that somebody does."""
+        reading()
+        return self._snapshot
 
     # --- searching ----------------------------------------------------------------
 
@@ -129,7 +136,7 @@ class Reader:
         most = check_count("k", k)
         floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         parsed = parse_filter(filter)
-        snapshot = self._snapshot
+        snapshot = self._current
         analyze = snapshot.analyzer.terms
         terms = [analyze(one) if isinstance(one, str) else one for one in queries]
         given = [one for one in queries if not isinstance(one, str)]
@@ -160,7 +167,7 @@ class Reader:
         scores
             In document order, float64 (N,).
         """
-        snapshot = self._snapshot
+        snapshot = self._current
         return score_all(snapshot, _terms_of(snapshot, query, "query"))
 
     def explain(self, query: Text, id: str, filter: FilterSpec | None = None) -> Explanation:
@@ -180,7 +187,7 @@ class Reader:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._current
         terms = _terms_of(snapshot, query, "query")
         found = snapshot.find(check_id("id", id))
         if found is None or not snapshot.passes(*found, parsed):
@@ -202,7 +209,7 @@ class Reader:
         filter
             As in ``search``.
         """
-        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._current
         found = (snapshot.find(id) for id in wanted)
         return [
             snapshot.document(*place)
@@ -218,7 +225,7 @@ class Reader:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._current
         if parsed is None:
             return snapshot.count
         masks = snapshot.masks(parsed)
@@ -232,33 +239,33 @@ class Reader:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._current
         return [snapshot.parts[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
 
     def __len__(self) -> int:
         return self._snapshot.count
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self._snapshot.find(id) is not None
+        return isinstance(id, str) and self._current.find(id) is not None
 
     @property
     def vocabulary(self) -> list[str]:
         """The terms of the living documents, by code point."""
-        return self._snapshot.frequencies()[0]
+        return self._current.frequencies()[0]
 
     def document_frequencies(self) -> Int64:
         """Return in how many documents each term of ``vocabulary`` occurs, int64 (V,)."""
-        return self._snapshot.frequencies()[1]
+        return self._current.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
         """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift."""
         from bm25rag.matrix import score_matrix
 
-        return score_matrix(self._snapshot)
+        return score_matrix(self._current)
 
     def stats(self) -> dict[str, int | float]:
         """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
-        snapshot = self._snapshot
+        snapshot = self._current
         frequencies = snapshot.frequencies()[1]
         return {
             "documents": snapshot.count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from bm25rag.documents import Hit
 from bm25rag.kernels_numpy import distinct, shift_of, sum_parts
 from bm25rag.lexicon import Lexicon
 from bm25rag.snapshot import Snapshot, by_row
-from bm25rag.turns import searching
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
@@ -43,6 +43,7 @@ class Batch(NamedTuple):
     terms: Int64
 
 
+@dataclass(eq=False)
 class BatchResult:
     """The matches of a batch of q queries, w = min(k, N) columns.
 
@@ -58,9 +59,10 @@ class BatchResult:
         The state of the index that was searched.
     """
 
-    def __init__(self, rows: Int64, scores: Float64, counts: Int64, snapshot: Snapshot) -> None:
-        self.rows, self.scores, self.counts = rows, scores, counts
-        self.snapshot = snapshot
+    rows: Int64
+    scores: Float64
+    counts: Int64
+    snapshot: Snapshot
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
@@ -129,7 +131,6 @@ def search(
     if len(snapshot.parts) > 1 or masks[0] is not None:  # parts may be passed over
         result.rows.fill(-1)
         result.scores.fill(-np.inf)
-    searching()
     batch = resolve(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
     rank = kernels(len(queries) * snapshot.count).search

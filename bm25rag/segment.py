@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -24,7 +26,7 @@ from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
-from bm25rag.turns import give_way, in_turns
+from bm25rag.turns import give_way, help_thread, in_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -163,8 +165,11 @@ class SegmentBuilder:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # see ``search.search``
 
-            self._pool = ThreadPoolExecutor(self._threads - 1)
-        return self._pool.submit(work).result
+            helpers = self._threads - 1
+            self._pool = ThreadPoolExecutor(
+                helpers, initializer=help_thread, initargs=(get_ident(),)
+            )
+        return self._pool.submit(copy_context().run, work).result
 
     def _take_next(self) -> None:
         read = self._reading.popleft()()

@@ -1,7 +1,7 @@
-"""Taking turns: who works for long lets searches in other threads have the interpreter in between.
+"""Taking turns: who works for long lets readers in other threads have the interpreter in between.
 
 Python hands its lock on after 5 ms at the soonest, and a search asks for it several
-times. So long loops pause for an instant, if anybody searches at all.
+times. So long loops pause for an instant, if anybody reads at all.
 """
 
 from __future__ import annotations
@@ -14,33 +14,40 @@ from typing import TypeVar
 
 # Seconds of work between two pauses.
 _TURN = 0.0001
-# Seconds for which a search tells that there may be more of them.
-_RECENT = 1.0
+# Seconds for which a read tells that there may be more of them.
+_RECENT = 10.0
 # A call that sorts or hashes so many strings takes less than a turn.
 BLOCK = 512
 
 _Item = TypeVar("_Item")
 
 
-# The thread that has searched last, and when. All threads share this, as they do the lock; no
-# result depends on it.
+# The thread that has read from an index last, and when. All threads share this, as they do the
+# lock; no result depends on it.
 _last = (0, -math.inf)
+_helped = threading.local()
 
 
-def searching() -> None:
-    """Note that this thread begins to search."""
+def reading() -> None:
+    """Note that this thread begins to read from an index."""
     global _last
     _last = threading.get_ident(), time.perf_counter()
 
 
+def help_thread(thread: int) -> None:
+    """Let this thread count as another, which it works for."""
+    _helped.thread = thread
+
+
 def company() -> bool:
-    """Whether another thread has searched of late."""
+    """Whether another thread has read from an index of late."""
     thread, when = _last
-    return thread != threading.get_ident() and time.perf_counter() < when + _RECENT
+    own = getattr(_helped, "thread", None) or threading.get_ident()
+    return thread != own and time.perf_counter() < when + _RECENT
 
 
 def give_way() -> None:
-    """Let searches in other threads run, if there are any."""
+    """Let readers in other threads run, if there are any."""
     if company():
         time.sleep(1e-6)  # 0 would not do: the lock would be taken again at once
 

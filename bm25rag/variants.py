@@ -199,6 +199,9 @@ class Parameters(Record):
         """Return the arguments that make these parameters."""
         return dict(zip(self.__match_args__, self._values(), strict=True))
 
+    def __reduce__(self) -> tuple[type[Parameters], tuple[Any, ...]]:
+        return Parameters, self._values()
+
     def changed(self, given: dict[str, Any]) -> Parameters:
         """Return these parameters with some others; a delta stays only where there is one."""
         changed = {**self.to_dict(), **given}

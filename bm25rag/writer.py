@@ -68,7 +68,7 @@ class Writer(Reader):
             Whether to show a progress bar.
         threads
             How many threads to use at most; ``None`` for one a core, and one less while other
-            threads search. The index is the same.
+            threads read. The index is the same.
 
         Returns
         -------

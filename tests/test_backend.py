@@ -42,7 +42,6 @@ def test_a_long_build_in_many_chunks_is_worth_compiling(
     real = backend.kernels
     monkeypatch.setattr("bm25rag.encoding.kernels", lambda work: asked.append(work) or real(0))
     monkeypatch.setattr("bm25rag.adding.CHUNK", 10)
-    monkeypatch.setattr("bm25rag.adding._STEP", 1)
     with backend.use("numpy"):
         BM25Index.from_texts(["ten letters"] * 5)
     assert asked == [8 * 11 * count for count in range(1, 6)]

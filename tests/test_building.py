@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.backend import kernels
+from bm25rag.postings import Postings, build_postings
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
 TEXTS = [
@@ -22,7 +24,6 @@ TEXTS = [
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every few texts go to another thread."""
     monkeypatch.setattr("bm25rag.adding.CHUNK", 100)
-    monkeypatch.setattr("bm25rag.adding._STEP", 1)
     monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
 
 
@@ -58,6 +59,21 @@ def test_where_texts_break_off_nothing_is_added_and_no_thread_stays(backend: str
         index.add(broken(), threads=4)
     assert index.ids() == ["0"]
     assert threading.active_count() == before
+
+
+def test_helpers_use_the_backend_of_their_caller(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: set[tuple[bool, str]] = set()
+
+    def build(*given: Any) -> Postings:
+        used.add((threading.current_thread() is threading.main_thread(), kernels().__name__))
+        return build_postings(*given)
+
+    monkeypatch.setattr("bm25rag.segment.build_postings", build)
+    BM25Index.from_texts(TEXTS, threads=2)
+    expected = {"numba": "bm25rag.kernels", "numpy": "bm25rag.kernels_numpy"}[backend]
+    assert used == {(False, expected)}
 
 
 def test_what_fails_in_a_thread_is_raised(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:

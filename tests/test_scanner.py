@@ -169,7 +169,6 @@ def test_where_a_build_is_cut_into_chunks_does_not_show(
     documents = [one * (1 + number % 5) for number, one in enumerate(PIECES)]
     documents += ["The CATS of Iowa é 漢字漢字 " * 80, "", "\x00\x01\x02\x03\x04\x05\x06\x07 cats"]
     expected = BM25Index.from_texts([analyzer.terms(text) for text in documents])
-    monkeypatch.setattr("bm25rag.adding._STEP", 1)
     for room in (1, 50, 1000, 1 << 20):
         monkeypatch.setattr("bm25rag.adding.CHUNK", room)
         index = BM25Index.from_texts(documents, analyzer=analyzer)

@@ -19,7 +19,6 @@ from bm25rag import BM25Index
 SMALL = {
     "bm25rag.postings.NARROW": 3,  # codes widen almost at once
     "bm25rag.adding.CHUNK": 5,  # every second document begins a run
-    "bm25rag.adding._STEP": 1,
     "bm25rag.snapshot._FEWEST_TERMS": 1,
     "bm25rag.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.masks.MOST_BYTES": 1,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from bm25rag import BM25Index, turns
-from bm25rag.turns import blocks, give_way, in_turns, searching
-from bm25rag.turns import company as company_now
+from bm25rag import BM25Index, backend, turns
+from bm25rag.turns import blocks, give_way, in_turns, reading
 
 
 @pytest.fixture
 def company() -> None:
-    """Let another thread have searched just now."""
-    thread = threading.Thread(target=searching)
+    """Let another thread have read just now."""
+    thread = threading.Thread(target=reading)
     thread.start()
     thread.join()
 
@@ -57,11 +57,11 @@ def test_a_short_loop_does_not_pause(pauses: list[float], monkeypatch: pytest.Mo
     assert pauses == []
 
 
-def test_nobody_pauses_for_threads_that_do_not_search(pauses: list[float]) -> None:
+def test_nobody_pauses_for_threads_that_do_not_read(pauses: list[float]) -> None:
     over = threading.Event()
     other = threading.Thread(target=over.wait)
     other.start()
-    searching()  # this thread itself
+    reading()  # this thread itself
     items = [1, 2, 3]
     assert in_turns(items) is items
     give_way()
@@ -71,23 +71,52 @@ def test_nobody_pauses_for_threads_that_do_not_search(pauses: list[float]) -> No
 
 
 @pytest.mark.usefixtures("company")
-def test_nobody_pauses_long_after_a_search(
+def test_nobody_pauses_long_after_a_read(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert company_now()
+    assert turns.company()
     now = time.perf_counter()
-    monkeypatch.setattr(turns.time, "perf_counter", lambda: now + 2)
-    assert not company_now()
+    monkeypatch.setattr(turns.time, "perf_counter", lambda: now + 60)
+    assert not turns.company()
     give_way()
     assert pauses == []
 
 
-def test_a_search_is_company_for_other_threads() -> None:
-    index = BM25Index()
-    index.add(["one two", "two three"])
-    thread = threading.Thread(target=index.search, args=["two"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda index: index.search("two"),
+        lambda index: index.search_batch(["two"]),
+        lambda index: index.get(["0"]),
+        lambda index: index.explain("two", "0"),
+        lambda index: index.count({"a": 1}),
+        lambda index: index.scores("two"),
+        lambda index: "0" in index,
+    ],
+)
+def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], object]) -> None:
+    index = BM25Index.from_texts(["one two", "two three"])
+    reading()
+    thread = threading.Thread(target=read, args=[index])
     thread.start()
     thread.join()
-    assert company_now()
-    index.search("two")
-    assert not company_now()
+    assert turns.company()
+    read(index)
+    assert not turns.company()
+
+
+@pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
+def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
+    seen: list[tuple[bool, bool]] = []
+    caller = threading.get_ident()
+
+    def note() -> None:
+        seen.append((threading.get_ident() != caller, turns.company()))
+
+    monkeypatch.setattr("bm25rag.encoding.give_way", note)
+    with backend.use("numba"):
+        reading()
+        BM25Index.from_texts(["one two", "two three"] * 50, threads=2)
+    assert (True, False) in seen
+    assert not any(company for _, company in seen)

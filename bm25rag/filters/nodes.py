@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, TypeAlias
 
 from bm25rag._records import Record
@@ -174,8 +175,8 @@ class CallableFilter(Record, Filter):
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
         result = self.function(fresh(dict(metadata)))
-        if isinstance(result, (Awaitable, AsyncGenerator)):
-            if isinstance(result, Coroutine):
+        if inspect.isawaitable(result) or inspect.isasyncgen(result):
+            if inspect.iscoroutine(result):
                 result.close()  # or Python warns that nobody awaited it
             message = "filter: expected a plain function, got one that returns an awaitable"
             raise TypeError(message)
