@@ -142,7 +142,7 @@ def number(
                 slots[slot] = (mixed << _HALF) | (word + _ONE)
                 entries[word, 0], entries[word, 1] = low, high
                 entries[word, 2], entries[word, 3] = start, length
-                _write(low, high, source, first, length, pool, start)
+                write(low, high, source, first, length, pool, start)
                 used[0] += 1
                 used[1] += np.int64(length) + 1
             numbers[row] = (slots[slot] & _LOW_HALF) - _ONE
@@ -159,7 +159,7 @@ def _same(
 
 
 @compiled
-def _write(
+def write(
     low: np.uint64,
     high: np.uint64,
     source: UInt8,
