@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import UInt8, UInt32, UInt64
+from bm25rag._types import UInt32, UInt64
 from bm25rag.folding import SIZE
 from bm25rag.kernels.compiling import compiled
-from bm25rag.kernels.words import BEYOND, write
 
 # Code points that may be in a pair.
 _POINTS = 1 << 16
@@ -22,27 +21,27 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 @compiled
 def with_pairs(
-    pairs: UInt32, tokens: UInt32, entries: UInt64, pool: UInt8, table: UInt64
-) -> tuple[UInt32, UInt64, UInt8]:
+    pairs: UInt32, total: int, tokens: UInt32, entries: UInt64, table: UInt64
+) -> tuple[UInt32, UInt64]:
     """Return tokens and words with bigrams among them; no bigram is among the words before.
 
     One is twice there if its characters have wide and narrow forms.
 
     Parameters
     ----------
-    pairs
+    pairs, total
         For each bigram its place among all tokens, that in the source, and its two code
-        points, the first above 16 bits; uint32, (n, 3). They are overwritten.
-    tokens, entries, pool
+        points, the first above 16 bits; uint32, (n, 3); and how many. They are overwritten.
+    tokens, entries
         The others, as ``scan`` returns them.
     table
         See ``fold_table``.
     """
-    numbers = np.empty(len(tokens) + len(pairs), np.uint32)
+    numbers = np.empty(len(tokens) + total, np.uint32)
     for place in range(len(numbers)):
         numbers[place] = _NONE
-    words, size = len(entries), np.uint64(len(pool))
-    count = _number(pairs, np.uint64(words), numbers)
+    words = len(entries)
+    count = _number(pairs, total, np.uint64(words), numbers)
     other = 0
     for place in range(len(numbers)):
         if numbers[place] == _NONE:
@@ -50,59 +49,47 @@ def with_pairs(
             other += 1
     # Element by element, as in ``with_room``.
     rows = np.empty((words + count, 4), np.uint64)
-    data = np.empty(len(pool) + 9 * count + BEYOND, np.uint8)
     for word in range(words):
         for part in range(4):
             rows[word, part] = entries[word, part]
-    for place in range(len(pool)):
-        data[place] = pool[place]
     for pair in range(count):
-        code = np.uint64(pairs[pair, 2])
+        code, row = np.uint64(pairs[pair, 2]), words + pair
         first, second = table[code >> _FIRST], table[code & _POINT]
         width = first >> SIZE & _BYTE
-        low = first & _PLACE | (second & _PLACE) << (width << np.uint64(3))
-        width += second >> SIZE & _BYTE
-        row = words + pair
-        rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = low, _ZERO, size, width
-        write(low, _ZERO, pool, _ZERO, width, data, size)
-        size += width + _ONE
-    return numbers, rows, data[:size].copy()
+        rows[row, 0] = first & _PLACE | (second & _PLACE) << (width << np.uint64(3))
+        rows[row, 1], rows[row, 2] = _ZERO, _ZERO
+        rows[row, 3] = width + (second >> SIZE & _BYTE)
+    return numbers, rows
 
 
 @compiled
-def _number(pairs: UInt32, known: np.uint64, numbers: UInt32) -> np.int64:
+def _number(pairs: UInt32, total: int, known: np.uint64, numbers: UInt32) -> np.int64:
     """Give bigrams numbers from ``known`` on; keep one of each, in order, and return how many."""
-    stops, ranks = np.zeros(_POINTS, np.int64), np.zeros(_POINTS, np.uint64)
-    for pair in range(len(pairs)):
-        code = np.uint64(pairs[pair, 2])
-        stops[code >> _FIRST] += 1
-        ranks[code & _POINT] = 1
-    # The rank of a character is its place among those that occur: they take few cache lines.
-    points = np.empty(_POINTS, np.uint64)
-    rank, stop = _ZERO, np.int64(0)
-    for point in range(np.uint64(_POINTS)):
-        points[rank] = point
-        size, own = stops[point], rank
-        rank += np.uint64((size > 0) | (ranks[point] > 0))
-        ranks[point], stops[point] = own, stop
+    stops = np.zeros(_POINTS, np.int64)
+    for pair in range(total):
+        stops[np.uint64(pairs[pair, 2]) >> _FIRST] += 1
+    stop = np.int64(0)
+    for point in range(_POINTS):
+        size = stops[point]
+        stops[point] = stop
         stop += size
-    rows = np.empty(len(pairs), np.uint64)
-    for pair in range(len(pairs)):
+    rows = np.empty(total, np.uint64)
+    for pair in range(total):
         code = np.uint64(pairs[pair, 2])
         first = code >> _FIRST
-        rows[np.uint64(stops[first])] = ranks[code & _POINT] << _SECOND | np.uint64(pairs[pair, 0])
+        rows[np.uint64(stops[first])] = code << _SECOND | np.uint64(pairs[pair, 0])
         stops[first] += 1
     # Numbers plus one; those of an earlier first character are less than what is given now.
-    given = np.zeros(rank, np.uint64)
-    begin, count = _ZERO, _ZERO
-    for first in points[:rank]:
-        before, end = count, np.uint64(stops[first])
-        for row in range(begin, end):
-            second = rows[row] >> _SECOND
+    given = np.zeros(_POINTS, np.uint32)
+    row, count = _ZERO, _ZERO
+    for point in range(_POINTS):
+        before, end = count, np.uint64(stops[point])
+        while row < end:
+            second = rows[row] >> _SECOND & _POINT
             if given[second] <= before:
-                pairs[count, 2] = first << _FIRST | points[second]
+                pairs[count, 2] = rows[row] >> _SECOND
                 count += _ONE
                 given[second] = count
-            numbers[rows[row] & _PLACE] = known + given[second] - _ONE
-        begin = end
+            numbers[rows[row] & _PLACE] = known + np.uint64(given[second]) - _ONE
+            row += _ONE
     return np.int64(count)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64
 from bm25rag.folding import CJK, KIND, MARK, OTHER, PECULIAR, SIZE, WORD
-from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.compiling import ZERO, compiled
 from bm25rag.kernels.pairs import with_pairs
 from bm25rag.kernels.words import BEYOND, eight, key, new_words, number, with_room
 
@@ -87,7 +87,7 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     counts
         How many tokens each text has, (n,), uint32.
     entries, pool
-        The words; see ``new_words``.
+        The words; see ``new_words``. Of bigrams that were sorted the pool has nothing.
     """
     # The texts with a gap after each, lower-cased where that is a matter of ASCII; behind
     # them room for words that are not ASCII.
@@ -112,7 +112,7 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     pending = _ZERO
     for first in range(0, size, _BLOCK):
         pending = _find_edges(inside, first, min(first + _BLOCK, size), edges, pending)
-        state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, 0
+        state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, ZERO
         while state[_EDGE] < pending - 1:
             rows = _gather(source, edges, pending - 1, found, origins, rows, state)
             rows = _cut(
@@ -124,15 +124,18 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
             number(found, source, slots, entries, pool, used, tokens[total : total + rows])
             _tell(origins, rows, ends, counts, state)
             total += rows
-            state[_BEFORE], state[_BYTES], rows = total, 0, 0
+            state[_BEFORE], state[_BYTES], rows = total, 0, ZERO
         if pending & 1:
             edges[0] = edges[pending - 1]
         pending &= 1
     tokens, entries, pool = tokens[:total].copy(), entries[: used[0]].copy(), pool[: used[1]].copy()
     if state[_PAIRS]:
-        pairs = pairs[: state[_PAIRS]]
-        _tell_pairs(pairs, ends, counts)
-        tokens, entries, pool = with_pairs(pairs, tokens, entries, pool, table)
+        text = 0
+        for pair in range(state[_PAIRS]):
+            while pairs[pair, 1] >= ends[text] + text:
+                text += 1
+            counts[text] += np.uint32(1)
+        tokens, entries = with_pairs(pairs, state[_PAIRS], tokens, entries, table)
     return tokens, counts, entries, pool
 
 
@@ -350,16 +353,6 @@ def _tell(origins: Int64, rows: int, ends: Int64, counts: UInt32, state: Int64) 
             text, told = text + 1, row
     counts[text] += np.uint32(rows - told)
     state[_TEXT] = text
-
-
-@compiled
-def _tell_pairs(pairs: UInt32, ends: Int64, counts: UInt32) -> None:
-    """Count bigrams to the texts they are in."""
-    text = 0
-    for place in pairs[:, 1]:
-        while place >= ends[text] + text:
-            text += 1
-        counts[text] += np.uint32(1)
 
 
 @compiled

@@ -142,7 +142,7 @@ def number(
                 slots[slot] = (mixed << _HALF) | (word + _ONE)
                 entries[word, 0], entries[word, 1] = low, high
                 entries[word, 2], entries[word, 3] = start, length
-                write(low, high, source, first, length, pool, start)
+                _write(low, high, source, first, length, pool, start)
                 used[0] += 1
                 used[1] += np.int64(length) + 1
             numbers[row] = (slots[slot] & _LOW_HALF) - _ONE
@@ -159,7 +159,7 @@ def _same(
 
 
 @compiled
-def write(
+def _write(
     low: np.uint64,
     high: np.uint64,
     source: UInt8,
@@ -226,7 +226,7 @@ def adopt(
     Parameters
     ----------
     found, source
-        The entries and the pool of the one.
+        The entries and the pool of the one; what has up to 16 bytes may be missing there.
     slots, entries, pool, used
         The other.
 
@@ -238,6 +238,9 @@ def adopt(
         The number of each word, uint32.
     """
     numbers = np.empty(len(found), np.uint32)
-    slots, entries, pool = with_room(slots, entries, pool, used, len(found), len(source))
+    size = np.int64(0)
+    for word in range(len(found)):
+        size += np.int64(found[word, 3])
+    slots, entries, pool = with_room(slots, entries, pool, used, len(found), int(size))
     number(found, source, slots, entries, pool, used, numbers)
     return slots, entries, pool, numbers
