@@ -23,9 +23,10 @@ _NONE = np.uint32(0xFFFFFFFF)
 def with_pairs(
     pairs: UInt32, total: int, tokens: UInt32, entries: UInt64, table: UInt64
 ) -> tuple[UInt32, UInt64]:
-    """Return tokens and words with bigrams among them; no bigram is among the words before.
+    """Return tokens and words with bigrams among them.
 
-    One is twice there if its characters have wide and narrow forms.
+    A bigram may be there twice, which ``adopt`` mends: where its characters have wide and
+    narrow forms, or where one of it was among the words before.
 
     Parameters
     ----------
