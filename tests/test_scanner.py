@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -209,6 +210,20 @@ def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
     characters = range(5000 if INTERPRETED else 15_000)
     mixed = "".join(chr(0x4E00 + n % 977) + "éa"[n % 2] * (n % 4) for n in characters)
     assert_same(Analyzer(language=None), [mixed, "x" + mixed, mixed[1:]], [mixed * 2])
+
+
+@pytest.mark.parametrize("name", ["english", "NFKC", "not normalised", "paper's pattern, bigrams"])
+def test_texts_of_many_bigrams(name: str) -> None:
+    """In a chunk of 32 KiB that is mostly CJK they are sorted, not looked up."""
+    analyzer = ANALYZERS[name]
+    chance = random.Random(3)
+    texts = []
+    for number in range(200):
+        run = "".join(chr(chance.choice((0x4E00, 0x30A1, 0xAC00, 0xFF66, 0x20000)) + n % 50)
+                      for n in chance.choices(range(500), k=number % 90))  # fmt: skip
+        texts.append(run[:-1] + chance.choice(PIECES) + run + chance.choice(PIECES) + run[:1])
+    assert sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) > 1 << 15
+    assert_same(analyzer, texts, [], ["", "漢" * 12_000, "字", ""], ["漢字" * 6000 + " a漢", "red"])
 
 
 @pytest.mark.skipif(INTERPRETED, reason="too long for interpreted kernels")

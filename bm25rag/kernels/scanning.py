@@ -11,7 +11,8 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64
 from bm25rag.folding import CJK, KIND, MARK, OTHER, PECULIAR, SIZE, WORD
-from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.compiling import ZERO, compiled
+from bm25rag.kernels.pairs import with_pairs
 from bm25rag.kernels.words import BEYOND, eight, key, new_words, number, with_room
 
 # Bytes between two looks at what begins and ends in them.
@@ -19,15 +20,19 @@ _BLOCK = 4096
 # Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
 _STRANGE = np.uint8(0xFF)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-_ONE, _BYTE, _FOUR_BYTES = np.uint64(1), np.uint64(0xFF), np.uint64(0xFFFFFFFF)
-_CHARACTER = np.uint64((1 << int(KIND)) - 1)
+_ONE, _TWO, _BYTE = np.uint64(1), np.uint64(2), np.uint64(0xFF)
+_FOUR_BYTES = np.uint64(0xFFFFFFFF)
 # As typed constants: else Numba compiles functions once more for each literal number.
 _ZERO, _NONE = np.int64(0), np.int64(-1)
 # What is kept from call to call: the next edge, and the next place if it is amid a run;
 # what the run is at; where in ``source`` the word so far begins, and its end; of how many
-# characters it is; the latest character, as in the table; bytes of the words found; the text
-# they are in.
-_EDGE, _PLACE, _AT, _BEGIN, _END, _LENGTH, _FORMER, _BYTES, _TEXT = range(9)
+# characters it is; the latest character; bytes of the words found; the text they are in;
+# how many words were found before them, and pairs.
+_EDGE, _PLACE, _AT, _BEGIN, _END, _LENGTH, _FORMER, _BYTES, _TEXT, _BEFORE, _PAIRS = range(11)
+# In fewer bytes, and where fewer of them begin a Chinese, Japanese or Korean character, bigrams
+# are looked up like other words: to sort them has a price of its own. Of so many bytes one is
+# asked; it is no multiple of three.
+_LEAST, _SHARE, _STEP = 1 << 15, 16, 256
 
 
 @compiled
@@ -82,7 +87,7 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     counts
         How many tokens each text has, (n,), uint32.
     entries, pool
-        The words; see ``new_words``.
+        The words; see ``new_words``. Of bigrams that were sorted the pool has nothing.
     """
     # The texts with a gap after each, lower-cased where that is a matter of ASCII; behind
     # them room for words that are not ASCII.
@@ -95,10 +100,11 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     strange = _fold(data, ends, table, source, inside)
     edges = np.empty(_BLOCK + 2, np.int64)
     found, origins = np.empty((_BLOCK, 4), np.uint64), np.empty(_BLOCK, np.int64)
-    state = np.zeros(9, np.int64)
+    state = np.zeros(11, np.int64)
     state[_PLACE] = -1
     tokens, total = np.empty(len(data) // 2, np.uint32), _ZERO
     counts = np.zeros(len(ends), np.uint32)
+    pairs = np.empty((len(data) // 3 if _is_dense(data) else 0, 3), np.uint32)
     room = 64
     while 32 * room < len(data):  # English has a new word every 60 bytes, Chinese every 20
         room *= 2
@@ -106,22 +112,40 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     pending = _ZERO
     for first in range(0, size, _BLOCK):
         pending = _find_edges(inside, first, min(first + _BLOCK, size), edges, pending)
-        state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, 0
+        state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, ZERO
         while state[_EDGE] < pending - 1:
             rows = _gather(source, edges, pending - 1, found, origins, rows, state)
-            rows = _cut(source, edges, pending - 1, table, strange, found, origins, rows, state)
+            rows = _cut(
+                source, edges, pending - 1, table, strange, found, origins, rows, state, pairs
+            )
             if state[_EDGE] < pending - 1 and rows < len(found):
                 continue
             slots, entries, pool = with_room(slots, entries, pool, used, rows, state[_BYTES])
             number(found, source, slots, entries, pool, used, tokens[total : total + rows])
             _tell(origins, rows, ends, counts, state)
             total += rows
-            state[_BYTES], rows = 0, 0
+            state[_BEFORE], state[_BYTES], rows = total, 0, ZERO
         if pending & 1:
             edges[0] = edges[pending - 1]
         pending &= 1
-    words = entries[: used[0]].copy()
-    return tokens[:total].copy(), counts, words, pool[: used[1]].copy()
+    tokens, entries, pool = tokens[:total].copy(), entries[: used[0]].copy(), pool[: used[1]].copy()
+    if state[_PAIRS]:
+        text = 0
+        for pair in range(state[_PAIRS]):
+            while pairs[pair, 1] >= ends[text] + text:
+                text += 1
+            counts[text] += np.uint32(1)
+        tokens, entries = with_pairs(pairs, state[_PAIRS], tokens, entries, table)
+    return tokens, counts, entries, pool
+
+
+@compiled
+def _is_dense(data: UInt8) -> bool:
+    """Whether bigrams are so many that sorting them is worth its price, by a glance."""
+    begun = 0
+    for place in range(0, len(data), _STEP):
+        begun += (data[place] >= 0xE3) & (data[place] < 0xEE)
+    return bool(_LEAST <= len(data) < 1 << 32 and _SHARE * _STEP * begun > len(data))
 
 
 @compiled
@@ -200,6 +224,8 @@ def _gather(
         place = edges[np.uint64(edge)]
         length = edges[np.uint64(edge + 1)] - place
         if length >= 2:
+            if source[np.uint64(place)] >= 0x80:
+                break
             low, high = key(source, place, length)
             if not _is_ascii(source, place, length, low, high):
                 break
@@ -235,21 +261,23 @@ def _cut(
     origins: Int64,
     rows: int,
     state: Int64,
+    pairs: UInt32,
 ) -> int:
     """Find words in runs that are not all ASCII, as many as there is room for.
 
     The word so far lies folded at the end of ``source``. Parameters and result are as for
-    ``_gather``.
+    ``_gather``. Bigrams of code points of 16 bits become ``pairs``, as ``with_pairs`` takes
+    them, where there is room for any.
     """
     edge, place = state[_EDGE], state[_PLACE]
     at, begin, end, length = state[_AT], state[_BEGIN], state[_END], state[_LENGTH]
-    former, size = np.uint64(state[_FORMER]), state[_BYTES]
+    former, size = state[_FORMER], state[_BYTES]
     while edge < stop and rows < len(found):
         if place < 0:
             place = edges[edge]
         last = edges[edge + 1]
         while place <= last and rows < len(found):
-            entry = np.uint64(0)  # behind the last one is what is inside no word
+            entry, point = np.uint64(0), _ZERO  # behind the last one is what is inside no word
             if place == last:
                 place += 1
             elif source[np.uint64(place)] == _STRANGE:
@@ -261,7 +289,8 @@ def _cut(
             if at != WORD or (kind != WORD and kind != MARK):
                 low, high, width = np.uint64(0), np.uint64(0), _ZERO
                 if at == CJK and (kind == CJK or length == 1):
-                    low, width = former & _FOUR_BYTES, np.int64(former >> SIZE & _BYTE)
+                    one = table[np.uint64(former)]
+                    low, width = one & _FOUR_BYTES, np.int64(one >> SIZE & _BYTE)
                     if kind == CJK:
                         low |= (entry & _FOUR_BYTES) << np.uint64(8 * width)
                         width += np.int64(entry >> SIZE & _BYTE)
@@ -277,8 +306,26 @@ def _cut(
                     size += width
                 if kind != at:
                     begin, length = end, _ZERO
-                at, former = kind if kind != MARK else np.int64(OTHER), entry
+                at, former = kind if kind != MARK else np.int64(OTHER), point
                 length += 1
+                if kind == CJK and former < 1 << 16:
+                    count = np.uint64(state[_PAIRS])
+                    before = np.uint64(state[_BEFORE] + rows)
+                    while place < last and count < np.uint64(len(pairs)):
+                        here = np.uint64(place)
+                        if source[here] >> 4 != 0xE:
+                            break
+                        point = (
+                            np.int64(source[here] & 0x0F) << 12
+                            | np.int64(source[here + _ONE] & 0x3F) << 6
+                            | np.int64(source[here + _TWO] & 0x3F)
+                        )
+                        if np.int64(table[np.uint64(point)] >> KIND & _BYTE) != CJK:
+                            break
+                        pairs[count, 0], pairs[count, 1] = before + count, place
+                        pairs[count, 2] = former << 16 | point
+                        former, place, length, count = point, place + 3, np.int64(2), count + _ONE
+                    state[_PAIRS] = np.int64(count)
                 if kind != WORD:
                     continue
             else:
@@ -292,7 +339,7 @@ def _cut(
                 break
     state[_EDGE], state[_PLACE] = edge, place
     state[_AT], state[_BEGIN], state[_END], state[_LENGTH] = at, begin, end, length
-    state[_FORMER], state[_BYTES] = former & _CHARACTER, size
+    state[_FORMER], state[_BYTES] = former, size
     return rows
 
 

@@ -226,7 +226,7 @@ def adopt(
     Parameters
     ----------
     found, source
-        The entries and the pool of the one.
+        The entries and the pool of the one; what has up to 16 bytes may be missing there.
     slots, entries, pool, used
         The other.
 
@@ -238,6 +238,9 @@ def adopt(
         The number of each word, uint32.
     """
     numbers = np.empty(len(found), np.uint32)
-    slots, entries, pool = with_room(slots, entries, pool, used, len(found), len(source))
+    size = np.int64(0)
+    for word in range(len(found)):
+        size += np.int64(found[word, 3])
+    slots, entries, pool = with_room(slots, entries, pool, used, len(found), int(size))
     number(found, source, slots, entries, pool, used, numbers)
     return slots, entries, pool, numbers
