@@ -33,15 +33,15 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
     ValueError
         If it is smaller than ``least``.
     """
-    if type(value) is int and value >= least:
-        return value  # before a message is made that nearly nobody needs
-    message = f"{name} must be an integer >= {least}, got {value!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(message)
-    count = int(value)
-    if count < least:
-        raise ValueError(message)
-    return count
+        raise TypeError(_wrong_count(name, value, least))
+    if value < least:
+        raise ValueError(_wrong_count(name, value, least))
+    return int(value)
+
+
+def _wrong_count(name: str, value: object, least: int) -> str:
+    return f"{name} must be an integer >= {least}, got {value!r}"
 
 
 def check_real(name: str, value: object, low: float, high: float) -> float:

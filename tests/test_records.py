@@ -33,6 +33,13 @@ def test_a_copy_is_equal(value: object) -> None:
     assert value != object()
 
 
+@pytest.mark.parametrize("protocol", [0, 1])
+def test_an_index_can_be_pickled_by_the_oldest_protocols(protocol: int) -> None:
+    twin = pickle.loads(pickle.dumps(INDEX, protocol))
+    assert twin.search("red boat") == INDEX.search("red boat")
+    assert pickle.loads(pickle.dumps(FIXED[2], protocol)) == FIXED[2]
+
+
 @pytest.mark.parametrize("value", CHANGEABLE, ids=lambda value: type(value).__name__)
 def test_what_is_the_callers_own_can_be_changed_but_not_hashed(value: Document | Hit) -> None:
     twin = copy.deepcopy(value)

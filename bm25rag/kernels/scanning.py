@@ -309,6 +309,8 @@ def _cut(
                 at, former = kind if kind != MARK else np.int64(OTHER), point
                 length += 1
                 if kind == CJK and former < 1 << 16:
+                    # The rest of the run, while its characters have three bytes: what the loop
+                    # around asks of other kinds is not asked again for each.
                     count = np.uint64(state[_PAIRS])
                     before = np.uint64(state[_BEFORE] + rows)
                     while place < last and count < np.uint64(len(pairs)):
