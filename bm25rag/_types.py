@@ -88,16 +88,18 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
-    """Return ``value`` if it is an iterable other than a bare ``str``, ``bytes`` or a mapping.
+    """Return ``value`` if it is an iterable of elements, and no string, mapping or data frame.
 
     Raises
     ------
     TypeError
-        If it is a string, bytes, a mapping or no iterable.
+        If it is a string, bytes, a mapping, a data frame or no iterable.
     """
     message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
-    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise TypeError(message)
+    if isinstance(value, Mapping) or hasattr(value, "columns"):  # it would yield its keys
+        raise TypeError(f"{message}; pick one column of it, such as frame['text']")
     return value
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from bm25rag._types import are_strings, check_sequence
 from bm25rag.analysis import Analyzer
-from bm25rag.documents import DEEPEST, plain_metadata
-from bm25rag.errors import DuplicateIdError
+from bm25rag.documents import Document
+from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging import merge_parts
+from bm25rag.metadata import copy_metadata, plain_metadata
 from bm25rag.reader import Text, check_id
 from bm25rag.segment import Part, Segment, SegmentBuilder
 from bm25rag.snapshot import Snapshot
@@ -26,8 +28,9 @@ _BESIDE = ("ids", "metadata", "payloads")
 
 
 class Block(NamedTuple):
-    """Some documents; ``None`` for what was not given."""
+    """Some documents, with their places in the call; ``None`` for what was not given."""
 
+    rows: Sequence[int]
     texts: list[Text]
     ids: list[str] | None = None
     metadata: list[dict[str, Any] | None] | None = None
@@ -35,12 +38,17 @@ class Block(NamedTuple):
 
     def only(self, kept: list[int]) -> Block:
         """Return some of the documents."""
-        columns: list[Any] = [column and [column[number] for number in kept] for column in self]
+        columns: list[Any] = [
+            None if column is None else [column[number] for number in kept] for column in self
+        ]
         return Block(*columns)
 
 
 class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
+
+    # How a message names the metadata of a row.
+    row = "metadata[{}]"
 
     def __init__(
         self,
@@ -70,8 +78,8 @@ class NewDocuments:
                 ids = enumerate(columns["ids"], done)
                 columns["ids"] = [check_id(f"ids[{number}]", id) for number, id in ids]
             for number, payload in enumerate(columns.get("payloads", ()), done):
-                _check_payload(payload, number)
-            yield Block(texts, **columns)
+                _check_payload(payload, f"payloads[{number}]")
+            yield Block(range(done, done + len(texts)), texts, **columns)
             done += len(texts)
         for name, given in beside.items():
             if next(given, _END) is not _END:
@@ -89,12 +97,12 @@ class NewDocuments:
         texts: list[Text] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
-        for number, text in enumerate(in_turns(self._shown())):
-            texts.append(text if type(text) is str else _check_text(text, number))
+        for number, text in enumerate(in_turns(shown(self.texts, self.progress))):
+            texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
             for name in in_step:
                 if (value := next(beside[name], _END)) is _END:
                     raise _wrong_length(name, f"only {number}")
-                columns[name].append(_copied(value) if name == "metadata" else value)
+                columns[name].append(copy_metadata(value) if name == "metadata" else value)
             room -= len(text)
             if room <= 0 or len(texts) == _MOST:
                 yield texts, columns | self._take(beside, in_step, done, len(texts))
@@ -113,48 +121,81 @@ class NewDocuments:
                 raise _wrong_length(name, f"only {done + len(columns[name])}")
         return columns
 
-    def _shown(self) -> Iterable[Text]:
-        if not self.progress:
-            return self.texts
-        from tqdm import tqdm
 
-        shown: Iterable[Text] = tqdm(self.texts, desc="indexing", unit=" docs")
-        return shown
+class NewRecords:
+    """The documents of ``add_documents``, checked as they are iterated."""
+
+    row = "documents[{}]"
+
+    def __init__(self, documents: Iterable[Document], store_text: bool, progress: bool) -> None:
+        self.store_text, self.progress = store_text, progress
+        self._documents = check_sequence("documents", documents, "bm25rag.Document")
+        # See ``NewDocuments._gather``.
+        self._copy = not isinstance(documents, (list, tuple))
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the documents, some at a time."""
+        columns: list[list[Any]] = [[], [], [], [], []]
+        room = CHUNK
+        for row, document in enumerate(in_turns(shown(self._documents, self.progress))):
+            for column, value in zip(columns, self._check(row, document), strict=True):
+                column.append(value)
+            room -= len(document.text)
+            if room <= 0 or len(columns[0]) == _MOST:
+                yield Block(*columns)
+                columns, room = [[], [], [], [], []], CHUNK
+        if columns[0]:
+            yield Block(*columns)
+
+    def _check(self, row: int, document: Document) -> tuple[Any, ...]:
+        name = f"documents[{row}]"
+        if not isinstance(document, Document):
+            raise TypeError(f"{name} must be a bm25rag.Document, got {document!r:.100}")
+        if document.text is None:
+            raise ValueError(
+                f"{name} ({document.id!r}) has no text: it was stored without one; "
+                "index it again from its source"
+            )
+        metadata = copy_metadata(document.metadata) if self._copy else document.metadata
+        return (
+            row,
+            _check_text(document.text, f"{name}.text"),
+            check_id(f"{name}.id", document.id),
+            metadata,
+            _check_payload(document.payload, f"{name}.payload"),
+        )
 
 
-def _copied(metadata: Any) -> Any:
-    """Return metadata as they are now; those too deep to be stored are refused later."""
-    try:
-        return _copy(metadata, DEEPEST + 1)
-    except RecursionError:
-        return metadata
+def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:
+    """Return items, with a progress bar if that is wanted."""
+    if not progress:
+        return items
+    from tqdm import tqdm
 
-
-def _copy(value: Any, levels: int) -> Any:
-    if type(value) not in (dict, list):
-        return value
-    if not levels:
-        raise RecursionError
-    if type(value) is list:
-        return [_copy(item, levels - 1) for item in value]
-    return {key: _copy(item, levels - 1) for key, item in value.items()}
+    bar: Iterable[Any] = tqdm(items, desc="indexing", unit=" docs")
+    return bar
 
 
 def _wrong_length(name: str, got: str) -> ValueError:
     return ValueError(f"{name} must have one element for each text, got {got}")
 
 
-def _check_text(text: object, number: int) -> Text:
+def _check_text(text: object, name: str) -> Text:
     if isinstance(text, str):
         return text
     if isinstance(text, (list, tuple)) and are_strings(text):
         return list(text)
-    raise TypeError(f"texts[{number}] must be a str or a list of terms, got {text!r:.100}")
+    hint = ""
+    if isinstance(text, PurePath):
+        hint = "; read the file first: path.read_text()"
+    elif isinstance(text, Mapping):
+        hint = "; take its text out first"
+    raise TypeError(f"{name} must be a str or a list of terms, got {text!r:.100}{hint}")
 
 
-def _check_payload(payload: object, number: int) -> bytes | None:
+def _check_payload(payload: object, name: str) -> bytes | None:
     if payload is not None and not isinstance(payload, bytes):
-        raise TypeError(f"payloads[{number}] must be bytes or None, got {type(payload).__name__}")
+        raise TypeError(f"{name} must be bytes or None, got {type(payload).__name__}")
     return payload
 
 
@@ -171,7 +212,7 @@ class Added(NamedTuple):
 
 
 def take_documents(
-    documents: NewDocuments,
+    documents: NewDocuments | NewRecords,
     analyzer: Analyzer,
     snapshot: Snapshot,
     next_id: int,
@@ -184,15 +225,25 @@ def take_documents(
         for block in documents:
             taken, block = ids.take(block)
             give_way()
-            metadata = None
-            if block.metadata is not None:
-                given = zip(block.metadata, taken, strict=True)
-                metadata = [plain_metadata(one, id) for one, id in in_turns(given)]
+            metadata = None if block.metadata is None else _plain_each(documents.row, block, taken)
             builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
         segment = builder.finish()
     if ids.stale:
         segment = merge_parts([Part(segment).without(ids.stale)])
     return Added(segment, ids.written, ids.replaced, ids.next_id)
+
+
+def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the metadata of a block as they are to be written; errors name the row."""
+    plain: list[dict[str, Any]] = []
+    try:
+        for id, one in in_turns(zip(ids, block.metadata or (), strict=True)):
+            plain.append(plain_metadata(one, id))
+    except MetadataError as error:
+        raise error.at(name.format(block.rows[len(plain)])) from None
+    except TypeError as error:
+        raise TypeError(f"{name.format(block.rows[len(plain)])}: {error}") from None
+    return plain
 
 
 class _Ids:

@@ -14,6 +14,7 @@
         ├── NotAnIndexError                 the folder holds no index
         ├── FormatVersionError              the folder was written by a newer bm25rag
         ├── CorruptIndexError               a file is damaged or hostile; the message names it
+        ├── UntrustedIndexError             what untrusted=True refuses in the folder of a stranger
         └── LockedError                     another writer has the index open
 
     AnalyzerChangedWarning (UserWarning)    the installed stemmer or Unicode tables differ
@@ -39,6 +40,7 @@ __all__ = [
     "ReadOnlyError",
     "StorageError",
     "TokenizerRequiredError",
+    "UntrustedIndexError",
 ]
 
 
@@ -63,7 +65,37 @@ class FilterError(BM25Error, ValueError):
 
 
 class MetadataError(BM25Error, ValueError):
-    """Metadata cannot be stored as it is; the message names document and key."""
+    """Metadata cannot be stored; the message names row, document and key.
+
+    Parameters
+    ----------
+    document
+        The id of the document.
+    key
+        The keys that lead to the value, joined by dots; empty for the metadata as a whole.
+    problem
+        What was found, what was expected, and what to do.
+    row
+        Which element of which argument it is, such as ``documents[7]``.
+
+    Attributes
+    ----------
+    document, key, problem, row
+        As given.
+    """
+
+    def __init__(self, document: str, key: str, problem: str, row: str = "") -> None:
+        super().__init__(document, key, problem, row)
+        self.document, self.key, self.problem, self.row = document, key, problem, row
+
+    def __str__(self) -> str:
+        where = f"{self.row}: " if self.row else ""
+        place = f" at {self.key!r}" if self.key else ""
+        return f"{where}metadata of document {self.document!r}{place}: {self.problem}"
+
+    def at(self, row: str) -> MetadataError:
+        """Return the same error with the row in which it was found."""
+        return MetadataError(self.document, self.key, self.problem, row)
 
 
 class ReadOnlyError(BM25Error, TypeError):
@@ -92,6 +124,10 @@ class FormatVersionError(StorageError):
 
 class CorruptIndexError(StorageError):
     """A file of the index is damaged, truncated or hostile; the message names it."""
+
+
+class UntrustedIndexError(StorageError):
+    """The folder holds what a stranger could misuse, and was opened with ``untrusted=True``."""
 
 
 class LockedError(StorageError):

@@ -9,9 +9,18 @@ from bm25rag.analysis import Analyzer
 from bm25rag.reader import Text
 from bm25rag.saving import Saver
 from bm25rag.snapshot import Snapshot
-from bm25rag.variants import Parameters
+from bm25rag.variants import DeltaOn, Parameters, VariantName
+from bm25rag.writer import OnDuplicate
 
-_KEEP: Any = object()
+
+class _Unchanged:
+    """Stands for an argument of ``tune`` that is not given."""
+
+    def __repr__(self) -> str:
+        return "<unchanged>"
+
+
+_KEEP: Any = _Unchanged()
 
 
 class BM25Index(Saver):
@@ -55,21 +64,26 @@ class BM25Index(Saver):
     def __init__(
         self,
         analyzer: Analyzer | None = None,
-        variant: str = "lucene",
+        variant: VariantName = "lucene",
         k1: float = 1.2,
         b: float = 0.75,
         delta: float | None = None,
-        delta_on: str = "all",
+        delta_on: DeltaOn = "all",
     ) -> None:
         if analyzer is not None and not isinstance(analyzer, Analyzer):
-            raise TypeError(f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}")
+            hint = (
+                f" {analyzer!r}: write Analyzer({analyzer!r})" if isinstance(analyzer, str) else ""
+            )
+            raise TypeError(
+                f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
+            )
         parameters = Parameters(variant, k1, b, delta, delta_on)
         self._snapshot = Snapshot((), parameters, Analyzer() if analyzer is None else analyzer)
         self._next_id = 0
         self._probe: dict[str, str] = {}
         self._extra = {}
         self._why_read_only: str | None = None
-        self._store, self._source = None, None
+        self._store, self._source, self._kept = None, None, None
         self._renew_lock()
 
     @classmethod
@@ -81,7 +95,7 @@ class BM25Index(Saver):
         payloads: Iterable[bytes | None] | None = None,
         *,
         store_text: bool = True,
-        on_duplicate: str = "error",
+        on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
         **settings: Any,
@@ -103,11 +117,11 @@ class BM25Index(Saver):
 
     def tune(
         self,
-        variant: str = _KEEP,
+        variant: VariantName = _KEEP,
         k1: float = _KEEP,
         b: float = _KEEP,
         delta: float | None = _KEEP,
-        delta_on: str = _KEEP,
+        delta_on: DeltaOn = _KEEP,
     ) -> Self:
         """Return a read-only view of the same documents under other parameters.
 
@@ -168,12 +182,7 @@ class BM25Index(Saver):
                 f"the texts of {len(bare)} documents are not stored ({bare[0]!r} ...): "
                 "index them again from their source"
             )
-        index.add(
-            [document.text or "" for document in documents],
-            [document.id for document in documents],
-            [document.metadata for document in documents],
-            [document.payload for document in documents],
-        )
+        index.add_documents(documents)
         index._next_id = self._next_id
         return index
 

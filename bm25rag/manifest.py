@@ -142,21 +142,31 @@ def check_target(folder: Path) -> None:
         )
 
 
-def lock(folder: Path) -> BaseFileLock:
+def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
     """Take the writer's lock of a folder, which ends with the process at the latest.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    timeout
+        How many seconds to wait for another writer.
 
     Raises
     ------
     LockedError
-        If another writer holds it.
+        If another writer still holds it then.
     """
     from filelock import FileLock, Timeout
 
-    held = FileLock(folder / LOCK, timeout=0, thread_local=False)
+    held = FileLock(folder / LOCK, timeout=timeout, thread_local=False)
     try:
         held.acquire()
     except Timeout:
-        raise LockedError(f"another writer has {folder} open; close it first") from None
+        waited = f" after {timeout:g} seconds" if timeout else ""
+        raise LockedError(
+            f"another writer still has {folder} open{waited}; close it first"
+        ) from None
     return held
 
 

@@ -33,7 +33,8 @@ def check_ids(ids: Iterable[str]) -> list[str]:
 def check_id(name: str, id: object) -> str:
     """Return an id, which is a string."""
     if not isinstance(id, str):
-        raise TypeError(f"{name} must be a str, got {type(id).__name__}")
+        hint = f"; write str({id})" if isinstance(id, (int, np.integer)) else ""
+        raise TypeError(f"{name} must be a str, got {type(id).__name__}{hint}")
     return str(id)  # of a subclass, NumPy's too, the plain string
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, get_args
 
-from bm25rag._types import check_choice
+from bm25rag._types import check_choice, check_real
 from bm25rag.analysis import Tokenizer
 from bm25rag.errors import ReadOnlyError, StorageError
 from bm25rag.filters.values import fresh
 from bm25rag.snapshot import Snapshot
 from bm25rag.store import Source, State, Store, check_extra, verify_folder
 from bm25rag.writer import Writer
+
+Mode: TypeAlias = Literal["r", "w"]
+"""How a folder is opened."""
 
 
 class Saver(Writer):
@@ -22,6 +27,8 @@ class Saver(Writer):
     _extra: dict[str, Any]
     _store: Store | None
     _source: Source | None
+    # What was last saved in a folder that this is not the writer of.
+    _kept: Snapshot | None
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -69,15 +76,18 @@ class Saver(Writer):
             return
         with self._locked():
             Store.write(folder, self._state(), overwrite)
+            self._kept = self._snapshot
 
     @classmethod
     def open(
         cls,
         path: str | PathLike[str],
-        mode: str = "r",
+        mode: Mode = "r",
         mmap: bool = True,
         tokenizer: Tokenizer | None = None,
         verify: bool = False,
+        untrusted: bool = False,
+        timeout: float = 0.0,
     ) -> Self:
         """Open a saved index.
 
@@ -95,6 +105,12 @@ class Saver(Writer):
             The callable of an analyzer that was made with one.
         verify
             Whether to check every byte now, and not each part before its first use.
+        untrusted
+            Whether the folder may come from a stranger: refuses an analyzer with a
+            ``token_pattern`` of its own, which could keep a search busy without end, and
+            verifies; also at every ``refresh``.
+        timeout
+            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
 
         Raises
         ------
@@ -105,7 +121,9 @@ class Saver(Writer):
         CorruptIndexError
             If a file is damaged.
         LockedError
-            If ``mode`` is ``"w"`` and another writer has the folder open.
+            If ``mode`` is ``"w"`` and another writer still has the folder open.
+        UntrustedIndexError
+            If ``untrusted`` and the folder holds what a stranger could misuse.
         TokenizerRequiredError
             If the analyzer was made with a callable and ``tokenizer`` is missing.
 
@@ -114,10 +132,11 @@ class Saver(Writer):
         AnalyzerChangedWarning
             If the installed stemmer gives other stems than those indexed.
         """
-        check_choice("mode", mode, ("r", "w"))
+        check_choice("mode", mode, get_args(Mode))
+        seconds = check_real("timeout", timeout, 0.0, threading.TIMEOUT_MAX)
         folder = Path(path).resolve()
-        store = Store.lock(folder) if mode == "w" else None
-        source = Source(folder, mmap, tokenizer)
+        store = Store.lock(folder, seconds) if mode == "w" else None
+        source = Source(folder, mmap, tokenizer, untrusted)
         try:
             state = source.read()
             if verify:
@@ -206,12 +225,27 @@ class Saver(Writer):
             self._load(self._writer().last)
 
     def close(self) -> None:
-        """Give up the writer's lock, without a commit; without a lock, do nothing."""
+        """Give up the writer's lock, without a commit; without a lock, do nothing.
+
+        Warns
+        -----
+        ResourceWarning
+            If there are changes since the last commit, which are lost.
+        """
         with self._locked():
             if self._store is not None:
+                now = self._snapshot
+                lost = now is not self._kept and list(now.parts) != self._store.last.parts
                 self._store.close()
                 self._store = None
                 self._why_read_only = "a writer that was closed"
+                if lost:
+                    warnings.warn(
+                        "closed without the changes since the last commit(): call commit() "
+                        "before close(), or rollback() to drop them",
+                        ResourceWarning,
+                        stacklevel=2,
+                    )
 
     def __enter__(self) -> Self:
         return self
@@ -257,5 +291,5 @@ class Saver(Writer):
 
     def __setstate__(self, state: State) -> None:
         self._load(state)
-        self._why_read_only, self._store, self._source = None, None, None
+        self._why_read_only, self._store, self._source, self._kept = None, None, None, None
         self._renew_lock()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bm25rag.analysis import Analyzer, Tokenizer
+from bm25rag.analysis import PAPER_PATTERN, Analyzer, Tokenizer
 from bm25rag.arrays_file import FileRecord
 from bm25rag.disk import flush_folder, make_folder
 from bm25rag.errors import (
@@ -19,6 +19,7 @@ from bm25rag.errors import (
     CorruptIndexError,
     ReadOnlyError,
     TokenizerRequiredError,
+    UntrustedIndexError,
 )
 from bm25rag.layers import Layer
 from bm25rag.manifest import (
@@ -142,12 +143,17 @@ class Source:
         Whether its files are mapped, or read into memory.
     tokenizer
         The callable of an analyzer that was made with one.
+    untrusted
+        Whether to refuse what a stranger could misuse, and to verify.
     """
 
-    def __init__(self, folder: Path, mapped: bool, tokenizer: Tokenizer | None) -> None:
+    def __init__(
+        self, folder: Path, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
+    ) -> None:
         self._folder = folder
         self._mapped = mapped
         self._tokenizer = tokenizer
+        self._untrusted = untrusted
         self.manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
 
@@ -162,15 +168,24 @@ class Source:
             analyzer = before.analyzer
         else:
             analyzer = self._analyzer(manifest.settings, probe)
-        self.manifest = manifest
-        self._state = State(analyzer, parameters, parts, next_id, probe, extra)
-        return self._state
+        state = State(analyzer, parameters, parts, next_id, probe, extra)
+        if self._untrusted:
+            state.check_all()
+        self.manifest, self._state = manifest, state
+        return state
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
         return read_manifest(self._folder) != self.manifest
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
+        pattern = settings["analyzer"].get("token_pattern")
+        if self._untrusted and pattern not in ("auto", PAPER_PATTERN):
+            raise UntrustedIndexError(
+                f"the analyzer of {self._folder} has the token_pattern {pattern!r:.100}, which "
+                "untrusted=True refuses: a pattern can keep a search busy without end; "
+                "open it without untrusted=True if you trust where it comes from"
+            )
         try:
             analyzer = Analyzer.from_dict(settings["analyzer"], self._tokenizer)
         except TokenizerRequiredError:
@@ -193,10 +208,10 @@ class Store:
         self._state: State | None = None
 
     @classmethod
-    def lock(cls, folder: Path) -> Store:
+    def lock(cls, folder: Path, timeout: float) -> Store:
         """Take the lock of a folder that holds an index."""
         read_manifest(folder)
-        return cls(folder, lock(folder))
+        return cls(folder, lock(folder, timeout))
 
     @classmethod
     def write(cls, folder: Path, state: State, overwrite: bool) -> None:

@@ -28,12 +28,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from bm25rag._records import Record
 from bm25rag._types import Float32, Float64, check_choice, check_real
+
+VariantName: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf"]
+"""The members of the family, as ``VARIANTS`` has them."""
+DeltaOn: TypeAlias = Literal["all", "matched"]
+"""The query terms for which a lower bound counts."""
 
 # Beyond this a product of parts could leave float32; no collection asks for it.
 LARGEST = 1e30

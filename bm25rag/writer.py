@@ -6,19 +6,22 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakSet
 
 from bm25rag._types import check_choice, check_count, check_sequence
-from bm25rag.adding import NewDocuments, take_documents
+from bm25rag.adding import NewDocuments, NewRecords, take_documents
 from bm25rag.backend import cores
-from bm25rag.documents import encode_metadata
-from bm25rag.errors import ReadOnlyError
+from bm25rag.documents import Deleted, Document, encode_metadata
+from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.merging import carry, merge_parts, plan, tidy
 from bm25rag.reader import Reader, Text, check_ids
 from bm25rag.segment import Part, Segment
 from bm25rag.snapshot import Snapshot
 from bm25rag.turns import company, in_turns
+
+OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
+"""What ``add`` does with an id that is there already."""
 
 
 class Writer(Reader):
@@ -40,7 +43,7 @@ class Writer(Reader):
         metadata: Iterable[dict[str, Any] | None] | None = None,
         payloads: Iterable[bytes | None] | None = None,
         store_text: bool = True,
-        on_duplicate: str = "error",
+        on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
     ) -> list[str]:
@@ -88,13 +91,53 @@ class Writer(Reader):
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        check_choice("on_duplicate", on_duplicate, ("error", "skip", "replace"))
+        documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
+        return self._add(documents, on_duplicate, threads)
+
+    def add_documents(
+        self,
+        documents: Iterable[Document],
+        store_text: bool = True,
+        on_duplicate: OnDuplicate = "error",
+        progress: bool = False,
+        threads: int | None = None,
+    ) -> list[str]:
+        """Add documents that are records already; all of them or, if anything is wrong, none.
+
+        What ``get`` returns can be added to another index so. Otherwise as ``add``.
+
+        Parameters
+        ----------
+        documents
+            Any iterable of documents with ids and texts.
+        store_text, on_duplicate, progress, threads
+            As in ``add``.
+
+        Returns
+        -------
+        ids
+            The ids written, in document order.
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type; the message says which.
+        ValueError
+            If a document has no text, or ``threads`` is less than 1.
+        DuplicateIdError, MetadataError, ReadOnlyError
+            As ``add``.
+        """
+        return self._add(NewRecords(documents, store_text, progress), on_duplicate, threads)
+
+    def _add(
+        self, documents: NewDocuments | NewRecords, on_duplicate: str, threads: int | None
+    ) -> list[str]:
+        check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
         most = (
             max(1, cores() - company())
             if threads is None
             else check_count("threads", threads, least=1)
         )
-        documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
         with self._writing() as snapshot:
             new = take_documents(
                 documents, snapshot.analyzer, snapshot, self._next_id, on_duplicate, most
@@ -105,7 +148,7 @@ class Writer(Reader):
                 self._install([*_without(snapshot, new.replaced), Part(new.segment)])
         return new.ids
 
-    def delete(self, ids: Iterable[str]) -> int:
+    def delete(self, ids: Iterable[str]) -> Deleted:
         """Delete documents; unknown ids are ignored.
 
         Parameters
@@ -116,7 +159,8 @@ class Writer(Reader):
         Returns
         -------
         count
-            How many documents went.
+            How many documents went, an ``int``; its ``ids`` are those that this very call
+            deleted, in the order asked for.
 
         Raises
         ------
@@ -127,11 +171,11 @@ class Writer(Reader):
         """
         wanted = check_ids(ids)
         with self._writing() as snapshot:
-            places = map(snapshot.find, in_turns(wanted))
-            found = {place for place in places if place is not None}
+            places = ((id, snapshot.find(id)) for id in in_turns(wanted))
+            found = {id: place for id, place in places if place is not None}
             if found:
-                self._install(_without(snapshot, found))
-        return len(found)
+                self._install(_without(snapshot, found.values()))
+        return Deleted(tuple(found))
 
     def update_metadata(self, ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]) -> int:
         """Replace the metadata of documents, which keep their places; unknown ids are ignored.
@@ -165,8 +209,12 @@ class Writer(Reader):
             raise ValueError(
                 f"metadata must be one dict for each of {len(wanted)} ids, got {len(given)}"
             )
-        pairs = in_turns(zip(wanted, given, strict=True))
-        encoded = {id: encode_metadata(one, id) for id, one in pairs}
+        encoded: dict[str, bytes] = {}
+        for row, (id, one) in enumerate(in_turns(zip(wanted, given, strict=True))):
+            try:
+                encoded[id] = encode_metadata(one, id)
+            except MetadataError as error:
+                raise error.at(f"metadata[{row}]") from None
         with self._writing() as snapshot:
             changes: dict[int, dict[int, bytes]] = {}
             for id, data in in_turns(encoded.items()):
@@ -269,7 +317,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-def _without(snapshot: Snapshot, places: set[tuple[int, int]]) -> list[Part]:
+def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[Part]:
     gone: dict[int, list[int]] = {}
     for place, number in places:
         gone.setdefault(place, []).append(number)

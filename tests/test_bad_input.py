@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -200,7 +199,7 @@ def test_updating_metadata_with_wrong_input(index: BM25Index) -> None:
         (["0"], {"a": 1}, TypeError, "metadata"),
         (["0", "1"], [{}], ValueError, "metadata"),
         (["0"], [{}, {}], ValueError, "metadata"),
-        (["0", "1"], [{"fine": 1}, {"bad": math.nan}], MetadataError, "bad"),
+        (["0", "1"], [{"fine": 1}, {"bad": {1}}], MetadataError, r"metadata\[1\].*'1'.*'bad'"),
     ]
     for ids, metadata, error, words in wrong:
         with pytest.raises(error, match=words):
@@ -211,23 +210,11 @@ def test_updating_metadata_with_wrong_input(index: BM25Index) -> None:
 # -- metadata values ------------------------------------------------------------------------------
 
 
-class Text(str):
-    """A str that is not exactly str."""
-
-    __slots__ = ()
-
-
-class Number(enum.IntEnum):
-    """An int that is not exactly int."""
-
-    ONE = 1
-
-
 @pytest.mark.parametrize(
     "value",
-    [math.nan, math.inf, -math.inf, (1, 2), {1}, b"x", np.int64(1), np.float64(1.0),
-     np.bool_(True), np.array([1]), Text("x"), Number.ONE, 1j, Fraction(1, 2), time(1),
-     timedelta(1), object(), Path("x")],
+    [{1}, frozenset({1}), b"x", 1j, np.complex128(1), np.array([1j]), np.timedelta64(1, "ns"),
+     np.datetime64(20_000, "Y"), Fraction(1, 2), time(1), timedelta(1), object(), range(3),
+     datetime(2024, 1, 1, tzinfo=timezone(timedelta(microseconds=500)))],
     ids=repr,
 )  # fmt: skip
 def test_a_value_that_cannot_be_stored_is_named_by_document_and_key(
@@ -235,11 +222,11 @@ def test_a_value_that_cannot_be_stored_is_named_by_document_and_key(
 ) -> None:
     metadata: list[dict[str, Any]] = [{"fine": 1}, {"outer": [{"inner": value}]}]
     ids = ["good", "culprit"]
-    words = "(?s)culprit.*outer.*inner"
+    words = r"(?s)metadata\[1\].*culprit.*outer.0.inner"
     refuses(index, MetadataError, words, lambda: index.add(["x", "y"], ids, metadata))
 
 
-@pytest.mark.parametrize("key", [1, None, True, (1,), b"k", 1.5, Text("k")], ids=repr)
+@pytest.mark.parametrize("key", [1, None, True, (1,), b"k", 1.5, np.int64(1)], ids=repr)
 def test_a_key_that_is_no_str_is_refused(index: BM25Index, key: Any) -> None:
     metadata = [{"outer": {key: 1}}]
     words = "(?s)culprit.*outer"

@@ -49,7 +49,14 @@ def names(hits: list[Hit]) -> list[str]:
         ("explain", "query id filter=None"),
         ("scores", "query"),
         ("save", "path extra=None overwrite=True"),
-        ("open", "path mode=r mmap=True tokenizer=None verify=False"),
+        (
+            "open",
+            "path mode=r mmap=True tokenizer=None verify=False untrusted=False timeout=0.0",
+        ),
+        (
+            "add_documents",
+            "documents store_text=True on_duplicate=error progress=False threads=None",
+        ),
     ],
 )  # fmt: skip
 def test_signatures_are_the_contracts(method: str, expected: str) -> None:

@@ -163,7 +163,8 @@ def test_only_like_types_order_and_they_order_exactly() -> None:
         for operand_kind, operand_rank, operand in ranked():
             if operand_kind > 3:
                 continue
-            like = kind == operand_kind
+            # As a bound infinity is of use; a value that is infinite orders with nothing.
+            like = kind == operand_kind and value not in (float("inf"), float("-inf"))
             expected = {
                 "$lt": like and rank < operand_rank,
                 "$lte": like and rank <= operand_rank,

@@ -214,6 +214,7 @@ def test_an_interrupt_right_after_a_commit_became_visible_leaves_it_whole(
     index.delete(["0"])
     if way != "commit":
         copied = index.reanalyze()
+        index.rollback()
         index.close()
         index = copied
     target = folder.with_name("fresh") if way == "first save" else folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,21 @@ def test_what_is_fixed_can_be_hashed_but_not_changed(value: object) -> None:
 
 def test_values_show_how_they_are_made() -> None:
     assert repr(CHANGEABLE[0]) == "Document(id='a', text=None, metadata={'n': 1}, payload=b'')"
+    assert repr(Hit("a", 0.5, "red", {}, None)) == "Hit(id='a', score=0.5, text='red')"
     for value in (*CHANGEABLE, *FIXED):
         names = {kind.__name__: kind for kind in map(type, [*CHANGEABLE, *FIXED])}
         assert eval(repr(value), names | {"Or": Or, "Not": Not}) == value
+
+
+def test_a_repr_is_one_short_line_whatever_is_in_it() -> None:
+    big: Any = {
+        "text": "line\n" * 10**5,
+        "metadata": {"k": ["v\n"] * 10**5},
+        "payload": b"x" * 10**6,
+    }
+    for value in (Document(id="a" * 500, **big), Hit(id="a" * 500, score=1 / 3, **big)):
+        assert len(repr(value)) < 350
+        assert "\n" not in repr(value)
 
 
 def test_values_can_be_matched() -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import LockedError, ReadOnlyError, TokenizerRequiredError
+from bm25rag import Analyzer, BM25Index, Document
+from bm25rag.errors import (
+    DuplicateIdError,
+    LockedError,
+    ReadOnlyError,
+    TokenizerRequiredError,
+)
 
 
 @pytest.fixture
@@ -93,14 +101,112 @@ def test_leaving_the_block_commits_and_an_exception_rolls_back(folder: Path) -> 
         assert writer.ids() == ["0", "1", "2"]
 
 
-def test_closing_without_a_commit_forgets(folder: Path) -> None:
+def test_closing_without_a_commit_forgets_with_a_warning(folder: Path) -> None:
     writer = BM25Index.open(folder, mode="w")
     writer.add(["blue"])
-    writer.close()
+    with pytest.warns(ResourceWarning, match=r"commit\(\)"):
+        writer.close()
     writer.close()
     assert found(folder) == ["0", "1"]
     with pytest.raises(ReadOnlyError):
         writer.add(["blue"])
+
+
+@pytest.mark.parametrize("keep", ["commit", "rollback", "save", "save elsewhere", "nothing"])
+def test_closing_warns_of_nothing_where_nothing_is_lost(folder: Path, keep: str) -> None:
+    writer = BM25Index.open(folder, mode="w")
+    if keep != "nothing":
+        writer.add(["blue"])
+    if keep in ("commit", "rollback"):
+        getattr(writer, keep)()
+    elif keep.startswith("save"):
+        writer.save(folder if keep == "save" else folder.with_name("elsewhere"))
+    writer.close()
+
+
+def test_a_writer_can_wait_for_another(folder: Path) -> None:
+    first = BM25Index.open(folder, mode="w")
+    with pytest.raises(LockedError, match=r"0\.2 seconds"):
+        BM25Index.open(folder, mode="w", timeout=0.2)
+    closing = threading.Timer(0.2, first.close)
+    closing.start()
+    with BM25Index.open(folder, mode="w", timeout=60) as second:
+        second.add(["blue"])
+    closing.join()
+    assert found(folder) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "1", None, True])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(folder: Path, timeout: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="timeout"):
+        BM25Index.open(folder, mode="w", timeout=timeout)
+    BM25Index.open(folder, mode="w").close()
+
+
+def test_deleting_says_which_went_and_who_deleted_them(folder: Path) -> None:
+    index = BM25Index.from_texts(["red"] * 50)
+    gone = index.delete(["3", "unknown", "1", "3"])
+    assert gone == 2
+    assert gone.ids == ("3", "1")
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(gone)))
+    assert (copied, copied.ids) == (2, ("3", "1"))
+    assert index.delete(["1"]).ids == ()
+
+    told: list[tuple[str, ...]] = []
+    wanted = [str(number) for number in range(50)]
+    threads = [
+        threading.Thread(target=lambda: told.append(index.delete(wanted).ids)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(id for ids in told for id in ids) == sorted({*wanted} - {"1", "3"})
+
+
+def test_documents_are_added_as_the_records_they_are(tmp_path: Path) -> None:
+    given = [
+        Document("a", "Red cats.", {"n": 1}, b"\x00"),
+        Document("b", "Blue dogs."),
+        Document("c", ""),
+    ]
+    index = BM25Index()
+    assert index.add_documents(iter(given)) == ["a", "b", "c"]
+    assert index.get(["a", "b", "c"]) == given
+    columns = BM25Index.from_texts(
+        ["Red cats.", "Blue dogs.", ""],
+        ["a", "b", "c"],
+        [{"n": 1}, None, None],
+        [b"\x00", None, None],
+    )
+    assert index.scores("red dogs").tobytes() == columns.scores("red dogs").tobytes()
+    assert index.add_documents(given[:1], on_duplicate="skip") == []
+    with pytest.raises(DuplicateIdError):
+        index.add_documents(given[:1])
+    again = BM25Index()
+    again.add_documents(index.get(index.ids()), store_text=False)
+    assert [found.text for found in again.get(["a", "b", "c"])] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "words"),
+    [
+        ("a text", TypeError, r"documents\[1\] must be a bm25rag.Document, got 'a text'"),
+        (Document("b", None), ValueError, r"documents\[1\] \('b'\) has no text"),
+        (Document("b", 3), TypeError, r"documents\[1\]\.text must be a str"),  # type: ignore
+        (Document(3, "b"), TypeError, r"documents\[1\]\.id must be a str.*str\(3\)"),  # type: ignore
+        (Document("b", "b", {}, "p"), TypeError, r"documents\[1\]\.payload"),  # type: ignore
+        (Document("b", "b", "m"), TypeError, r"documents\[1\].*must be a dict"),  # type: ignore
+        (Document("a", "b"), DuplicateIdError, "occurs twice"),
+    ],
+)
+def test_a_record_that_is_wrong_is_named_by_its_row_and_nothing_is_added(
+    bad: Any, error: type[Exception], words: str
+) -> None:
+    index = BM25Index()
+    with pytest.raises(error, match=words):
+        index.add_documents([Document("a", "fine"), bad])
+    assert len(index) == 0
 
 
 def test_there_is_one_writer_at_a_time(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import tee
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,6 +21,7 @@ from bm25rag.cli.options import (
 from bm25rag.cli.output import message_console
 from bm25rag.cli.sources import SOURCES_HELP, check_sources, read_sources, source_options
 from bm25rag.manifest import MANIFEST, check_target
+from bm25rag.writer import OnDuplicate
 
 __all__ = ["add_command", "compact_command", "delete_command", "index_command"]
 
@@ -155,16 +155,10 @@ def _check_output(output: Path, force: bool) -> None:
         raise FileExistsError(message)
 
 
-def _fill(index: BM25Index, documents: Iterator[Document], on_duplicate: str) -> int:
+def _fill(index: BM25Index, documents: Iterator[Document], on_duplicate: OnDuplicate) -> int:
     """Add all or, if anything is wrong, none; return how many documents were written."""
-    # The index takes the three in step, so that no more than one document is held here.
-    texts, ids, metadata = tee(documents, 3)
-    written = index.add(
-        (document.text or "" for document in texts),
-        ids=(document.id for document in ids),
-        metadata=(document.metadata for document in metadata),
-        on_duplicate=on_duplicate,
-        progress=message_console().is_terminal,
+    written = index.add_documents(
+        documents, on_duplicate=on_duplicate, progress=message_console().is_terminal
     )
     return len(written)
 

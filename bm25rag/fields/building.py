@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
@@ -171,8 +172,11 @@ def _sort_floats(values: list[float]) -> _Sorted:
     reals = np.array(values)
     # What is an integer by its value is the same as that int.
     whole = (np.floor(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
+    finite = np.isfinite(reals)
     yield WHOLE, whole, reals[whole].astype(np.int64)
-    yield REAL, ~whole, reals[~whole]
+    yield REAL, finite & ~whole, reals[finite & ~whole]
+    # What equals and orders with nothing has no place among sorted numbers.
+    yield OTHER, ~finite, list(map(json.dumps, reals[~finite].tolist()))
 
 
 def _sort_bools(values: list[bool]) -> _Sorted:

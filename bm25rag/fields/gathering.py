@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag._types import Int64
-from bm25rag.documents import DEEPEST, unescape
+from bm25rag.documents import unescape
 from bm25rag.fields.field import Path
+from bm25rag.metadata import DEEPEST
 
 # The keys of dicts that are written for something else; see ``documents``.
 _DATES: dict[tuple[str, ...], type] = {("$date",): date, ("$datetime",): datetime}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -19,6 +20,8 @@ MAX_DEPTH = 100
 
 _SCALARS: frozenset[type] = frozenset({str, int, bool, type(None), date, datetime})
 _ORDERED = frozenset({str, int, float, date, datetime})
+# As values they equal nothing and order with nothing, as NaN; as a bound they are of use.
+_INFINITE = (math.inf, -math.inf)
 _COLLECTIONS = (list, tuple, set, frozenset)
 
 
@@ -134,6 +137,8 @@ def _equals(operand: Any) -> Test:
     if operand is None or kind is bool:
         return lambda value, present: value is operand
     if kind is int or kind is float:
+        if operand in _INFINITE:
+            return lambda value, present: False
         return lambda value, present: value == operand and type(value) is not bool
     if kind is str:
         return lambda value, present: value == operand
@@ -161,7 +166,7 @@ def _by_type(members: tuple[Any, ...]) -> tuple[dict[type, set[Any]], list[Any]]
     for member in members:
         if isinstance(member, list | dict):
             nested.append(member)
-        else:
+        elif member not in _INFINITE:
             sets.setdefault(type(member), set()).add(_hashed(member))
     return sets, nested
 
@@ -175,8 +180,11 @@ def _orders(compare: Callable[[Any, Any], bool], operand: Any) -> Test:
     if type(operand) is datetime:
         limit = instant(operand)
         return lambda value, present: type(value) is datetime and compare(instant(value), limit)
-    kinds = (int, float) if type(operand) in (int, float) else (type(operand),)
-    return lambda value, present: type(value) in kinds and compare(value, operand)
+    if type(operand) in (int, float):
+        return lambda value, present: (
+            type(value) in (int, float) and compare(value, operand) and value not in _INFINITE
+        )
+    return lambda value, present: type(value) is type(operand) and compare(value, operand)
 
 
 def _contains(operand: Any) -> Test:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Hashable, Iterable
 from datetime import date, datetime, timedelta
@@ -16,8 +17,8 @@ _ALIKE = frozenset({str, int, float, type(None)})
 def equal(value: Any, operand: Any) -> bool:
     """Compare two metadata values, typed and exact.
 
-    1 equals 1.0, a bool is no number, datetimes compare as instants and never equal a date, lists
-    and dicts compare by the same rules inside.
+    1 equals 1.0, a bool is no number, NaN and infinities equal nothing, datetimes compare as
+    instants and never equal a date, lists and dicts compare by the same rules inside.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def equal(value: Any, operand: Any) -> bool:
         return value is operand
     if kind is datetime and other is datetime:
         return instant(value) == instant(operand)
-    return bool(value == operand)
+    return bool(value == operand) and not (kind is float and math.isinf(value))
 
 
 def instant(moment: datetime) -> timedelta:
