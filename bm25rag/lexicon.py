@@ -12,6 +12,8 @@ from bm25rag.variants import Parameters
 
 # Longer terms are looked up every time: they may be large, and are hardly asked twice.
 _LONGEST_TERM = 100
+# Terms that no living document contains and that are remembered: clients may send any number.
+MOST_UNKNOWN = 1 << 14
 
 
 class LexiconFullError(Exception):
@@ -50,6 +52,7 @@ class Lexicon(dict[str, int]):
         self._documents = documents
         self.capacity = capacity
         self._next = iter(range(capacity))
+        self._unknown: list[str] = []
         self.idf = np.zeros(capacity, np.float32)
         self.frequencies = np.zeros(capacity, np.int64)
         # For each part, as ``Postings.find`` gives them.
@@ -72,7 +75,17 @@ class Lexicon(dict[str, int]):
         number = self._look_up(utf8(term))
         if len(term) <= _LONGEST_TERM:
             self[term] = number
+            if number < 0:
+                self._bound_unknown(term)
         return number
+
+    def _bound_unknown(self, term: str) -> None:
+        """Note an unknown term; forget all of them when there are too many."""
+        self._unknown.append(term)
+        if len(self._unknown) > MOST_UNKNOWN:
+            forgotten, self._unknown = self._unknown, []
+            for old in forgotten:
+                self.pop(old, None)
 
     def _look_up(self, term: bytes) -> int:
         found = [part.segment.postings.find(term) for part in self._parts]

@@ -14,8 +14,9 @@ from bm25rag.backend import available, use
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.explain import Explanation, explain
+from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
-from bm25rag.search import BatchResult, score_all, search
+from bm25rag.search import BatchResult, score_all
 from bm25rag.snapshot import Snapshot
 from bm25rag.turns import reading
 
@@ -144,7 +145,7 @@ class Reader:
         if given and not _are_terms(given):
             for number, query in enumerate(queries):
                 _terms_of(snapshot, query, name.format(number))
-        return search(snapshot, terms, most, snapshot.masks(parsed), floor, threads)
+        return search_filtered(snapshot, terms, most, parsed, floor, threads)
 
     def warmup(self) -> None:
         """Load and, the first time on a machine, compile the kernels for this index.

@@ -5,7 +5,9 @@ bm25s 0.3 with its Numba backend dies of a segmentation fault on an unknown id.
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.backend import kernels
+from bm25rag.lexicon import MOST_UNKNOWN
 
 KNOWN = ["red", "boat", "tea"]
 # Never added; added and deleted again; longer than what a lexicon remembers; no character.
@@ -132,3 +135,37 @@ def test_a_view_and_an_opened_index_know_what_is_unknown_to_them(
 
 def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
     assert BM25Index().search_batch([KNOWN, UNKNOWN]).ids() == [[], []]
+
+
+def test_what_clients_send_does_not_fill_the_memory(index: BM25Index) -> None:
+    before = index.search_batch([["red", "sea"], ["gone"]]).scores.tolist()
+    tracemalloc.start()
+    try:
+        for start in range(0, 200_000, 1_000):
+            words = [f"word{number}" for number in range(start, start + 1_000)]
+            assert index.search([*words, "red"])
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 10_000_000  # all of them would take 25 MB
+    lexicon = index._snapshot.number([])[0]
+    assert len(lexicon) < 2 * MOST_UNKNOWN
+    assert index.search_batch([["red", "sea"], ["gone"]]).scores.tolist() == before
+
+
+def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bm25rag.lexicon.MOST_UNKNOWN", 3)
+    expected = index.search(["red", "boat"], k=50)
+
+    def ask(first: int) -> None:
+        for number in range(first, first + 300):
+            assert (
+                index.search([f"word{number % 7}", "red", f"w{number}", "boat"], k=50) == expected
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(ask, first) for first in (0, 1, 2, 3)]:
+            done.result()
+    assert len(index._snapshot.number([])[0]) < 30

@@ -14,6 +14,7 @@ from bm25rag.filters.nodes import (
     IdSet,
     Not,
     Or,
+    split,
 )
 from bm25rag.filters.parse import FilterSpec, escape_key, parse_filter
 
@@ -29,4 +30,5 @@ __all__ = [
     "Or",
     "escape_key",
     "parse_filter",
+    "split",
 ]

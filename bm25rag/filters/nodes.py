@@ -33,6 +33,11 @@ class Filter(ABC):
         """The ids that match, if that is all the filter says; look them up instead of scanning."""
         return None
 
+    @property
+    def asked(self) -> bool:
+        """Whether ``matches`` must be called for each document, at every search."""
+        return self.key is None and self.ids is None
+
     @abstractmethod
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether a document passes.
@@ -154,17 +159,26 @@ class IdSet(Record, Filter):
 
 
 class CallableFilter(Record, Filter):
-    """A function of the metadata, called for every document at every search.
+    """A function of the metadata, called at every search, for what passes the rest of the filter.
 
     Parameters
     ----------
     function
         Called with a copy of the metadata; a true result passes. What it raises propagates.
+
+    Raises
+    ------
+    TypeError
+        If it is a generator function or a coroutine function.
     """
 
     __slots__ = __match_args__ = ("function",)
 
     def __init__(self, function: Callable[[dict[str, Any]], object]) -> None:
+        if inspect.isgeneratorfunction(function):
+            raise _not_plain("a generator")
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise _not_plain("an awaitable")
         self.function: Final = function
 
     @property
@@ -178,9 +192,17 @@ class CallableFilter(Record, Filter):
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that nobody awaited it
-            message = "filter: expected a plain function, got one that returns an awaitable"
-            raise TypeError(message)
+            raise _not_plain("an awaitable")
+        if inspect.isgenerator(result):
+            raise _not_plain("a generator")
         return bool(result)
+
+
+def _not_plain(returned: str) -> TypeError:
+    # Both count as true, so that everything would pass.
+    return TypeError(
+        f"filter: expected a function that returns true or false, got one that returns {returned}"
+    )
 
 
 class And(Record, Filter):
@@ -189,13 +211,18 @@ class And(Record, Filter):
     Parameters
     ----------
     parts
-        The filters, tried in order.
+        The filters, tried in order, those that must be asked last.
     """
 
     __slots__ = __match_args__ = ("parts",)
 
     def __init__(self, parts: tuple[Filter, ...]) -> None:
-        self.parts: Final = parts
+        self.parts: Final = _asked_last(parts)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a part must be."""
+        return any(part.asked for part in self.parts)
 
     @property
     def key(self) -> Hashable:
@@ -213,13 +240,18 @@ class Or(Record, Filter):
     Parameters
     ----------
     parts
-        The filters, tried in order.
+        The filters, tried in order, those that must be asked last.
     """
 
     __slots__ = __match_args__ = ("parts",)
 
     def __init__(self, parts: tuple[Filter, ...]) -> None:
-        self.parts: Final = parts
+        self.parts: Final = _asked_last(parts)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a part must be."""
+        return any(part.asked for part in self.parts)
 
     @property
     def key(self) -> Hashable:
@@ -246,6 +278,11 @@ class Not(Record, Filter):
         self.part: Final = part
 
     @property
+    def asked(self) -> bool:
+        """Whether the part must be."""
+        return self.part.asked
+
+    @property
     def key(self) -> Hashable:
         """The part's key, marked."""
         key = self.part.key
@@ -254,6 +291,29 @@ class Not(Record, Filter):
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the part does not match."""
         return not self.part.matches(id, metadata)
+
+
+def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
+    """Return what of a filter can be looked up, and what must be asked of those that pass it.
+
+    Parameters
+    ----------
+    filter
+        A filter; what passes both of its parts passes it.
+    """
+    if filter is None or not filter.asked:
+        return filter, None
+    if not isinstance(filter, And):
+        return None, filter
+    pairs = [split(part) for part in filter.parts]
+    known, asked = (
+        tuple(part for part in side if part is not None) for side in zip(*pairs, strict=True)
+    )
+    return And(known) if known else None, And(asked)
+
+
+def _asked_last(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    return tuple(sorted(parts, key=lambda part: part.asked))
 
 
 def _joint_key(name: str, parts: tuple[Filter, ...]) -> Hashable:
