@@ -16,7 +16,15 @@ _SLACK = 1.0 + 1e-6
 
 
 @compiled
-def _distinct(terms: Int64, weights: Float64, places: Int64, found: Int64, counts: Float64) -> int:
+def _distinct(
+    terms: Int64,
+    weights: Float64,
+    start: int,
+    stop: int,
+    places: Int64,
+    found: Int64,
+    counts: Float64,
+) -> int:
     """List the distinct known terms of a query in order of first occurrence, and count them.
 
     With ``weights``, one for each of ``terms``, these are added up instead.
@@ -25,7 +33,7 @@ def _distinct(terms: Int64, weights: Float64, places: Int64, found: Int64, count
     what ``found`` confirms is believed (Briggs and Torczon, 1993).
     """
     many = 0
-    for number in range(len(terms)):
+    for number in range(start, stop):
         term, weight = terms[number], 1.0
         if len(weights):
             weight = weights[number]
@@ -135,8 +143,7 @@ def search(
         rest[place] = np.inf
     for query in range(len(pointers) - 1):
         start, stop = pointers[query], pointers[query + 1]
-        many = _distinct(terms[start:stop], weights[start:stop], places, distinct, counts)
-        shift = 0.0
+        many, shift = _distinct(terms, weights, start, stop, places, distinct, counts), 0.0
         for place in range(many):
             own_idf[place] = idf[distinct[place]]
             shift += np.float64(own_idf[place] * absent) * counts[place]
