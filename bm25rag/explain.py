@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from bm25rag.queries import Terms
 from bm25rag.snapshot import Snapshot
 
 
@@ -20,7 +21,7 @@ class TermExplanation:
     term
         The term, analysed.
     count
-        How often the query has it.
+        How often the query has it; its weight, if the query gives weights.
     document_frequency
         How many living documents contain it.
     idf
@@ -35,7 +36,7 @@ class TermExplanation:
     """
 
     term: str
-    count: int
+    count: float
     document_frequency: int
     idf: float
     tf: int
@@ -74,7 +75,7 @@ class Explanation:
             f"  {'term':{width}}  count      df      idf   tf         f  contribution",
         ]
         lines += [
-            f"  {part.term:{width}}  {part.count:5d} {part.document_frequency:7d} {part.idf:8.4f} "
+            f"  {part.term:{width}}  {part.count:5g} {part.document_frequency:7d} {part.idf:8.4f} "
             f"{part.tf:4d} {part.f:9.4f}  {part.contribution:12.6f}"
             for part in self.terms
         ]
@@ -83,9 +84,10 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(snapshot: Snapshot, terms: Sequence[str], place: int, number: int) -> Explanation:
+def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explanation:
     """Explain the score of document ``number`` of part ``place``."""
-    part, counts = snapshot.parts[place], Counter(terms)
+    part = snapshot.parts[place]
+    counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     lexicon, numbers = snapshot.number(list(counts))
     postings = part.segment.postings
     shares = []

@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from bm25rag.filters import Filter, split
+from bm25rag.queries import Terms
 from bm25rag.search import BatchResult, search
 from bm25rag.snapshot import Snapshot
 
@@ -19,7 +20,7 @@ _CELLS = 1 << 22
 
 def search_filtered(
     snapshot: Snapshot,
-    queries: Sequence[Sequence[str]],
+    queries: Sequence[Terms],
     k: int,
     filter: Filter | None,
     min_score: float | None,
@@ -35,7 +36,7 @@ def search_filtered(
     snapshot
         Where to search.
     queries
-        The terms of each query.
+        The terms of each query, or their weights.
     k
         How many matches at most, >= 0.
     filter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import repeat
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def sum_parts(
     idf
         Inverse document frequencies of the terms, (t,), float32.
     counts
-        How often each term occurs in the query, (t,), float64.
+        How often each term occurs in the query, or its weight, (t,), float64.
     size
         Number n of documents in the segment.
     stripe
@@ -62,9 +62,15 @@ def sum_parts(
     return scores, touched
 
 
-def distinct(terms: Int64) -> tuple[Int64, Float64]:
-    """Return the distinct known terms of a query in order of first occurrence, and their counts."""
-    counted = Counter(terms[terms >= 0].tolist())
+def distinct(terms: Int64, weights: Float64) -> tuple[Int64, Float64]:
+    """Return the distinct known terms of a query in order of first occurrence, and their counts.
+
+    With ``weights``, one for each of ``terms``, the sums of these instead.
+    """
+    counted: dict[int, float] = {}
+    for term, weight in zip(terms.tolist(), weights.tolist() or repeat(1.0)):  # noqa: B905
+        if term >= 0:
+            counted[term] = counted.get(term, 0.0) + weight
     return np.array(list(counted), np.int64), np.array(list(counted.values()), np.float64)
 
 
@@ -87,6 +93,7 @@ def search(
     absent: np.float32,
     pointers: Int64,
     terms: Int64,
+    weights: Float64,
     size: int,
     stripe: int,
     allowed: Bool,
@@ -120,6 +127,8 @@ def search(
         Where each query begins in ``terms``, (q + 1,).
     terms
         The terms of each query, repeats included; -1 for one of no document.
+    weights
+        Their weights, one for each of ``terms``, finite; empty: each counts once.
     size
         Number n of documents in the segment.
     stripe
@@ -141,7 +150,8 @@ def search(
         ascending, and how many there are, (q,). Unused cells become -1 and -inf.
     """
     for query in range(len(pointers) - 1):
-        own, counts = distinct(terms[pointers[query] : pointers[query + 1]])
+        span = slice(pointers[query], pointers[query + 1])
+        own, counts = distinct(terms[span], weights[span])
         scores, touched = sum_parts(
             documents, codes, table, starts[own], idf[own], counts, size, stripe
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag._types import Float64, Int64, are_strings, check_count, check_real, check_sequence
+from bm25rag._types import Float64, Int64, check_count, check_real, check_sequence
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import available, use
 from bm25rag.documents import Document, Hit
@@ -16,6 +15,7 @@ from bm25rag.errors import DocumentNotFoundError
 from bm25rag.explain import Explanation, explain
 from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.queries import Query, terms_of, warn_of_texts
 from bm25rag.search import BatchResult, score_all
 from bm25rag.snapshot import Snapshot
 from bm25rag.turns import reading
@@ -55,7 +55,7 @@ class Reader:
 
     def search(
         self,
-        query: Text,
+        query: Query,
         k: int = 10,
         filter: FilterSpec | None = None,
         min_score: float | None = None,
@@ -65,7 +65,7 @@ class Reader:
         Parameters
         ----------
         query
-            A text, or a list of strings taken as its terms.
+            A text, a list of strings taken as its terms, or a mapping of terms to weights.
         k
             How many at most, >= 0.
         filter
@@ -83,15 +83,20 @@ class Reader:
         TypeError
             If an argument has the wrong type.
         ValueError
-            If ``k`` is negative or ``min_score`` is NaN.
+            If ``k`` is negative, ``min_score`` NaN, or a weight NaN, infinite or beyond 1e30.
         FilterError
             If the filter is malformed.
+
+        Warns
+        -----
+        UserWarning
+            If no term of a list is known and one holds white space: it looks like a text.
         """
         return self._search([query], k, filter, min_score, 1, "query").hits()[0]
 
     def search_batch(
         self,
-        queries: Iterable[Text],
+        queries: Iterable[Query],
         k: int = 10,
         filter: FilterSpec | None = None,
         min_score: float | None = None,
@@ -102,7 +107,7 @@ class Reader:
         Parameters
         ----------
         queries
-            Texts, or lists of terms.
+            Texts, lists of terms, and mappings of terms to weights, in any mixture.
         k, filter, min_score
             As in ``search``.
         threads
@@ -118,7 +123,7 @@ class Reader:
         TypeError
             If an argument has the wrong type; a bare string is no batch.
         ValueError
-            If ``k`` is negative, ``threads`` less than 1 or ``min_score`` NaN.
+            If ``k`` is negative, ``threads`` less than 1, ``min_score`` NaN or a weight wrong.
         FilterError
             If the filter is malformed.
         """
@@ -128,7 +133,7 @@ class Reader:
 
     def _search(
         self,
-        queries: Sequence[Text],
+        queries: Sequence[Query],
         k: int,
         filter: FilterSpec | None,
         min_score: float | None,
@@ -139,13 +144,10 @@ class Reader:
         floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         parsed = parse_filter(filter)
         snapshot = self._current
-        analyze = snapshot.analyzer.terms
-        terms = [analyze(one) if isinstance(one, str) else one for one in queries]
-        given = [one for one in queries if not isinstance(one, str)]
-        if given and not _are_terms(given):
-            for number, query in enumerate(queries):
-                _terms_of(snapshot, query, name.format(number))
-        return search_filtered(snapshot, terms, most, parsed, floor, threads)
+        terms = terms_of(snapshot.analyzer, queries, name)
+        result = search_filtered(snapshot, terms, most, parsed, floor, threads)
+        warn_of_texts(snapshot, queries, result.counts)
+        return result
 
     def warmup(self) -> None:
         """Load and, the first time on a machine, compile the kernels for this index.
@@ -156,13 +158,13 @@ class Reader:
         with use(available()[0]):
             self.search_batch([[""]], k=1)
 
-    def scores(self, query: Text) -> Float64:
+    def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.
 
         Parameters
         ----------
         query
-            A text, or a list of terms.
+            As in ``search``.
 
         Returns
         -------
@@ -170,15 +172,15 @@ class Reader:
             In document order, float64 (N,).
         """
         snapshot = self._current
-        return score_all(snapshot, _terms_of(snapshot, query, "query"))
+        return score_all(snapshot, terms_of(snapshot.analyzer, [query], "query")[0])
 
-    def explain(self, query: Text, id: str, filter: FilterSpec | None = None) -> Explanation:
+    def explain(self, query: Query, id: str, filter: FilterSpec | None = None) -> Explanation:
         """Explain the score of a document, whether or not it matches.
 
         Parameters
         ----------
         query
-            A text, or a list of terms.
+            As in ``search``.
         id
             The document.
         filter
@@ -190,7 +192,7 @@ class Reader:
             If there is no such document, or the filter rejects it.
         """
         parsed, snapshot = parse_filter(filter), self._current
-        terms = _terms_of(snapshot, query, "query")
+        terms = terms_of(snapshot.analyzer, [query], "query")[0]
         found = snapshot.find(check_id("id", id))
         if found is None or not snapshot.passes(*found, parsed):
             passing = "" if parsed is None else " that the filter passes"
@@ -316,17 +318,3 @@ class Reader:
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._why_read_only is not None
-
-
-def _are_terms(queries: Sequence[Text]) -> bool:
-    """Whether all are lists of strings; in one step, since many small ones take longer."""
-    lists = set(map(type, queries)) <= {list, tuple}
-    return lists and are_strings(list(chain.from_iterable(queries)))
-
-
-def _terms_of(snapshot: Snapshot, query: Text, name: str) -> Sequence[str]:
-    if isinstance(query, str):
-        return snapshot.analyzer.terms(query)
-    if not isinstance(query, (list, tuple)) or not are_strings(query):
-        raise TypeError(f"{name} must be a str or a list of terms, got {query!r:.100}")
-    return query

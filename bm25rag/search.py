@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from bm25rag.backend import cores, kernels
 from bm25rag.documents import Hit
 from bm25rag.kernels_numpy import distinct, shift_of, sum_parts
 from bm25rag.lexicon import Lexicon
+from bm25rag.queries import Terms
 from bm25rag.snapshot import Snapshot, by_row
 
 # Queries below which a second thread costs more than it brings.
@@ -33,6 +34,7 @@ _HEAVY_BY_K = 1 << 10
 SPARSE = 10
 
 _ALL = np.empty(0, np.bool_)
+_UNWEIGHTED = np.empty(0)
 
 
 class Batch(NamedTuple):
@@ -41,6 +43,7 @@ class Batch(NamedTuple):
     lexicon: Lexicon
     pointers: Int64
     terms: Int64
+    weights: Float64
 
 
 @dataclass(eq=False)
@@ -81,7 +84,7 @@ class BatchResult:
         return f"BatchResult({queries} queries, up to {width} matches each)"
 
 
-def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
+def resolve(snapshot: Snapshot, queries: Sequence[Terms]) -> Batch:
     """Look the terms of queries up.
 
     Parameters
@@ -89,17 +92,25 @@ def resolve(snapshot: Snapshot, queries: Sequence[Sequence[str]]) -> Batch:
     snapshot
         Where to search.
     queries
-        The terms of each query.
+        The terms of each query, or their weights.
     """
     lexicon, terms = snapshot.number(list(chain.from_iterable(queries)))
     ends = accumulate(map(len, queries), initial=0)
     pointers = np.fromiter(ends, np.int64, len(queries) + 1)
-    return Batch(lexicon, pointers, terms)
+    return Batch(lexicon, pointers, terms, _weights(queries))
+
+
+def _weights(queries: Sequence[Terms]) -> Float64:
+    """Return the weight of every term of every query; nothing if they all count once."""
+    if dict not in set(map(type, queries)):
+        return _UNWEIGHTED
+    each = (one.values() if isinstance(one, dict) else repeat(1.0, len(one)) for one in queries)
+    return np.fromiter(chain.from_iterable(each), np.float64)
 
 
 def search(
     snapshot: Snapshot,
-    queries: Sequence[Sequence[str]],
+    queries: Sequence[Terms],
     k: int,
     masks: Sequence[Bool | None],
     min_score: float | None,
@@ -112,7 +123,7 @@ def search(
     snapshot
         Where to search.
     queries
-        The terms of each query.
+        The terms of each query, or their weights.
     k
         How many matches at most, >= 0.
     masks
@@ -215,6 +226,7 @@ def _search_part(
         snapshot.absent_weight,
         batch.pointers[block.first : block.last + 1],
         batch.terms,
+        batch.weights,
         size,
         postings.stripes.size,
         _ALL if mask is None else mask,
@@ -248,7 +260,7 @@ def _window(k: int) -> int:
     return WINDOW << max(0, (k * _WINDOW_BY_K // WINDOW).bit_length())
 
 
-def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
+def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
     """Score every living document for one query, (N,), shift included.
 
     Parameters
@@ -256,10 +268,10 @@ def score_all(snapshot: Snapshot, terms: Sequence[str]) -> Float64:
     snapshot
         Where to search.
     terms
-        The terms of the query.
+        The terms of the query, or their weights.
     """
-    lexicon, _, found = resolve(snapshot, [terms])
-    numbers, counts = distinct(found)
+    lexicon, _, found, weights = resolve(snapshot, [terms])
+    numbers, counts = distinct(found, weights)
     idf = lexicon.idf[numbers]
     sums = []
     for place, part in enumerate(snapshot.parts):

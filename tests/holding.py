@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference import Reference, ReferenceHit
+from reference import Query, Reference, ReferenceHit
 from strategies import Add, Copy, Delete, Relabel, Step
 
 from bm25rag import BM25Index, Hit
@@ -34,7 +34,7 @@ def build(
     return index, reference
 
 
-def assert_same_scores(index: BM25Index, reference: Reference, query: list[str]) -> None:
+def assert_same_scores(index: BM25Index, reference: Reference, query: Query) -> None:
     """Hold `scores` and a full search against the reference."""
     scores = index.scores(query)
     assert scores.dtype == np.float64

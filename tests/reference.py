@@ -7,7 +7,8 @@ its paper and the definition of the score, not from the library's code:
 * idf and f are computed in float64 and rounded once to float32;
 * a posting's part is the float32 product of the two;
 * parts are summed in float64 over the distinct query terms, in order of first
-  occurrence, each times its multiplicity; then the shift is added.
+  occurrence, each times its multiplicity, or its weight where the query is a
+  mapping of terms to weights; then the shift is added.
 
 ``real_scores`` is the same family without any rounding to float32, over every
 query term as it comes, absent terms included: the formula as a paper prints it.
@@ -28,6 +29,12 @@ DEFAULT_DELTA = {"bm25l": 0.5, "bm25+": 1.0, "tfldp": 1.0}
 SHIFTED = tuple(DEFAULT_DELTA)
 
 Accept = Callable[[str, dict[str, Any]], bool]
+Query = Sequence[str] | Mapping[str, float]
+
+
+def times(query: Query, term: str) -> float:
+    """How much a term counts in a query that has it."""
+    return float(query[term]) if isinstance(query, Mapping) else query.count(term)
 
 
 def idf(variant: str, documents: int, df: int) -> float:
@@ -204,21 +211,21 @@ class Reference:
             return 0.0
         return absence(self.variant, self.k1, self.effective_delta)
 
-    def weights(self, query: Sequence[str]) -> list[tuple[str, int, np.float32]]:
+    def weights(self, query: Query) -> list[tuple[str, float, np.float32]]:
         """Distinct known query terms in order of occurrence: (term, multiplicity, idf)."""
         size = len(self.documents)
         found = [(term, self.df(term)) for term in dict.fromkeys(query)]
         return [
-            (term, query.count(term), np.float32(idf(self.variant, size, df)))
+            (term, times(query, term), np.float32(idf(self.variant, size, df)))
             for term, df in found
             if df
         ]
 
-    def shift(self, query: Sequence[str]) -> float:
+    def shift(self, query: Query) -> float:
         """Sum what every document scores for nothing."""
         total = 0.0
-        for _, times, weight in self.weights(query):
-            total += times * float(weight * np.float32(self.absent()))
+        for _, many, weight in self.weights(query):
+            total += many * float(weight * np.float32(self.absent()))
         return total
 
     def part(
@@ -228,22 +235,27 @@ class Reference:
         f = self.f(terms.count(term), len(terms), average) - self.absent()
         return np.float32(weight * np.float32(f))
 
-    def scores(self, query: Sequence[str]) -> list[float]:
+    def scores(self, query: Query) -> list[float]:
         """Score of every living document, by definition."""
         weights, shift, average = self.weights(query), self.shift(query), self.average
         result = []
         for terms in self.documents.values():
             total = 0.0
-            for term, times, weight in weights:
+            for term, many, weight in weights:
                 if term in terms:
-                    total += times * float(self.part(weight, terms, term, average))
+                    total += many * float(self.part(weight, terms, term, average))
             result.append(total + shift)
         return result
 
-    def real_scores(self, query: Sequence[str]) -> list[float]:
+    def real_scores(self, query: Query) -> list[float]:
         """Score of every living document in plain float64, straight from the formula."""
         size, absent, average = len(self.documents), self.absent(), self.average
-        known = [(term, idf(self.variant, size, self.df(term))) for term in query if self.df(term)]
+        one = query if isinstance(query, Mapping) else dict.fromkeys(query, 1.0)
+        known = [
+            (term, one[term] * idf(self.variant, size, self.df(term)))
+            for term in query
+            if self.df(term)
+        ]
         return [
             math.fsum(
                 weight
@@ -253,7 +265,7 @@ class Reference:
             for terms in self.documents.values()
         ]
 
-    def matches(self, query: Sequence[str], accept: Accept | None = None) -> list[ReferenceHit]:
+    def matches(self, query: Query, accept: Accept | None = None) -> list[ReferenceHit]:
         """Every match, best first, ties in document order."""
         hits = [
             ReferenceHit(row, name, score)
@@ -267,7 +279,7 @@ class Reference:
 
     def search(
         self,
-        query: Sequence[str],
+        query: Query,
         k: int = 10,
         accept: Accept | None = None,
         min_score: float | None = None,
@@ -278,10 +290,10 @@ class Reference:
             hits = [hit for hit in hits if hit.score >= min_score]
         return hits[:k]
 
-    def explain(self, query: Sequence[str], name: str) -> dict[str, float]:
+    def explain(self, query: Query, name: str) -> dict[str, float]:
         """Contribution of each known query term to a document's score, by term."""
         terms, average = self.documents[name], self.average
         return {
-            term: times * float(self.part(weight, terms, term, average)) if term in terms else 0.0
-            for term, times, weight in self.weights(query)
+            term: many * float(self.part(weight, terms, term, average)) if term in terms else 0.0
+            for term, many, weight in self.weights(query)
         }

@@ -288,7 +288,7 @@ def test_every_k_that_is_an_integer_from_zero(index: BM25Index, k: Any) -> None:
     assert index.search_batch(["red"], k=k).ids() == [["0", "2"][: int(k)]]
 
 
-@pytest.mark.parametrize("query", [None, b"red", 3, ["red", 3], {"red": 1}, [b"red"]], ids=repr)
+@pytest.mark.parametrize("query", [None, b"red", 3, ["red", 3], {"red": "1"}, [b"red"]], ids=repr)
 def test_a_query_of_a_wrong_type(index: BM25Index, query: Any) -> None:
     refuses(index, TypeError, "query", lambda: index.search(query))
     for call in (index.scores, lambda query: index.explain(query, "0")):
@@ -389,3 +389,20 @@ def test_an_analyzer_that_is_none(analyzer: Any) -> None:
 def test_whole_numbers_and_numpy_numbers_are_parameters_too() -> None:
     index = BM25Index(k1=2, b=np.float32(0.5), variant="bm25l", delta=np.int64(1))
     assert [type(value) for value in (index.k1, index.b, index.delta)] == [float, float, float]
+
+
+# -- a list where a text was meant -----------------------------------------------------------------
+
+
+def test_a_text_in_a_list_that_finds_nothing_is_warned_of(index: BM25Index) -> None:
+    with pytest.warns(UserWarning, match="pass the text, 'dates compared'") as caught:
+        assert index.search(["dates compared"]) == []
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="pass the text, 'red apple'") as caught:
+        index.search_batch(["red", ["red apple"]])
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("query", ["dates compared", ["unknown"], ["red", "red apple"], [], {}])
+def test_other_queries_that_find_nothing_are_not_warned_of(index: BM25Index, query: Any) -> None:
+    index.search(query, filter={"n": 99})

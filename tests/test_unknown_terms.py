@@ -46,9 +46,11 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     seen: list[int] = []
 
     def search(*given: Any) -> None:
-        documents, codes, table, _, _, starts, idf, _, pointers, terms, size, *_ = given
+        documents, codes, table, _, _, starts, idf, _, pointers, *rest = given
+        terms, weights, size = rest[:3]
         assert len(documents) == len(codes)
         assert not len(codes) or int(codes.max()) < len(table)
+        assert len(weights) in (0, len(terms))
         assert terms.dtype == pointers.dtype == starts.dtype == np.int64
         assert pointers[0] >= 0
         assert pointers[-1] <= len(terms)

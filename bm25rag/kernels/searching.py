@@ -16,21 +16,34 @@ _SLACK = 1.0 + 1e-6
 
 
 @compiled
-def _distinct(terms: Int64, places: Int64, found: Int64, counts: Float64) -> int:
+def _distinct(
+    terms: Int64,
+    weights: Float64,
+    start: int,
+    stop: int,
+    places: Int64,
+    found: Int64,
+    counts: Float64,
+) -> int:
     """List the distinct known terms of a query in order of first occurrence, and count them.
+
+    With ``weights``, one for each of ``terms``, these are added up instead.
 
     ``places`` says where a term is in ``found``; it may hold anything before, since only
     what ``found`` confirms is believed (Briggs and Torczon, 1993).
     """
     many = 0
-    for term in terms:
+    for number in range(start, stop):
+        term, weight = terms[number], 1.0
+        if len(weights):
+            weight = weights[number]
         if term < 0:
             continue
         place = places[term]
         if 0 <= place < many and found[place] == term:
-            counts[place] += 1.0
+            counts[place] += weight
         else:
-            places[term], found[many], counts[many] = many, term, 1.0
+            places[term], found[many], counts[many] = many, term, weight
             many += 1
     return many
 
@@ -41,17 +54,22 @@ def _bound(query: Query, lowest: float, highest: float, size: int, heavy: int) -
 
     The latter asks for enough postings of such terms, and for sums that are exact in any
     order: parts are float32, so their float64 sum is if it is less than 2^29 times the
-    smallest of them.
+    smallest of them, and each is taken a whole number of times.
     """
-    total, smallest, frequent = 0.0, np.inf, 0
+    total, smallest, weighted, whole, frequent = 0.0, np.inf, np.inf, True, 0
     for term in range(len(query.idf)):
-        total += highest * np.float64(query.idf[term]) * query.counts[term]
-        smallest = min(smallest, np.float64(np.float32(lowest) * query.idf[term]))
+        count = query.counts[term]
+        total += highest * np.float64(query.idf[term]) * count
+        part = np.float64(np.float32(lowest) * query.idf[term])
+        # A part times a tiny weight may be 0.
+        smallest, weighted = min(smallest, part), min(weighted, part * count)
+        whole &= count == np.floor(count)
         postings = query.starts[term, -1] - query.starts[term, 0]
         if postings * _FREQUENT >= size:
             frequent += postings
-    exact = total * _SLACK < smallest * 2.0**29
-    return smallest > 0.0, exact and len(query.idf) > 1 and frequent >= heavy
+    exact = whole and total * _SLACK < smallest * 2.0**29
+    positive = smallest > 0.0 and weighted > 0.0
+    return positive, exact and len(query.idf) > 1 and frequent >= heavy
 
 
 @compiled
@@ -91,6 +109,7 @@ def search(
     absent: np.float32,
     pointers: Int64,
     terms: Int64,
+    weights: Float64,
     size: int,
     stripe: int,
     allowed: Bool,
@@ -118,19 +137,19 @@ def search(
     numbers, scores = scratch.numbers, scratch.scores
     spare_numbers = np.empty(room, np.int64)
     places, distinct = np.empty(len(idf), np.int64), np.empty(longest, np.int64)
-    spans, weights = np.empty((longest, starts.shape[1]), np.int64), np.empty(longest, np.float32)
+    spans, own_idf = np.empty((longest, starts.shape[1]), np.int64), np.empty(longest, np.float32)
     counts, rest = np.empty(longest), np.empty(longest)
     for place in range(longest):
         rest[place] = np.inf
     for query in range(len(pointers) - 1):
-        own = terms[pointers[query] : pointers[query + 1]]
-        many, shift = _distinct(own, places, distinct, counts), 0.0
+        start, stop = pointers[query], pointers[query + 1]
+        many, shift = _distinct(terms, weights, start, stop, places, distinct, counts), 0.0
         for place in range(many):
-            weights[place] = idf[distinct[place]]
-            shift += np.float64(weights[place] * absent) * counts[place]
+            own_idf[place] = idf[distinct[place]]
+            shift += np.float64(own_idf[place] * absent) * counts[place]
             for stripe_place in range(starts.shape[1]):
                 spans[place, stripe_place] = starts[distinct[place], stripe_place]
-        resolved = Query(spans[:many], weights[:many], counts[:many], rest[:many], shift)
+        resolved = Query(spans[:many], own_idf[:many], counts[:many], rest[:many], shift)
         positive, prune = _bound(resolved, lowest, highest, size, heavy)
         if not positive:
             found = rank_any(source, resolved, k, floors[query], scratch)
