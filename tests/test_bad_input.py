@@ -391,6 +391,26 @@ def test_whole_numbers_and_numpy_numbers_are_parameters_too() -> None:
     assert [type(value) for value in (index.k1, index.b, index.delta)] == [float, float, float]
 
 
+# -- hints ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda index: BM25Index(analyzer="german"), r"write Analyzer\('german'\)"),
+        (lambda index: index.add([Path("a.txt")]), r"path\.read_text\(\)"),
+        (lambda index: index.add([{"text": "red"}]), "take its text out first"),
+        (lambda index: index.add(["red"], ids=[7]), r"ids\[0\] must be a str.*write str\(7\)"),
+        (lambda index: index.delete([np.int64(7)]), r"write str\(7\)"),
+        (lambda index: index.explain("red", 7), r"id must be a str.*write str\(7\)"),
+    ],
+)
+def test_what_is_often_mistaken_is_refused_with_the_way_out(
+    index: BM25Index, call: Callable[[Any], object], hint: str
+) -> None:
+    refuses(index, TypeError, hint, lambda: call(index))
+
+
 # -- a list where a text was meant -----------------------------------------------------------------
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pydoc
 import subprocess
 import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
 from bm25rag import errors
+from bm25rag.saving import Mode
+from bm25rag.variants import VARIANTS, DeltaOn, VariantName
+from bm25rag.writer import OnDuplicate
 
 
 def public_modules() -> Iterator[types.ModuleType]:
@@ -141,3 +145,29 @@ def test_nothing_numpy_comes_back_where_plain_python_is_promised() -> None:
     for part in why.terms:
         values += [part.term, part.count, part.document_frequency, part.idf, part.tf, part.f]
     assert not [value for value in values if isinstance(value, np.generic)]
+
+
+@pytest.mark.parametrize("name", list(CALLABLES))
+def test_help_shows_no_addresses(name: str) -> None:
+    assert " at 0x" not in pydoc.render_doc(CALLABLES[name])
+
+
+def test_closed_sets_of_values_are_literals_that_editors_and_type_checkers_see() -> None:
+    index = bm25rag.BM25Index
+    assert get_args(VariantName) == tuple(VARIANTS)
+    assert get_args(DeltaOn) == ("all", "matched")
+    assert get_args(OnDuplicate) == ("error", "skip", "replace")
+    assert get_args(Mode) == ("r", "w")
+    closed = {
+        "variant": "VariantName",
+        "delta_on": "DeltaOn",
+        "on_duplicate": "OnDuplicate",
+        "mode": "Mode",
+    }
+    found = set()
+    for method in (index, index.tune, index.add, index.add_documents, index.from_texts, index.open):
+        for name, parameter in inspect.signature(method).parameters.items():
+            if name in closed:
+                assert parameter.annotation == closed[name]
+                found.add(name)
+    assert found == set(closed)

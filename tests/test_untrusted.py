@@ -1,0 +1,79 @@
+"""A folder of a stranger's is opened so that nothing in it can be misused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import CorruptIndexError, UntrustedIndexError
+
+# Backtracks without end on a long run of a's.
+ENDLESS = r"(?:a+)+$"
+
+
+def saved(folder: Path, **settings: Any) -> Path:
+    """Save an index with an analyzer of these settings."""
+    BM25Index.from_texts(["red boat", "blue sea"], analyzer=Analyzer(**settings)).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_pattern_of_the_files_own_is_refused(tmp_path: Path, mode: Any) -> None:
+    folder = saved(tmp_path / "index", token_pattern=ENDLESS)
+    with pytest.raises(UntrustedIndexError, match="token_pattern"):
+        BM25Index.open(folder, mode, untrusted=True)
+    BM25Index.open(folder, mode).close()  # and nobody holds the lock
+
+
+def test_such_a_pattern_would_keep_a_search_busy_without_end(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "index", token_pattern=ENDLESS)
+    code = (
+        "import sys; from bm25rag import BM25Index;"
+        " BM25Index.open(sys.argv[1], untrusted=len(sys.argv) > 2).search('a' * 60 + '!')"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run(command, timeout=5, check=False, capture_output=True)
+    refused = subprocess.run([*command, "x"], timeout=60, check=False, capture_output=True)
+    assert b"UntrustedIndexError" in refused.stderr
+
+
+@pytest.mark.parametrize("settings", [{}, {"language": "german"}, {"stopwords": ["red"]}])
+def test_an_index_without_one_opens_and_searches(tmp_path: Path, settings: Any) -> None:
+    folder = saved(tmp_path / "index", **settings)
+    index = BM25Index.open(folder, untrusted=True)
+    assert [hit.id for hit in index.search("boat")] == ["0"]
+
+
+def test_damage_is_found_before_anything_is_searched(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "index")
+    (segment,) = (path for path in folder.iterdir() if path.name.startswith("segment"))
+    data = bytearray(segment.read_bytes())
+    data[data.index(b"red boat")] ^= 1
+    segment.write_bytes(data)
+    BM25Index.open(folder)
+    with pytest.raises(CorruptIndexError, match=segment.name):
+        BM25Index.open(folder, untrusted=True)
+
+
+def test_what_a_later_commit_brings_is_refused_at_the_refresh(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "index")
+    reader = BM25Index.open(folder, untrusted=True)
+    manifest = folder / "manifest.json"
+    outer = json.loads(manifest.read_text("utf-8"))
+    outer["body"]["settings"]["analyzer"]["token_pattern"] = ENDLESS
+    outer["body"]["commit"] += 1
+    canonical = json.dumps(outer["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    outer["checksum"] = zlib.crc32(canonical.encode())
+    manifest.write_text(json.dumps(outer), "utf-8")
+    with pytest.raises(UntrustedIndexError, match="token_pattern"):
+        reader.refresh()
+    assert [hit.id for hit in reader.search("boat")] == ["0"]
+    assert BM25Index.open(folder).analyzer.token_pattern == ENDLESS
