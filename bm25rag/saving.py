@@ -232,20 +232,23 @@ class Saver(Writer):
         ResourceWarning
             If there are changes since the last commit, which are lost.
         """
+        if self._release():
+            warnings.warn(
+                "closed without the changes since the last commit(): call commit() "
+                "before close(), or rollback() to drop them",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    def _release(self) -> bool:
+        """Give up the writer's lock; return whether changes are lost with it."""
         with self._locked():
-            if self._store is not None:
-                now = self._snapshot
-                lost = now is not self._kept and list(now.parts) != self._store.last.parts
-                self._store.close()
-                self._store = None
-                self._why_read_only = "a writer that was closed"
-                if lost:
-                    warnings.warn(
-                        "closed without the changes since the last commit(): call commit() "
-                        "before close(), or rollback() to drop them",
-                        ResourceWarning,
-                        stacklevel=2,
-                    )
+            store, now = self._store, self._snapshot
+            if store is None:
+                return False
+            store.close()
+            self._store, self._why_read_only = None, "a writer that was closed"
+            return store.ours and now is not self._kept and list(now.parts) != store.last.parts
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +263,7 @@ class Saver(Writer):
             if self._store is not None:
                 self.commit() if error is None else self.rollback()
         finally:
-            self.close()
+            self._release()
 
     def _writer(self) -> Store:
         if self._store is None:

@@ -249,7 +249,7 @@ class Store:
 
     def commit(self, state: State) -> None:
         """Make a state durable."""
-        if self._process != os.getpid():
+        if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
         known: dict[Segment | Layer, FileRecord] = {}
         if self._state is not None:
@@ -273,7 +273,12 @@ class Store:
         flush_folder(self._folder)
         clean(self._folder, self._manifest)
 
+    @property
+    def ours(self) -> bool:
+        """Whether this process opened it, and not one that it was forked from."""
+        return self._process == os.getpid()
+
     def close(self) -> None:
         """Give up the lock."""
-        if self._process == os.getpid():
+        if self.ours:
             self._held.release()
