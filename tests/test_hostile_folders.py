@@ -259,6 +259,11 @@ def test_a_manifest_that_could_not_be_read_again_is_not_written(
     monkeypatch.setattr("bm25rag.manifest._LARGEST_MANIFEST", 10_000)
     with pytest.raises(ValueError, match="keep less in extra"):
         BM25Index.from_texts(["red"]).save(broken, extra={"large": "x" * 10_000})
+    deep: dict[str, object] = {}
+    for _ in range(300):
+        deep = {"deeper": deep}
+    with pytest.raises(ValueError, match=r"extra must be .*nested more than 100 levels"):
+        BM25Index.from_texts(["red"]).save(broken, extra=deep)
     assert everything(BM25Index.open(broken)) == expected
 
 
