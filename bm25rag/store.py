@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
+# Nobody counts so far; from there on, counting can still go on as long again.
+_FURTHEST = 1 << 61
+
+
 class State(NamedTuple):
     """All there is to an index, at one moment.
 
@@ -96,7 +100,13 @@ def _check_depth(value: object, levels: int) -> None:
 def verify_folder(folder: Path) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, parts = read_index(folder, mapped=True, known={})
-    _check_settings(folder, manifest.settings)
+    _, next_id, *_ = _check_settings(folder, manifest.settings)
+    for name, number in (("commit", manifest.commit), ("next_id", next_id)):
+        if number > _FURTHEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
+                "restore the folder from a copy"
+            )
     verify_parts(parts)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bm25rag._types import text_of
 from bm25rag.arrays_file import damage
-from bm25rag.columns import Column, build_column
+from bm25rag.columns import Column, Guard, build_column
 from bm25rag.documents import DEEPEST, decode_metadata
 from bm25rag.errors import CorruptIndexError
 from bm25rag.fields import Fields, build_fields
@@ -36,13 +36,30 @@ def verify_parts(parts: Sequence[Part]) -> None:
     CorruptIndexError
         If anything is not as bm25rag writes it; the message names the file.
     """
+    guards = [part.segment.postings.guard for part in parts]
     for part in parts:
         _verify_segment(part.segment)
         for layer in part.layers:
             if layer.origin is not None:
                 changed = build_column(data or None for data in layer.changed.values())
                 _verify_metadata(changed, partial(damage, layer.origin))
-    join_tables([(part.segment.ids, part.living) for part in parts])
+    try:
+        join_tables([(part.segment.ids, part.living) for part in parts])
+    except CorruptIndexError as error:
+        raise _naming_file(parts, guards, error) from None
+
+
+def _naming_file(
+    parts: Sequence[Part], guards: Sequence[Guard | None], error: CorruptIndexError
+) -> Exception:
+    """Return the error for an id that two segments have, with the name of the later."""
+    seen: set[bytes] = set()
+    for part, guard in zip(parts, guards, strict=True):
+        ids = {part.segment.ids.column[number] for number in part.numbers()}
+        if guard is not None and not seen.isdisjoint(ids):
+            return guard.reject("ids", "has an id that another file has, too")
+        seen |= ids
+    return error
 
 
 def _verify_segment(segment: Segment) -> None:

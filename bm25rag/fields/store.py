@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bm25rag._types import Int64, text_of, utf8
 from bm25rag.columns import Column, ColumnBuilder, Guard, join
+from bm25rag.errors import CorruptIndexError
 from bm25rag.fields.field import (
     DATE,
     FLAGS,
@@ -197,7 +198,7 @@ def codes_for(distinct: int) -> str:
 def _path_of(name: bytes, guard: Guard | None) -> Path:
     try:
         path = json.loads(text_of(name))
-    except (ValueError, RecursionError):
+    except (CorruptIndexError, ValueError, RecursionError):
         path = None
     if guard is not None and not (
         isinstance(path, list)
