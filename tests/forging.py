@@ -153,6 +153,17 @@ def put_ids(arrays: Arrays, values: Sequence[bytes]) -> None:
     arrays["ids.order"] = np.array(order, np.uint32)
 
 
+def empty(piece: Piece) -> None:
+    """Leave no document in a segment, and nothing that would not fit."""
+    piece.segment = {
+        name: values[:0] for name, values in piece.segment.items() if name[:7] != "fields."
+    }
+    piece.segment["indptr"] = np.zeros(1, np.uint32)
+    for name in ("terms", "ids"):
+        piece.segment[f"{name}.offsets"] = np.zeros(1, np.uint64)
+    piece.tokens, piece.changes = 0, []
+
+
 # --- ways to forge ------------------------------------------------------------------------------
 
 Forge = Callable[[Folder, Random], None]
@@ -422,12 +433,7 @@ def manifest(folder: Folder, random: Random) -> None:
         case 8:
             settings["probe"] = random.choice(([], {"cats": 1}, {}, {"cats": "cat"}))
         case _:
-            for name, values in piece.segment.items():
-                piece.segment[name] = values[:0]
-            piece.segment["indptr"] = np.zeros(1, np.uint32)
-            for name in ("terms", "ids"):
-                piece.segment[f"{name}.offsets"] = np.zeros(1, np.uint64)
-            piece.tokens, piece.changes = 0, []
+            empty(piece)
 
 
 WAYS: tuple[Forge, ...] = (
