@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bm25rag.analysis import PAPER_PATTERN, Analyzer, Tokenizer
 from bm25rag.arrays_file import FileRecord
 from bm25rag.disk import flush_folder, make_folder
-from bm25rag.documents import DEEPEST
 from bm25rag.errors import (
     AnalyzerChangedWarning,
     CorruptIndexError,
@@ -32,6 +31,7 @@ from bm25rag.manifest import (
     natural,
     read_manifest,
 )
+from bm25rag.metadata import DEEPEST
 from bm25rag.segment import Part, Segment
 from bm25rag.stemming import snowball_version
 from bm25rag.storage import read_index, write_commit

@@ -16,11 +16,12 @@ import numpy as np
 from bm25rag._types import text_of
 from bm25rag.arrays_file import damage
 from bm25rag.columns import Column, Guard, build_column
-from bm25rag.documents import DEEPEST, decode_metadata
+from bm25rag.documents import decode_metadata
 from bm25rag.errors import CorruptIndexError
 from bm25rag.fields import Fields, build_fields
 from bm25rag.fields.field import STRING, Field
 from bm25rag.joining import join_tables
+from bm25rag.metadata import DEEPEST
 from bm25rag.segment import Part, Segment
 from bm25rag.turns import in_turns
 
@@ -43,6 +44,7 @@ def verify_parts(parts: Sequence[Part]) -> None:
             if layer.origin is not None:
                 changed = build_column(data or None for data in layer.changed.values())
                 _verify_metadata(changed, partial(damage, layer.origin))
+                layer.origin = None  # a refresh need not do it again
     try:
         join_tables([(part.segment.ids, part.living) for part in parts])
     except CorruptIndexError as error:
