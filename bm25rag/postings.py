@@ -26,7 +26,7 @@ NARROW = 65_536
 # Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
 _LARGEST_GRID = 1 << 24
 # Postings that are compared at a time.
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 17
 
 
 class Run(NamedTuple):
@@ -202,7 +202,8 @@ class Postings:
             raise guard.reject("codes", "points beyond the table of codes")
         for first in range(0, len(documents), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
-            if np.any(self.code_length[self.codes[some]] != self.lengths[documents[some]]):
+            own = self.code_length.take(self.codes[some])
+            if np.any(own != self.lengths.take(documents[some])):
                 raise guard.reject("codes", "does not agree with the lengths")
         tokens = np.bincount(
             documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)

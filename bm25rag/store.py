@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
+# What making an analyzer of wrong settings can raise; the last two come from its pattern.
+_NO_ANALYZER = (ValueError, TypeError, OverflowError, RecursionError)
 # Nobody counts so far; from there on, counting can still go on as long again.
 _FURTHEST = 1 << 61
 
@@ -107,7 +109,19 @@ def verify_folder(folder: Path) -> None:
                 f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
                 "restore the folder from a copy"
             )
+    _check_analyzer(folder, manifest.settings["analyzer"])
     verify_parts(parts)
+
+
+def _check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
+    """Check the settings of an analyzer, whatever stemmers are installed here."""
+    try:
+        for name in ("language", "stemmer", "tokenizer"):
+            if not isinstance(settings[name], str | None):
+                raise TypeError(f"{name} is no string")
+        Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
+    except (KeyError, *_NO_ANALYZER) as error:
+        raise CorruptIndexError(f"{folder / MANIFEST}: wrong analyzer ({error})") from None
 
 
 def _check_settings(
@@ -208,7 +222,7 @@ class Source:
             analyzer = Analyzer.from_dict(settings["analyzer"], self._tokenizer)
         except TokenizerRequiredError:
             raise
-        except (ValueError, TypeError) as error:
+        except _NO_ANALYZER as error:
             message = f"the analyzer of {self._folder} cannot be made here: {error}"
             raise ValueError(message) from error
         _warn_of_changes(analyzer, probe, str(settings.get("snowball")))

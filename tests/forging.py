@@ -177,6 +177,9 @@ WRONG_METADATA = [
     b'{"n":1' + b"0" * 5000 + b"}", b'{"n": 1 }', b'{"n":[1', b'2]},{"n":1}', b"{},{}",
     b'{"":{"$$":1}}', b'{"$$$a":{"$$":[]}}', b'{"n":"\\ud800"}', b'{"n":[{"n":[1,{}]}]}',
 ]  # fmt: skip
+WRONG_SETTINGS = [
+    None, True, 5, 1.5, "", "x", [], ["cat"], [1], {}, "(", "(" * 5000, "a{99999999999999}", "os",
+]  # fmt: skip
 WRONG_TEXTS = [b"\xff", b"\xc3", b"\xa9x", b"\xed\xa0\x80", b"", b"\x00", None]
 
 
@@ -411,7 +414,7 @@ def manifest(folder: Folder, random: Random) -> None:
     for _ in range(random.choice((50, 300, 900))):
         deep = {"n": deep}
     settings, piece = folder.settings, random.choice(folder.pieces)
-    match random.randrange(10):
+    match random.randrange(11):
         case 0:
             piece.tokens += random.choice((-1, 1, 10**6))
         case 1:
@@ -430,6 +433,9 @@ def manifest(folder: Folder, random: Random) -> None:
             folder.pieces.remove(piece)
         case 7:
             folder.pieces.append(piece)  # a second copy, under another name
+        case 9:
+            name = random.choice(list(settings["analyzer"]))
+            settings["analyzer"][name] = random.choice(WRONG_SETTINGS)
         case 8:
             settings["probe"] = random.choice(([], {"cats": 1}, {}, {"cats": "cat"}))
         case _:

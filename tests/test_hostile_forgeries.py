@@ -257,3 +257,34 @@ def test_a_count_that_would_soon_end_is_named(
     writer.rollback()
     writer.close()
     assert BM25Index.open(folder).ids() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("language", 5), ("stemmer", []), ("tokenizer", {}), ("stopwords", "x"), ("cjk", "x"),
+        ("normalize", "x"), ("token_pattern", "("), ("token_pattern", "(" * 5000),
+        ("token_pattern", "a{99999999999999}"), ("unknown", 1),
+    ],
+)  # fmt: skip
+def test_verify_names_a_wrong_analyzer(
+    taken_apart: Folder, tmp_path: Path, name: str, value: object
+) -> None:
+    forged = taken_apart.copy()
+    forged.settings["analyzer"][name] = value
+    forged.write(tmp_path / "index")
+    with pytest.raises(CorruptIndexError, match=r"manifest\.json: wrong analyzer"):
+        BM25Index.verify(tmp_path / "index")
+    with pytest.raises(ValueError, match=r"cannot be made here|pass that callable"):
+        BM25Index.open(tmp_path / "index")
+
+
+def test_verify_needs_no_stemmer_of_a_language_that_is_not_known_here(
+    taken_apart: Folder, tmp_path: Path
+) -> None:
+    forged = taken_apart.copy()
+    forged.settings["analyzer"] |= {"language": "klingon", "stemmer": "klingon"}
+    forged.write(tmp_path / "index")
+    BM25Index.verify(tmp_path / "index")
+    with pytest.raises(ValueError, match=r"cannot be made here: .*klingon"):
+        BM25Index.open(tmp_path / "index")
