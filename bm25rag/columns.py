@@ -32,6 +32,9 @@ class Guard(Protocol):
     def check(self, name: str, start: int, stop: int) -> None:
         """Check elements ``start`` to ``stop`` of an array; raise ``CorruptIndexError``."""
 
+    def check_all(self) -> None:
+        """Check every block of the file; raise ``CorruptIndexError``."""
+
     def reject(self, name: str, problem: str) -> Exception:
         """Return the ``CorruptIndexError`` for contents that cannot be right."""
 
@@ -142,20 +145,44 @@ class Column:
         return self._starts[first : last + 1], self._bytes
 
     def check_all(self) -> None:
-        """Check every string that a guard has not yet passed."""
+        """Check every string that a guard has not yet passed, and that they are all there is."""
         guard = self._guard
         if guard is not None and len(self._starts):
             self._check(guard, 0, self.count)
+            if self._starts[0] or self._starts[self.count] != len(self._bytes):
+                raise guard.reject(f"{self._name}.offsets", "does not cover the data")
+        elif guard is not None and len(self._bytes):
+            raise guard.reject(f"{self._name}.data", "belongs to no string")
         self._guard = self._checked = None
 
     def _check(self, guard: Guard, first: int, last: int) -> None:
         guard.check(f"{self._name}.offsets", first, last + 1)
-        ascending = bool(np.all(self.offsets[first:last] <= self.offsets[first + 1 : last + 1]))
-        if not ascending or self._starts[last] > len(self._bytes):
+        starts, stops = self.offsets[first:last], self.offsets[first + 1 : last + 1]
+        if not np.all(starts <= stops) or self._starts[last] > len(self._bytes):
             raise guard.reject(f"{self._name}.offsets", "does not ascend within the data")
         guard.check(f"{self._name}.data", self._starts[first], self._starts[last])
         if len(self.null):
             guard.check(f"{self._name}.null", first, last)
+            null = self.null[first:last].view(np.uint8)
+            if np.any(null > 1) or np.any((null == 1) & (starts < stops)):
+                raise guard.reject(f"{self._name}.null", "does not agree with the strings")
+
+    def check_text(self, guard: Guard) -> None:
+        """Check that every string is UTF-8; those of ``check_all`` have been checked."""
+        if not len(self.offsets):
+            return
+        offsets = self.offsets.astype(np.int64)
+        try:
+            for first in range(0, self.count, _AT_ONCE):
+                last = min(first + _AT_ONCE, self.count)
+                str(self._bytes[offsets[first] : offsets[last]], "utf-8", "surrogatepass")
+                give_way()
+        except UnicodeDecodeError:
+            raise guard.reject(f"{self._name}.data", "is no UTF-8") from None
+        # What is UTF-8 as a whole is so in pieces that begin where characters do.
+        begins = offsets[offsets < len(self.data)]
+        if np.any(self.data[begins] & 0xC0 == 0x80):
+            raise guard.reject(f"{self._name}.offsets", "cuts a character in two")
 
     def __iter__(self) -> Iterator[memoryview | None]:
         self.check_all()
@@ -275,6 +302,7 @@ class StringTable:
         self.order = order
         self._guard = guard
         self._name = name
+        self._searchable = guard is None
         self._keys = keys.data
         self._order = order.data
 
@@ -283,9 +311,8 @@ class StringTable:
 
     def find(self, value: bytes) -> int:
         """Return the number of ``value`` in the column, or -1."""
-        guard = self._guard
-        if guard is not None:
-            self._check_keys(guard)
+        if not self._searchable:
+            self._check_keys()
         key = zlib.crc32(value)
         low = bisect_left(self._keys, key)
         high = low + 1 if low < len(self._keys) and self._keys[low] == key else low
@@ -298,8 +325,8 @@ class StringTable:
 
     def find_all(self, values: Sequence[bytes]) -> Int64:
         """Return the numbers of those of ``values`` that are in the column."""
-        if self._guard is not None:
-            self._check_keys(self._guard)
+        if not self._searchable:
+            self._check_keys()
         if not len(self.keys):
             return np.empty(0, np.int64)
         wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
@@ -316,27 +343,50 @@ class StringTable:
     def _string_at(self, place: int) -> bytes:
         return bytes(self.column.get(self._number_at(place)) or b"")
 
-    def _check_keys(self, guard: Guard) -> None:
-        # A damaged key would hide a term, so all are checked before the first look-up.
-        guard.check(f"{self._name}.keys", 0, len(self.keys))
-        if not np.all(self.keys[:-1] <= self.keys[1:]):
-            raise guard.reject(f"{self._name}.keys", "is not sorted")
-        if len(self.order):
-            guard.check(f"{self._name}.order", 0, len(self.order))
-            if int(self.order.max()) >= len(self.column):
-                raise guard.reject(f"{self._name}.order", "points beyond the column")
-        self._guard = None
+    def _check_keys(self) -> None:
+        """Check what a look-up relies on: whatever is found is a string of the column."""
+        guard = self._guard
+        if guard is not None:
+            # A damaged key would hide a term, so all are checked before the first look-up.
+            guard.check(f"{self._name}.keys", 0, len(self.keys))
+            if not np.all(self.keys[:-1] <= self.keys[1:]):
+                raise guard.reject(f"{self._name}.keys", "is not sorted")
+            if len(self.order):
+                guard.check(f"{self._name}.order", 0, len(self.order))
+                if not _is_permutation(self.order):
+                    raise guard.reject(f"{self._name}.order", "does not name each string once")
+        self._searchable = True
 
     def __reduce__(self) -> tuple[type[StringTable], tuple[object, ...]]:
         self.check_all()
         return StringTable, (self.column, self.keys, self.order)
 
     def check_all(self) -> None:
-        """Check every key and string that a guard has not yet passed."""
+        """Check what a merge relies on: each string is there once, in order, under its key."""
+        self._check_keys()
+        self.column.check_all()
         guard = self._guard
         if guard is not None:
-            self._check_keys(guard)
-        self.column.check_all()
+            keys = _keys_of(self.column)
+            if not np.array_equal(keys[self.order] if len(self.order) else keys, self.keys):
+                raise guard.reject(f"{self._name}.keys", "is not the CRC-32 of the strings")
+            for place in ties(self.keys):
+                if self._string_at(place - 1) >= self._string_at(place):
+                    raise guard.reject(f"{self._name}.data", "has a string twice or out of order")
+        self._guard = None
+
+
+def ties(keys: UInt32) -> list[int]:
+    """Return where in sorted keys one equals the one before."""
+    return (np.flatnonzero(keys[1:] == keys[:-1]) + 1).tolist()
+
+
+def _is_permutation(order: UInt32) -> bool:
+    if int(order.max()) >= len(order):
+        return False
+    named = np.zeros(len(order), np.bool_)
+    named[order] = True
+    return bool(named.all())
 
 
 def index_column(column: Column) -> StringTable:
@@ -362,10 +412,15 @@ def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
     return StringTable(column, keys, ranks[:0]), ranks
 
 
+def _keys_of(values: list[bytes] | Column) -> UInt32:
+    """Return the CRC-32 of strings; 0.2 us each."""
+    strings: Iterable[Any] = in_turns(values)
+    return np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
+
+
 def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
     """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
-    strings: Iterable[Any] = in_turns(values)
-    keys = np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
+    keys = _keys_of(values)
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     sort_ties(keys, order, values)

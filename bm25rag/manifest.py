@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag._types import text_of, utf8
-from bm25rag.arrays_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.arrays_file import UNREADABLE, FileRecord, check_regular, open_regular
 from bm25rag.disk import new_file
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 
@@ -30,6 +30,8 @@ LOCK = "lock"
 _OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far more than a manifest ever has; a larger one is not read.
 _LARGEST_MANIFEST = 1 << 26
+# No size or count is larger.
+_LARGEST = (1 << 62) - 1
 
 
 class Stored(NamedTuple):
@@ -112,7 +114,7 @@ def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
 
 def natural(number: object) -> int:
     """Return a number that may be a size or a count; raise ``ValueError``."""
-    if type(number) is not int or not 0 <= number < 1 << 62:
+    if type(number) is not int or not 0 <= number <= _LARGEST:
         raise ValueError(f"{number!r} is no size")
     return number
 
@@ -156,9 +158,12 @@ def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
     ------
     LockedError
         If another writer still holds it then.
+    CorruptIndexError
+        If it is a folder or a link.
     """
     from filelock import FileLock, Timeout
 
+    check_regular(folder / LOCK, links=False)  # a lock behind a link is not this folder's
     held = FileLock(folder / LOCK, timeout=timeout, thread_local=False)
     try:
         held.acquire()
@@ -198,15 +203,32 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }
+    data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
+    _check_readable(folder, manifest, data)
     new = folder / f"manifest-{os.urandom(8).hex()}.tmp"
     with new_file(new) as file:
-        file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
+        file.write(data)
     try:
         new.replace(folder / MANIFEST)
     except BaseException:
         with suppress(OSError):
             new.unlink()
         raise
+
+
+def _check_readable(folder: Path, manifest: Manifest, data: bytes) -> None:
+    """Refuse what could not be read again."""
+    if len(data) > _LARGEST_MANIFEST:
+        raise ValueError(
+            f"the settings of {folder} take {len(data):,} bytes, of which there may be "
+            f"{_LARGEST_MANIFEST:,}; keep less in extra"
+        )
+    for number in (manifest.commit, *manifest.tokens):
+        if number > _LARGEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: has counted to {number:,}, beyond what can be stored; "
+                "save the index in another folder"
+            )
 
 
 def _record(record: FileRecord) -> dict[str, Any]:

@@ -217,7 +217,7 @@ class Part:
         self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
-        self._gone: dict[int, int] = {}
+        self._gone: dict[tuple[int, int], int] = {}
         gone = int(segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
         self.tokens = segment.tokens - gone
         self.count = len(segment) - len(self.dead)
@@ -277,9 +277,9 @@ class Part:
         first, last = int(starts[0]), int(starts[-1])
         if first == last or not len(self.dead):
             return last - first
-        gone = self._gone.get(first)
+        gone = self._gone.get((first, last))
         if gone is None:
-            gone = self._gone[first] = self._count_dead(starts)
+            gone = self._gone[first, last] = self._count_dead(starts)
         return last - first - gone
 
     def _count_dead(self, starts: Int64) -> int:

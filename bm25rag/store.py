@@ -31,13 +31,21 @@ from bm25rag.manifest import (
     natural,
     read_manifest,
 )
+from bm25rag.metadata import DEEPEST
 from bm25rag.segment import Part, Segment
 from bm25rag.stemming import snowball_version
 from bm25rag.storage import read_index, write_commit
 from bm25rag.variants import Parameters
+from bm25rag.verifying import verify_parts
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+
+# What making an analyzer of wrong settings can raise; the last two come from its pattern.
+_NO_ANALYZER = (ValueError, TypeError, OverflowError, RecursionError)
+# Nobody counts so far; from there on, counting can still go on as long again.
+_FURTHEST = 1 << 61
 
 
 class State(NamedTuple):
@@ -55,9 +63,8 @@ class State(NamedTuple):
     extra: dict[str, Any]
 
     def check_all(self) -> None:
-        """Check every byte that comes from a file; raise ``CorruptIndexError``."""
-        for part in self.parts:
-            part.segment.check_all()
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
+        verify_parts(self.parts)
 
     def settings(self) -> dict[str, Any]:
         """Return what the manifest holds of the index itself, as JSON values."""
@@ -78,17 +85,43 @@ def check_extra(extra: object) -> dict[str, Any]:
         raise TypeError(f"extra must be a dict of JSON values or None, got {extra!r:.100}")
     try:
         copy: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
+        _check_depth(copy, DEEPEST)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"extra must be a dict of JSON values: {error}") from None
     return copy
 
 
+def _check_depth(value: object, levels: int) -> None:
+    if isinstance(value, (dict, list)):
+        if not levels:
+            raise ValueError(f"nested more than {DEEPEST} levels deep")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, levels - 1)
+
+
 def verify_folder(folder: Path) -> None:
-    """Check every byte of a folder; needs neither its stemmer nor its tokenizer."""
+    """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, parts = read_index(folder, mapped=True, known={})
-    _check_settings(folder, manifest.settings)
-    for part in parts:
-        part.segment.check_all()
+    _, next_id, *_ = _check_settings(folder, manifest.settings)
+    for name, number in (("commit", manifest.commit), ("next_id", next_id)):
+        if number > _FURTHEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
+                "restore the folder from a copy"
+            )
+    _check_analyzer(folder, manifest.settings["analyzer"])
+    verify_parts(parts)
+
+
+def _check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
+    """Check the settings of an analyzer, whatever stemmers are installed here."""
+    try:
+        for name in ("language", "stemmer", "tokenizer"):
+            if not isinstance(settings[name], str | None):
+                raise TypeError(f"{name} is no string")
+        Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
+    except (KeyError, *_NO_ANALYZER) as error:
+        raise CorruptIndexError(f"{folder / MANIFEST}: wrong analyzer ({error})") from None
 
 
 def _check_settings(
@@ -97,10 +130,9 @@ def _check_settings(
     try:
         parameters = Parameters(**settings["parameters"])
         next_id, probe = natural(settings["next_id"]), settings["probe"]
-        extra = settings["extra"]
-        for name in ("analyzer", "extra"):
-            if not isinstance(settings[name], dict):
-                raise ValueError(f"{name} is no object")
+        extra = check_extra(settings["extra"])
+        if not isinstance(settings["analyzer"], dict):
+            raise ValueError("analyzer is no object")
         if not _are_strings(probe):
             raise ValueError("probe does not map words to stems")
     except (ValueError, KeyError, TypeError) as error:
@@ -190,7 +222,7 @@ class Source:
             analyzer = Analyzer.from_dict(settings["analyzer"], self._tokenizer)
         except TokenizerRequiredError:
             raise
-        except (ValueError, TypeError) as error:
+        except _NO_ANALYZER as error:
             message = f"the analyzer of {self._folder} cannot be made here: {error}"
             raise ValueError(message) from error
         _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
@@ -256,11 +288,10 @@ class Store:
             for part, stored in zip(self._state.parts, self._manifest.stored, strict=True):
                 known[part.segment] = stored.segment
                 known.update(zip(part.layers, stored.changes, strict=True))
-        commit = self._manifest.commit + 1
+        commit, settings = self._manifest.commit + 1, state.settings()
+        _check_settings(self._folder, settings)  # what could not be read again is not written
         try:
-            self._manifest = write_commit(
-                self._folder, commit, state.settings(), state.parts, known
-            )
+            self._manifest = write_commit(self._folder, commit, settings, state.parts, known)
         except BaseException:
             # An interrupt may have come when the commit was visible already.
             with suppress(OSError):
