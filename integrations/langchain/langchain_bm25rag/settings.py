@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
@@ -19,6 +22,7 @@ def make_index(
     analyzer: Analyzer | None,
     preprocess_func: Callable[[str], list[str]] | None,
     bm25_params: Mapping[str, Any] | None,
+    name: str = "preprocess_func",
 ) -> BM25Index:
     """Make an empty index.
 
@@ -30,6 +34,8 @@ def make_index(
         A callable from text to terms, in place of an analyzer.
     bm25_params
         ``k1``, ``b``, and what else ``BM25Index`` takes: ``variant``, ``delta``, ``delta_on``.
+    name
+        What the caller's argument for the callable is called.
 
     Raises
     ------
@@ -40,11 +46,11 @@ def make_index(
     """
     if preprocess_func is not None:
         if analyzer is not None:
-            message = "preprocess_func replaces analyzer; give one of them"
+            message = f"{name} replaces analyzer; give one of them"
             raise ValueError(message)
         if not callable(preprocess_func):
             got = type(preprocess_func).__name__
-            message = f"preprocess_func must be a callable from str to list[str], got {got}"
+            message = f"{name} must be a callable from str to list[str], got {got}"
             raise TypeError(message)
         analyzer = Analyzer(tokenizer=preprocess_func)
     return BM25Index(analyzer, **_checked(bm25_params))
@@ -62,3 +68,66 @@ def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:
             message = f"bm25_params[{name!r}] cannot be honoured: {why}"
             raise ValueError(message)
     return dict(bm25_params)
+
+
+def check_k(k: Any) -> None:
+    """Check the field ``k``, as the core checks it at every search.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    ValueError
+        If it is negative.
+    """
+    message = f"k must be an integer >= 0, got {k!r}"
+    try:
+        count = operator.index(k)
+    except TypeError:
+        raise TypeError(message) from None
+    if isinstance(k, bool):
+        raise TypeError(message)
+    if count < 0:
+        raise ValueError(message)
+
+
+def check_min_score(score: Any) -> None:
+    """Check the field ``min_score``, as the core checks it at every search.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a real number nor None.
+    ValueError
+        If it is NaN.
+    """
+    message = f"min_score must be a number or None, got {score!r}"
+    if score is None:
+        return
+    if isinstance(score, bool) or not isinstance(score, Real):
+        raise TypeError(message)
+    if math.isnan(score):
+        raise ValueError(message)
+
+
+def refuse_unknown(name: str, given: Mapping[str, Any]) -> None:
+    """Refuse keywords of a search that mean nothing.
+
+    Parameters
+    ----------
+    name
+        The class that was asked.
+    given
+        The keywords; LangChain leaves its own ``verbose`` among them.
+
+    Raises
+    ------
+    TypeError
+        If there are any.
+    """
+    if unknown := [each for each in given if each != "verbose"]:
+        message = (
+            f"{name} takes k, filter and min_score for each call, got {', '.join(unknown)}; "
+            "everything else is given to the constructor"
+        )
+        raise TypeError(message)

@@ -42,10 +42,14 @@ def test_the_old_ranking_can_be_had(query: str) -> None:
         TEXTS, bm25_params={**params, "epsilon": 0}, preprocess_func=str.split
     )
     ours = BM25Retriever.from_texts(
-        TEXTS, bm25_params={**params, "variant": "robertson"}, preprocess_func=str.split, k=9
+        TEXTS,
+        bm25_params={**params, "variant": "robertson"},
+        preprocess_func=str.split,
+        k=9,
+        score_key="score",
     )
     scores = theirs.vectorizer.get_scores(query.split())
-    found = {one.page_content: one.metadata["bm25_score"] for one in ours.invoke(query)}
+    found = {one.page_content: one.metadata["score"] for one in ours.invoke(query)}
     for text, score in zip(TEXTS, scores, strict=True):
         assert found.get(text, 0.0) * 2.5 == pytest.approx(score, rel=1e-5, abs=1e-9)
 

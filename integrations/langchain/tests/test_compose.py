@@ -52,7 +52,9 @@ def test_an_ensemble_fuses_by_id(documents: list[Document]) -> None:
 
 def test_an_ensemble_keeps_equal_texts_apart_by_id() -> None:
     """Fused by text they would be one document."""
-    retriever = BM25Retriever.from_texts(["a cat", "a cat"], [{"n": 1}, {"n": 2}], ["1", "2"])
+    retriever = BM25Retriever.from_texts(
+        ["a cat", "a cat"], [{"n": 1}, {"n": 2}], ["1", "2"], id_key="bm25_id"
+    )
     by_text = EnsembleRetriever(retrievers=[retriever])
     by_id = EnsembleRetriever(retrievers=[retriever], id_key="bm25_id")
     assert (len(by_text.invoke("cat")), len(by_id.invoke("cat"))) == (1, 2)
