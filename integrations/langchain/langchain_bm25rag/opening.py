@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError
 from langchain_bm25rag.settings import make_index
 
@@ -15,7 +16,7 @@ from langchain_bm25rag.settings import make_index
 def open_index(
     path: str | PathLike[str],
     analyzer: Analyzer | None,
-    tokenizer: Callable[[str], list[str]] | None,
+    tokenizer: Tokenizer | None,
     bm25_params: Mapping[str, Any] | None,
     options: Mapping[str, Any],
 ) -> BM25Index:
@@ -52,7 +53,7 @@ def open_index(
 def _open_or_make(
     path: str | PathLike[str], empty: BM25Index, options: Mapping[str, Any]
 ) -> BM25Index:
-    until = time.monotonic() + options.get("timeout", 0.0)
+    until = time.monotonic() + options["timeout"]
     while True:
         try:
             return BM25Index.open(path, tokenizer=empty.analyzer.tokenizer, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self
@@ -19,10 +19,11 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import Tokenizer
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, read_filter, search
 from langchain_bm25rag.opening import open_index
-from langchain_bm25rag.settings import check_k, check_min_score, refuse_unknown
+from langchain_bm25rag.settings import check_call, check_k, check_min_score
 
 # LangChain makes a model, and a JSON schema, of the bare types of configurable fields; an
 # annotation survives that in a named alias.
@@ -92,8 +93,10 @@ class SearchingBM25(BaseRetriever):
         *,
         mode: Literal["r", "w"] = "r",
         mmap: bool = True,
-        tokenizer: Callable[[str], list[str]] | None = None,
+        tokenizer: Tokenizer | None = None,
         verify: bool = False,
+        untrusted: bool = False,
+        timeout: float = 0.0,
         analyzer: Analyzer | None = None,
         bm25_params: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -114,6 +117,10 @@ class SearchingBM25(BaseRetriever):
             The ``preprocess_func`` that the index was made with, if any.
         verify
             Whether to check every byte now.
+        untrusted
+            Whether the folder may come from a stranger; see ``BM25Index.open``.
+        timeout
+            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
         analyzer, bm25_params
             As in ``BM25Retriever.from_texts``: the settings of an index that is made now.
             One that is there must have the same.
@@ -123,13 +130,20 @@ class SearchingBM25(BaseRetriever):
         Raises
         ------
         StorageError
-            If the folder holds no index, or a damaged one, or another writer has it open.
+            If the folder holds no index, a damaged one, or what ``untrusted`` refuses, or if
+            another writer still has it open.
         TokenizerRequiredError
             If the index was made with a callable and ``tokenizer`` is missing.
         ValueError
             If the index was made with another ``analyzer`` or other ``bm25_params``.
         """
-        options = {"mode": mode, "mmap": mmap, "verify": verify}
+        options = {
+            "mode": mode,
+            "mmap": mmap,
+            "verify": verify,
+            "untrusted": untrusted,
+            "timeout": timeout,
+        }
         index = open_index(path, analyzer, tokenizer, bm25_params, options)
         try:
             return cls(index=index, **kwargs)
@@ -179,7 +193,13 @@ class SearchingBM25(BaseRetriever):
         return await run_in_executor(None, self.refresh)
 
     def close(self) -> None:
-        """Give up the writer's lock, without a commit; without a lock, do nothing."""
+        """Give up the writer's lock, without a commit; without a lock, do nothing.
+
+        Warns
+        -----
+        ResourceWarning
+            If there are changes since the last commit, which are lost.
+        """
         self.index.close()
 
     def __enter__(self) -> Self:
@@ -207,7 +227,7 @@ class SearchingBM25(BaseRetriever):
         min_score: float | None = None,
         **unknown: Any,
     ) -> list[Document]:
-        refuse_unknown(type(self).__name__, unknown)
+        check_call(type(self).__name__, query, unknown)
         hits = search(
             self.index,
             query,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
 _ELSEWHERE = {
@@ -20,7 +21,7 @@ _ELSEWHERE = {
 
 def make_index(
     analyzer: Analyzer | None,
-    preprocess_func: Callable[[str], list[str]] | None,
+    preprocess_func: Tokenizer | None,
     bm25_params: Mapping[str, Any] | None,
     name: str = "preprocess_func",
 ) -> BM25Index:
@@ -110,24 +111,38 @@ def check_min_score(score: Any) -> None:
         raise ValueError(message)
 
 
-def refuse_unknown(name: str, given: Mapping[str, Any]) -> None:
-    """Refuse keywords of a search that mean nothing.
+def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
+    """Check what a search was called with, beside what the core checks.
 
     Parameters
     ----------
     name
         The class that was asked.
+    query
+        The query, which in a chain may be anything.
     given
-        The keywords; LangChain leaves its own ``verbose`` among them.
+        Other keywords; LangChain leaves its own ``verbose`` among them.
 
     Raises
     ------
     TypeError
-        If there are any.
+        If the query is no text, or there are keywords that mean nothing.
     """
+    if not isinstance(query, str):
+        message = f"query must be a str, got {type(query).__name__}{_hint(query)}"
+        raise TypeError(message)
     if unknown := [each for each in given if each != "verbose"]:
         message = (
             f"{name} takes k, filter and min_score for each call, got {', '.join(unknown)}; "
             "everything else is given to the constructor"
         )
         raise TypeError(message)
+
+
+def _hint(query: object) -> str:
+    if isinstance(query, Mapping):
+        key = next((key for key in query if isinstance(query[key], str)), "question")
+        return f": pick the text first, as in itemgetter({key!r}) | retriever"
+    if isinstance(query, (list, tuple)):
+        return ": batch takes several queries"
+    return ""

@@ -103,9 +103,7 @@ def test_a_retriever_may_begin_empty() -> None:
 # --- asking -----------------------------------------------------------------------
 
 
-def test_results_equal_what_was_stored(
-    retriever: BM25Retriever, documents: list[Document]
-) -> None:
+def test_results_equal_what_was_stored(retriever: BM25Retriever, documents: list[Document]) -> None:
     """With id and metadata, and nothing beside."""
     stored = {document.id: document for document in documents}
     found = retriever.invoke("cats")
