@@ -99,7 +99,7 @@ def test_unknown_arguments_are_refused(retriever: BM25Retriever) -> None:
         retriever.batch(["cats"], top_k=1)
     with pytest.raises(TypeError, match=words):
         asyncio.run(retriever.ainvoke("cats", top_k=1))
-    with pytest.raises(TypeError, match="^BM25DocumentIndex takes k, filter and min_score"):
+    with pytest.raises(TypeError, match=r"^BM25DocumentIndex takes k, filter and min_score"):
         BM25DocumentIndex(index=retriever.index).invoke("cats", top_k=1)
     with pytest.raises(ValidationError, match="top_k"):
         BM25Retriever(top_k=1)

@@ -7,7 +7,6 @@ import pickle
 import uuid
 from copy import deepcopy
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 from conftest import ids
@@ -15,7 +14,6 @@ from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
 from langchain_core.documents import Document
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import LockedError, ReadOnlyError, TokenizerRequiredError
 
 # --- making -----------------------------------------------------------------------
 
@@ -239,44 +237,7 @@ def test_results_added_again_change_nothing(
     assert retriever.get_by_ids([str(one.id) for one in documents]) == documents
 
 
-# --- saving -----------------------------------------------------------------------
-
-
-def test_a_saved_retriever_opens_to_the_same_answers(
-    retriever: BM25Retriever, tmp_path: Path
-) -> None:
-    """Documents, analyzer and parameters are saved; fields of the retriever are given anew."""
-    retriever.save(tmp_path / "bm25")
-    for mmap in (True, False):
-        again = BM25Retriever.open(tmp_path / "bm25", mmap=mmap, verify=True, k=4)
-        assert again.invoke("cats") == retriever.invoke("cats")
-    assert len(BM25Retriever.open(str(tmp_path / "bm25"), k=1).invoke("cats")) == 1
-
-
-def test_opened_for_reading_refuses_writes_opened_for_writing_commits(
-    retriever: BM25Retriever, tmp_path: Path
-) -> None:
-    """The one writer locks the folder, and save to it commits."""
-    retriever.save(tmp_path)
-    reader = BM25Retriever.open(tmp_path)
-    with pytest.raises(ReadOnlyError):
-        reader.add_documents([Document("owl")])
-    with BM25Retriever.open(tmp_path, mode="w").index as index:
-        with pytest.raises(LockedError):
-            BM25Retriever.open(tmp_path, mode="w")
-        writer = BM25Retriever.from_index(index)
-        writer.add_documents([Document("An owl.", id="owl")])
-        assert BM25Retriever.open(tmp_path).invoke("owl") == []
-        writer.save(tmp_path)
-        assert ids(BM25Retriever.open(tmp_path).invoke("owl")) == ["owl"]
-
-
-def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
-    """Nothing named in a file is ever imported."""
-    BM25Retriever.from_texts(["Red Fish"], preprocess_func=str.split).save(tmp_path)
-    with pytest.raises(TokenizerRequiredError, match="tokenizer="):
-        BM25Retriever.open(tmp_path)
-    assert len(BM25Retriever.open(tmp_path, tokenizer=str.split).invoke("Fish")) == 1
+# --- copying -----------------------------------------------------------------------
 
 
 def test_a_retriever_can_be_pickled_and_copied(retriever: BM25Retriever) -> None:
