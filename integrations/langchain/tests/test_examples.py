@@ -110,6 +110,20 @@ def test_hybrid_fuses_both_without_a_download() -> None:
     assert set(lexical) & set(dense) & set(hybrid)
 
 
+def test_several_questions_find_more_and_nothing_twice() -> None:
+    """From loader and splitter to MultiQueryRetriever; what one question finds is among it."""
+    printed = run("langchain_multi_query.py", "Which filter finds a missing field, or a date?")
+    assert "no language model: parts of the question" in printed
+    one, several = (
+        [line.strip() for line in part.splitlines()[1:] if line]
+        for part in printed.split("\n\n")[1:]
+    )
+    assert len(one) == 3
+    assert all(re.fullmatch(r"(docs/)?[\w-]+\.md from \d+", line) for line in several)
+    assert len(several) == len(set(several)) > 3
+    assert set(one) <= set(several)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
