@@ -164,9 +164,9 @@ def test_a_bare_string_is_no_sequence(retriever: BM25Retriever, value: Any) -> N
             method(value)
 
 
-@pytest.mark.parametrize("id", [True, b"1", uuid4(), ["1"]])
+@pytest.mark.parametrize("id", [True, b"1", uuid4(), ["1"], math.nan, np.float64("nan")])
 def test_an_id_that_is_neither_text_nor_number_is_named(id: Any) -> None:
-    """By its place."""
+    """By its place; NaN is a data frame's gap, and would make all such texts one document."""
     with pytest.raises(TypeError, match=r"^ids\[1\] must be a str, a number or None, got "):
         BM25Retriever.from_texts(["a", "b"], ids=["1", id])
 

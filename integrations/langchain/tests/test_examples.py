@@ -97,6 +97,15 @@ def test_retrieve_then_read_asks_any_compatible_endpoint(endpoint: str) -> None:
     assert "extractive" not in printed
 
 
+def test_several_questions_come_from_any_compatible_endpoint(endpoint: str) -> None:
+    """Beside the original one, which is asked too."""
+    pytest.importorskip("langchain_openai")
+    printed = run("langchain_multi_query.py", OPENAI_BASE_URL=endpoint, OPENAI_MODEL="tiny")
+    assert "(tiny)" in printed
+    one, several = (set(part.splitlines()[1:]) for part in printed.split("\n\n")[1:])
+    assert one <= several
+
+
 def test_hybrid_fuses_both_without_a_download() -> None:
     """Every document of the fusion was found by one of the two, and ids are shared."""
     printed = run("langchain_hybrid.py")
