@@ -48,7 +48,7 @@ class SearchingBM25(BaseRetriever):
 
     filter: SkipValidation[Filter | None] = None
     """Which documents may be returned: a dict in bm25rag's filter language, a set of ids, or a
-    callable, which is called with every document at every search."""
+    callable, which is asked about documents that match and pass the rest, at every search."""
 
     min_score: SkipValidation[float | None] = None
     """The least score that is returned."""
