@@ -146,8 +146,9 @@ def _from_texts(
 def _id_of(id: object, row: int) -> str:
     if id is None:
         return str(uuid4())
+    is_number = isinstance(id, Number) and not isinstance(id, bool)
     # NaN, a data frame's gap, is not equal to itself; all gaps would become one id.
-    if isinstance(id, str) or (isinstance(id, Number) and not isinstance(id, bool) and id == id):
+    if isinstance(id, str) or (is_number and id == id):
         return str(id)
     message = f"ids[{row}] must be a str, a number or None, got {id!r:.100}"
     raise TypeError(message)
