@@ -38,6 +38,15 @@ def read_filter(filter: Any) -> ParsedFilter | None:
     return parsed
 
 
+def copy_filter(filter: Any) -> Any:
+    """Return a filter that later changes of the one given do not reach; callables stay."""
+    if isinstance(filter, Mapping):
+        return {key: copy_filter(value) for key, value in filter.items()}
+    if isinstance(filter, (list, tuple)):
+        return [copy_filter(value) for value in filter]
+    return set(filter) if isinstance(filter, (set, frozenset)) else filter
+
+
 def search(
     index: BM25Index, query: str, k: int, filter: Filter | None, min_score: float | None
 ) -> list[Hit]:

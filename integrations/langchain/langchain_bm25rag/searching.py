@@ -16,12 +16,12 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_validator
-from typing_extensions import TypeAliasType
+from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import Tokenizer
 from langchain_bm25rag.documents import to_document
-from langchain_bm25rag.filters import Filter, read_filter, search
+from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
 from langchain_bm25rag.settings import check_call, check_k, check_min_score
 
@@ -61,7 +61,9 @@ class SearchingBM25(BaseRetriever):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        read_filter(self.filter)
+        if self.filter is not None:
+            read_filter(self.filter)
+            self.filter = copy_filter(self.filter)
         check_k(self.k)
         check_min_score(self.min_score)
         if self.score_key is not None and self.score_key == self.id_key:

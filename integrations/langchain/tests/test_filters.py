@@ -51,6 +51,20 @@ def test_a_filter_decides_who_may_be_found(
     assert set(ids(constructed.invoke(QUERY))) == expected
 
 
+@pytest.mark.parametrize("filter", [{"lang": {"$in": ["de"]}}, {"cats"}])
+def test_later_changes_of_what_was_given_as_filter_change_nothing(
+    retriever: BM25Retriever, filter: Any
+) -> None:
+    """A dict that is filled anew for another tenant lets nothing through here."""
+    german = BM25Retriever.from_index(retriever.index, filter=filter)
+    if isinstance(filter, dict):
+        filter["lang"]["$in"].append("en")
+        filter.pop("lang")
+    else:
+        filter.add("dogs")
+    assert ids(german.invoke("cats")) == ["cats"]
+
+
 def test_a_filter_works_before_k(retriever: BM25Retriever) -> None:
     """Rejected documents take nobody's place, and the scores are those of the whole index."""
     retriever.score_key = "bm25_score"
