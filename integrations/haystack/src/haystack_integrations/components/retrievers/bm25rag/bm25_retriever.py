@@ -107,15 +107,18 @@ class BM25Retriever:
         Parameters
         ----------
         query
-            A text; if only blanks or stop words, nothing matches.
+            The words to search for; only blanks or stop words match nothing.
         filters
-            Which documents may be found; see ``filter_policy``.
+            Which documents may be found, in Haystack's language:
+            ``{"field": "meta.year", "operator": ">=", "value": 2000}``; how they go together
+            with those that were set before is said by ``filter_policy``.
         top_k
-            How many at most, >= 0; ``None`` as in the constructor.
+            How many documents at most, >= 0; ``None`` for what was set before.
         scale_score
-            Whether to scale scores into 0 to 1; ``None`` as in the constructor.
+            Whether to scale scores into 0 to 1; ``None`` for what was set before.
         min_score
-            The least score that a document is returned with; ``None`` as in the constructor.
+            The least score that a document is returned with, scaled if they are scaled;
+            ``None`` for what was set before.
 
         Returns
         -------
