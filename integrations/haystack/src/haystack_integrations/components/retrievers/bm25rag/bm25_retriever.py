@@ -91,7 +91,8 @@ class BM25Retriever:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Make the retriever that ``to_dict`` described, with the store's own class."""
-        return default_from_dict(cls, data)
+        settings = dict(data.get("init_parameters", {}))  # which older Haystacks write to
+        return default_from_dict(cls, {**data, "init_parameters": settings})
 
     @component.output_types(documents=list[Document])
     def run(
