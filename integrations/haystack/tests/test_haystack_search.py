@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import haystack
 import numpy as np
 import pytest
 from haystack import Document
@@ -13,31 +12,9 @@ from haystack.dataclasses import SparseEmbedding
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
-from bm25rag import Analyzer, BM25Index
+from bm25rag import BM25Index
 
-HAYSTACK = tuple(map(int, haystack.__version__.split(".")[:2]))
 EN = {"field": "meta.lang", "operator": "==", "value": "en"}
-
-OTHER_SCRIPTS = [
-    "我喜欢机器学习",
-    "机器学习 with Python 3",
-    "\uff46\uff55\uff4c\uff4c \uff57\uff49\uff44\uff54\uff48 \uff8a\uff9d\uff76\uff78",
-    "カタカナとひらがな",
-    "한국어 문장",
-    "C and R",
-    "Café Cafe\u0301 İstanbul",
-    "a_b x-y 1.5",
-]
-QUERIES_IN_OTHER_SCRIPTS = [
-    "机器",
-    "学习 python",
-    "ハンカク \uff8a\uff9d",
-    "ひらがな",
-    "한국",
-    "café",
-    "full width",
-    "\uff57\uff49\uff44\uff54\uff48",
-]
 
 
 def ids(documents: list[Document]) -> list[str]:
@@ -155,22 +132,6 @@ def test_results_are_those_of_the_core(documents: list[Document], store: BM25Doc
     index = BM25Index.from_texts([one.content or "" for one in documents], ids(documents))
     found = [(one.id, one.score) for one in store.bm25_retrieval("cats chase dogs")]
     assert found == [(hit.id, hit.score) for hit in index.search("cats chase dogs")]
-
-
-@pytest.mark.skipif(HAYSTACK < (3, 4), reason="its BM25L has been right for absent words since 3.4")
-def test_the_old_scores_can_be_had(documents: list[Document]) -> None:
-    """By the recipe of docs/migrate-haystack.md, for all scripts."""
-    theirs = InMemoryDocumentStore()
-    words = Analyzer(None, token_pattern=theirs.bm25_tokenization_regex, cjk=False)
-    ours = BM25DocumentStore(analyzer=words, variant="bm25l", k1=1.5, delta_on="matched")
-    for store in (ours, theirs):
-        store.write_documents([*documents, *(Document(content=text) for text in OTHER_SCRIPTS)])
-    asked = ["the cat", "Dogs and cats", "der hund sat", "swim", "unheard of", "r", "x y"]
-    for query in [*asked, *QUERIES_IN_OTHER_SCRIPTS]:
-        new, old = ours.bm25_retrieval(query, top_k=99), theirs.bm25_retrieval(query, top_k=99)
-        assert {one.id: one.score for one in new} == pytest.approx(
-            {one.id: one.score for one in old}, rel=1e-6
-        ), query
 
 
 @pytest.mark.parametrize("top_k", [True, 1.0, "1", None, [1]])
