@@ -193,8 +193,11 @@ def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) ->
         BM25DocumentStore(tmp_path, lock_timeout=-1)
     with pytest.raises(TypeError, match="return_embedding must be True or False, got 'no'"):
         BM25DocumentStore(return_embedding="no")
-    with pytest.raises(TypeError, match="analyzer must be an Analyzer"):
-        BM25DocumentStore(analyzer="german")
+    with pytest.raises(TypeError, match="path must be a str, a Path or None, got 5"):
+        BM25DocumentStore(5)
+    for analyzer in ("german", {"language": "german"}):
+        with pytest.raises(TypeError, match=r"analyzer must .*: write Analyzer.*in YAML, analyzer"):
+            BM25DocumentStore(analyzer=analyzer)
     with pytest.raises(ValueError, match="variant"):
         BM25DocumentStore(tmp_path / "new", variant="BM25Okapi")
     assert not (tmp_path / "new").exists()

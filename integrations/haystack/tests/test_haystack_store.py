@@ -236,6 +236,13 @@ def test_unlike_values_have_no_least(store: BM25DocumentStore) -> None:
     assert store.get_metadata_field_min_max("a") == {"min": None, "max": None}
 
 
+def test_nan_is_neither_least_nor_greatest(store: BM25DocumentStore) -> None:
+    values = [float("nan"), 2.0, float("nan"), 1]
+    store.write_documents([Document(id=str(n), meta={"a": one}) for n, one in enumerate(values)])
+    assert store.get_metadata_field_min_max("a") == {"min": 1, "max": 2.0}
+    assert store.get_metadata_field_unique_values("a")[1] == 3
+
+
 def test_nested_values_are_counted_once(store: BM25DocumentStore) -> None:
     values = [
         ["a", {"b": 1}],
@@ -280,6 +287,7 @@ def test_meta_that_cannot_be_stored_names_document_and_key(
 @pytest.mark.parametrize(
     ("document", "place"),
     [
+        (Document(id="1", score="high"), "'score'"),
         (Document(id="1", embedding=["a"]), "'embedding'"),
         (Document(id="1", embedding=[[1.0], [2.0]]), "'embedding'"),
         (

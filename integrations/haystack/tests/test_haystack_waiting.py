@@ -284,22 +284,36 @@ def test_threads_end_with_the_store_or_when_it_is_closed(how: str) -> None:
 
 
 FORK = """
-import asyncio, os, sys
+import asyncio, os, sys, threading
 from haystack import Document
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from bm25rag import Analyzer
 
-store = BM25DocumentStore()
+reached, opened = threading.Event(), threading.Event()
+
+def tokenize(text):
+    if "slow" in text:
+        reached.set()
+        opened.wait()
+    return text.split()
+
+store = BM25DocumentStore(analyzer=Analyzer(tokenizer=tokenize))
 asyncio.run(store.write_documents_async([Document(content="cat")]))
 asyncio.run(store.bm25_retrieval_async("cat"))
+slow = threading.Thread(target=store.write_documents, args=[[Document(content="slow")]])
+slow.start()
+reached.wait()
 if os.fork():
-    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
-asyncio.run(store.write_documents_async([Document(content="cats")]))
+    code = os.waitstatus_to_exitcode(os.wait()[1])
+    opened.set()
+    sys.exit(code)
+asyncio.run(store.write_documents_async([Document(content="a cat")]))
 print(len(asyncio.run(store.bm25_retrieval_async("cat"))))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_asynchronous_methods_work_after_a_fork() -> None:
+def test_asynchronous_methods_work_after_a_fork_in_the_midst_of_a_write() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=True)
     assert done.stdout == "2\n"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from haystack.dataclasses import Document
+
+from bm25rag import Analyzer
 
 
 def check_top_k(top_k: object, least: int) -> int:
@@ -68,6 +72,27 @@ def check_query(query: object, name: str = "query") -> str:
     if not query:
         raise ValueError(f"{name} must not be empty")
     return query
+
+
+def check_path(path: object) -> str | None:
+    """Return the path of a folder as a string; ``None`` for memory."""
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}")
+    if path == "":
+        raise ValueError("path must name a folder, got ''; leave it out for memory")
+    return str(Path(path))
+
+
+def check_analyzer(analyzer: object) -> Analyzer | None:
+    """Return an analyzer; ``None`` for that of the index."""
+    if not isinstance(analyzer, Analyzer | None):
+        raise TypeError(
+            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write "
+            "Analyzer('german'), say; in YAML, analyzer: {language: german}"
+        )
+    return analyzer
 
 
 def check_documents(documents: object) -> list[Document]:

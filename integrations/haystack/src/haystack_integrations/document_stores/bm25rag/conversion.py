@@ -71,7 +71,7 @@ def _payload(document: Document) -> bytes | None:
     if document.content is None:
         rest["no_content"] = True
     if document.score is not None:
-        rest["score"] = float(document.score)
+        rest["score"] = _write_score(document)
     if (embedding := document.embedding) is not None:
         rest["embedding"] = _write_numbers(embedding, document.id, "embedding")
     if (sparse := document.sparse_embedding) is not None:
@@ -83,6 +83,12 @@ def _payload(document: Document) -> bytes | None:
         data = base64.b64encode(blob.data).decode("ascii")
         rest["blob"] = {"data": data, "meta": blob.meta, "mime_type": blob.mime_type}
     return encode_metadata(rest, document.id) or None
+
+
+def _write_score(document: Document) -> float:
+    if not isinstance(document.score, int | float | np.number):
+        raise MetadataError(document.id, "score", f"expected a number, got {document.score!r:.60}")
+    return float(document.score)
 
 
 def _write_numbers(numbers: Sequence[float], document: str, at: str) -> str:

@@ -15,7 +15,12 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
     analyzer_from_dict,
     analyzer_to_dict,
 )
-from haystack_integrations.document_stores.bm25rag.arguments import check_flag, check_number
+from haystack_integrations.document_stores.bm25rag.arguments import (
+    check_analyzer,
+    check_flag,
+    check_number,
+    check_path,
+)
 from haystack_integrations.document_stores.bm25rag.async_threads import AsyncThreads
 from haystack_integrations.document_stores.bm25rag.operations import Operations
 from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
@@ -86,17 +91,15 @@ class BM25DocumentStore(Operations):
     ) -> None:
         if path is not None and index is not None:
             raise ValueError("index names a place in memory; leave it out if there is a path")
-        if path == "":
-            raise ValueError("path must name a folder, got ''; leave it out for memory")
         if not isinstance(index, str | None):
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
-        self._path_as_given = None if path is None else str(Path(path))
-        self.path = None if path is None else Path(path).expanduser()
+        self._path_as_given = check_path(path)
+        self.path = Path(self._path_as_given).expanduser() if self._path_as_given else None
         self.index = str(uuid.uuid4()) if path is None and index is None else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
         self.lock_timeout = check_number("lock_timeout", lock_timeout, least=0.0)
         settings = {
-            "analyzer": analyzer,
+            "analyzer": check_analyzer(analyzer),
             "variant": variant,
             "k1": k1,
             "b": b,

@@ -202,7 +202,8 @@ def _compare(subject: _Subject, name: str, operand: Any, at: str) -> Filter:
             return _ordering(subject, name, operand)
         return _membership(subject, operand if name == "in" else [operand])
     except CoreFilterError as error:
-        raise FilterError(f"{at}: {error}") from error
+        problem = str(error).partition(": ")[2]  # without its place, in the core's operators
+        raise FilterError(f"{at}.value of {name!r}: {problem}") from error
 
 
 def _membership(subject: _Subject, members: list[Any]) -> Filter:

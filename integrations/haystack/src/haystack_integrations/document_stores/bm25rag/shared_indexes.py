@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -36,8 +37,12 @@ class MemoryIndex:
 
     def __init__(self, index: BM25Index) -> None:
         self._written = index
-        self._lock = threading.Lock()
+        self.renew_locks()
         self.current = index.tune()
+
+    def renew_locks(self) -> None:
+        """Make new locks, in a process where nobody can hold them."""
+        self._lock = threading.Lock()
 
     def load(self, empty: BM25Index, timeout: float) -> None:
         """Do nothing: what is in memory is there."""
@@ -59,12 +64,16 @@ class FolderIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._write_lock = threading.Lock()
-        # Held for milliseconds, and never while a write lasts.
-        self._read_lock = threading.Lock()
+        self.renew_locks()
         self._reader: BM25Index
         self._current: BM25Index
         self._tokenizer: Tokenizer | None = None
+
+    def renew_locks(self) -> None:
+        """Make new locks, in a process where nobody can hold them."""
+        self._write_lock = threading.Lock()
+        # Held for milliseconds, and never while a write lasts.
+        self._read_lock = threading.Lock()
 
     def load(self, empty: BM25Index, timeout: float) -> None:
         """Read what was committed last; begin with ``empty`` if there is no index yet."""
@@ -168,6 +177,18 @@ def open_shared_index(place: Path | str, given: dict[str, Any], timeout: float) 
     for name, value in given.items():
         _check_same(name, value, getattr(there, name), place)
     return shared
+
+
+def _renew_locks() -> None:
+    """After a fork: a lock may be held by a thread that is not there."""
+    global _OPEN_LOCK
+    _OPEN_LOCK = threading.Lock()
+    for shared in list(_OPEN.values()):
+        shared.renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _check_same(name: str, given: Analyzer | str | float, there: object, place: Path | str) -> None:
