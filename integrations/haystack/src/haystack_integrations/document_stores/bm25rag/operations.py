@@ -52,7 +52,9 @@ _SCALING_FACTOR = 8
 class Operations:
     """The synchronous methods of ``BM25DocumentStore``.
 
-    A read is answered from one state of the index, whatever is written meanwhile.
+    A read is answered from one state of the index, whatever is written meanwhile. Every write
+    raises ``bm25rag.errors.LockedError`` if another process writes to the folder for longer
+    than ``lock_timeout``.
     """
 
     return_embedding: bool
