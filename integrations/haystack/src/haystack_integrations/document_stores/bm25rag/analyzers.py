@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from haystack.core.errors import SerializationError
-from haystack.utils.callable_serialization import deserialize_callable, serialize_callable
+from haystack.utils import deserialize_callable, serialize_callable
 
 from bm25rag import Analyzer
 

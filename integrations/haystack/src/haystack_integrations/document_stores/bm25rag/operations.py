@@ -93,6 +93,8 @@ class Operations:
         given = check_documents(documents)
         if not isinstance(policy, DuplicatePolicy):
             raise TypeError(f"policy must be a DuplicatePolicy, got {policy!r}")
+        if not given:
+            return 0  # without waiting for a lock
         records = to_core(given)
         with self._shared.writing(self.lock_timeout) as index:
             try:
@@ -105,9 +107,9 @@ class Operations:
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents; unknown ids are ignored."""
-        wanted = check_strings("document_ids", document_ids)
-        with self._shared.writing(self.lock_timeout) as index:
-            index.delete(wanted)
+        if wanted := check_strings("document_ids", document_ids):
+            with self._shared.writing(self.lock_timeout) as index:
+                index.delete(wanted)
 
     def delete_all_documents(self) -> None:
         """Delete all documents."""

@@ -38,7 +38,7 @@ class MemoryIndex:
     def __init__(self, index: BM25Index) -> None:
         self._written = index
         self.renew_locks()
-        self.current = index.tune()
+        self.current = index.snapshot()
 
     def renew_locks(self) -> None:
         """Make new locks, in a process where nobody can hold them."""
@@ -52,7 +52,7 @@ class MemoryIndex:
         """Give the index to one writer, and show readers the result."""
         with self._lock:
             yield self._written
-            self.current = self._written.tune()
+            self.current = self._written.snapshot()
 
 
 class FolderIndex:
