@@ -116,6 +116,9 @@ class FolderIndex:
     @property
     def current(self) -> BM25Index:
         """The last commit, whichever process has made it."""
+        return self._refresh()
+
+    def _refresh(self) -> BM25Index:
         with self._read_lock:
             # Of a folder that is gone, the last commit that was read stays.
             with suppress(NotAnIndexError):
@@ -127,8 +130,11 @@ class FolderIndex:
     def writing(self, timeout: float) -> Iterator[BM25Index]:
         """Give the index to one writer; commit if all goes well, else nothing has happened."""
         tokenizer = self.current.analyzer.tokenizer
-        with self._write_lock, self._open_writer(tokenizer, timeout) as index:
-            yield index
+        with self._write_lock:
+            with self._open_writer(tokenizer, timeout) as index:
+                yield index
+            # Here and not in the next read: to give up files that are gone takes milliseconds.
+            self._refresh()
 
     def _open_writer(self, tokenizer: Tokenizer | None, timeout: float) -> BM25Index:
         seconds = min(timeout, threading.TIMEOUT_MAX)
