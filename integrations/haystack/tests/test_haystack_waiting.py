@@ -286,7 +286,7 @@ def test_threads_end_with_the_store_or_when_it_is_closed(how: str) -> None:
 
 
 FORK = """
-import asyncio, os, sys, threading
+import asyncio, os, signal, sys, threading
 from haystack import Document
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from bm25rag import Analyzer
@@ -309,6 +309,7 @@ if os.fork():
     code = os.waitstatus_to_exitcode(os.wait()[1])
     opened.set()
     sys.exit(code)
+signal.alarm(30)  # nobody else would end a child that hangs
 asyncio.run(store.write_documents_async([Document(content="a cat")]))
 print(len(asyncio.run(store.bm25_retrieval_async("cat"))))
 """
