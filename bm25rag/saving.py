@@ -157,8 +157,9 @@ class Saver(Writer):
     def refresh(self) -> bool:
         """Go to the last commit of the folder, as another process may have made it.
 
-        Takes milliseconds: what is open already stays open. Searches in other threads
-        see the state before or after, and a snapshot taken earlier keeps its own.
+        Takes milliseconds, and some microseconds if there is none: what is open already
+        stays open. Searches in other threads see the state before or after, and a snapshot
+        taken earlier keeps its own.
 
         Returns
         -------

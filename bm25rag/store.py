@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import PAPER_PATTERN, Analyzer, Tokenizer
 from bm25rag.arrays_file import FileRecord
-from bm25rag.disk import flush_folder, make_folder
+from bm25rag.disk import FileMark, flush_folder, make_folder
 from bm25rag.errors import (
     AnalyzerChangedWarning,
     CorruptIndexError,
@@ -188,10 +188,12 @@ class Source:
         self._untrusted = untrusted
         self.manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
+        self._mark: FileMark | None = None
 
     def read(self) -> State:
         """Read the last commit; see ``BM25Index.open`` for what is raised."""
         before = self._state
+        mark = self._make_mark()
         known = zip(self.manifest.stored, before.parts if before else (), strict=True)
         manifest, parts = read_index(self._folder, self._mapped, dict(known))
         parameters, next_id, probe, extra = _check_settings(self._folder, manifest.settings)
@@ -203,12 +205,23 @@ class Source:
         state = State(analyzer, parameters, parts, next_id, probe, extra)
         if self._untrusted:
             state.check_all()
-        self.manifest, self._state = manifest, state
+        self.manifest, self._state, self._mark = manifest, state, mark
         return state
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
-        return read_manifest(self._folder) != self.manifest
+        if self._mark is not None and self._mark.is_current():
+            return False
+        mark = self._make_mark()
+        if read_manifest(self._folder) != self.manifest:
+            return True
+        self._mark = mark  # the same commit in another file: a copy that was restored
+        return False
+
+    def _make_mark(self) -> FileMark:
+        # Always before the manifest is read: a mark of an older one costs a look too many, a
+        # mark of a newer one would hide a commit.
+        return FileMark(self._folder / MANIFEST)
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         pattern = settings["analyzer"].get("token_pattern")
