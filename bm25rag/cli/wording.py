@@ -8,6 +8,7 @@ from bm25rag.errors import (
     DuplicateIdError,
     LockedError,
     MetadataError,
+    NotAnIndexError,
     TokenizerRequiredError,
     UntrustedIndexError,
 )
@@ -34,10 +35,14 @@ def describe(error: Exception) -> str:
         return f"{problem}; open it from Python, since the command line imports no code"
     if isinstance(error, LockedError):
         return text.replace("close it first", "try again when it is done")
+    if isinstance(error, NotAnIndexError) and "there is no" in text:
+        return f"{text}; 'bm25rag index' makes one"
     if isinstance(error, MetadataError):
         return str(error.at(""))  # rows are counted in what Python passes
     if isinstance(error, UntrustedIndexError):
         return text.replace("untrusted=True", "--untrusted")
+    if "no text field" in text:
+        return f"{text}; --text-field names another"
     return _NAMED.sub(_option, text)
 
 
