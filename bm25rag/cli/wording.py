@@ -29,7 +29,10 @@ def describe(error: Exception) -> str:
     text = str(error)
     if isinstance(error, DuplicateIdError):
         problem = text.rpartition("; ")[0].replace("twice in ids", "twice in what was read")
-        return f"{problem}; --on-duplicate skip keeps the first of the two, replace the last"
+        return (
+            f"{problem}; --on-duplicate skip keeps the first, replace the last; "
+            "two files of one name differ if you give the folder above both"
+        )
     if isinstance(error, TokenizerRequiredError):
         problem, _, _ = text.rpartition("; ")
         return f"{problem}; open it from Python, since the command line imports no code"
