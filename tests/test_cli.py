@@ -226,16 +226,6 @@ def test_an_add_that_fails_adds_nothing(saved: Path) -> None:
 # --- explain, info, verify ------------------------------------------------------
 
 
-def test_explain_prints_the_explanation(saved: Path) -> None:
-    explanation = BM25Index.open(saved).explain("red sea", "boat")
-    assert ok("explain", saved, "red sea", "boat").stdout == f"{explanation}\n"
-    tuned = BM25Index.open(saved).tune(k1=0.1).explain("red sea", "boat")
-    assert ok("explain", saved, "red sea", "boat", "--k1", 0.1).stdout == f"{tuned}\n"
-    fails(3, "'plane'", "explain", saved, "red sea", "plane")
-    filter_ = '{"year": 1999}'
-    fails(3, "'boat'", "explain", saved, "red sea", "boat", "--filter", filter_)
-
-
 def test_info_tells_counts_parameters_and_analyzer(saved: Path) -> None:
     facts = json.loads(ok("info", saved, "--json").stdout)
     index = BM25Index.open(saved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,53 @@ def test_dates_in_metadata_are_iso_strings_and_missing_texts_null() -> None:
     assert row["metadata"] == {"day": "2024-05-01", "at": "2024-05-01T12:00:00+00:00"}
     assert row["text"] is None
     assert "(text not stored)" in ok("search", "dated", "red").stdout
+
+
+# --- as one object a query ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words", [["--json"], ["--format", "json"], ["--json", "--format", "json"]]
+)
+def test_json_is_one_object_with_the_hits_of_the_library(saved: Path, words: str) -> None:
+    answer = json.loads(ok("search", saved, "red sea", *words.split()).stdout)
+    hits = BM25Index.open(saved).search("red sea")
+    assert answer == {
+        "query_id": "1",
+        "query": "red sea",
+        "hits": [
+            {
+                "rank": rank,
+                "id": hit.id,
+                "score": hit.score,
+                "text": hit.text,
+                "metadata": hit.metadata,
+            }
+            for rank, hit in enumerate(hits, start=1)
+        ],
+    }
+
+
+def test_json_of_a_file_of_queries_is_one_object_a_line_also_where_nothing_is_found(
+    saved: Path,
+) -> None:
+    result = ok("search", saved, "--queries", "-", "--json", input="a\tred\nb\tzebra\n")
+    answers = rows(result.stdout)
+    assert [(one["query_id"], one["query"]) for one in answers] == [("a", "red"), ("b", "zebra")]
+    assert [hit["id"] for hit in answers[0]["hits"]] == ["boat", "car"]
+    assert answers[1]["hits"] == []
+
+
+def test_json_and_another_format_contradict_each_other(saved: Path) -> None:
+    fails(
+        2, "give either --json or --format trec", "search", saved, "x", "--json", "--format", "trec"
+    )
+
+
+# --- the question above its hits ------------------------------------------------
+
+
+def test_one_question_is_not_repeated_and_those_of_a_file_are(saved: Path) -> None:
+    assert "1: " not in ok("search", saved, "red boats").stdout
+    shown = ok("search", saved, "--queries", "-", input="q7\tred boats\n").stdout
+    assert shown.splitlines()[0] == "q7: red boats"

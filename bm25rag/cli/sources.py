@@ -215,8 +215,11 @@ class Sources:
         for name, complaint in self.skipped.items():
             by_complaint.setdefault(complaint, []).append(name)
         for complaint, names in by_complaint.items():
-            shared = f" {counted(len(names), 'file')} ({_some(names)}):" if len(names) > 1 else ""
-            write_message(f"Skipped{shared} {one_line(complaint)}")
+            if len(names) > 1:
+                complaint = f"{counted(len(names), 'file')} ({_some(names)}): {complaint}"
+            elif names[0] not in complaint:
+                complaint = f"{names[0]}: {complaint}"
+            write_message(f"Skipped {one_line(complaint)}")
 
     # --- files ------------------------------------------------------------------
 
