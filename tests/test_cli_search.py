@@ -171,9 +171,7 @@ def test_dates_in_metadata_are_iso_strings_and_missing_texts_null() -> None:
 # --- as one object a query ------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "words", [["--json"], ["--format", "json"], ["--json", "--format", "json"]]
-)
+@pytest.mark.parametrize("words", ["--json", "--format json", "--json --format json"])
 def test_json_is_one_object_with_the_hits_of_the_library(saved: Path, words: str) -> None:
     answer = json.loads(ok("search", saved, "red sea", *words.split()).stdout)
     hits = BM25Index.open(saved).search("red sea")
