@@ -144,6 +144,21 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    "words", ["explain saved 東京☃ boat", "search saved boat", "verify ☃", "info saved"]
+)
+def test_results_are_utf8_whatever_the_locale_says(
+    saved: Path, words: str, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any]
+) -> None:
+    with BM25Index.open(saved, mode="w") as index:
+        index.add(["a boat in 東京 ☃"], ids=["☃"])
+    BM25Index.open(saved).save("☃")
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    out, err = start(*words.split()).communicate(timeout=60)
+    assert err == b""
+    assert out.decode()
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_there_for_the_shells_that_the_documentation_names(shell: str) -> None:
     if shell == "bash" and shutil.which("bash") is None:

@@ -81,6 +81,7 @@ def test_a_page_is_decoded_as_it_declares_or_else_as_utf8(raw: bytes) -> None:
             b"<meta charset=klingon><p>x",
             "a.html: cannot be read as klingon, which the page declares",
         ),
+        (b"<meta charset=idna><p>\xff", "a.html: cannot be read as idna, which the page"),
         (b'<meta charset="utf-8"><p>\xff', "a.html: cannot be read as utf-8, which the page"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, Any
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -74,12 +74,17 @@ class _Console(Console):
 
 def result_console(stream: IO[str] | None = None) -> Console:
     """Return a console for results; texts are shown as they are, never as markup."""
-    return _Console(file=stream, markup=False, emoji=False, highlight=False)
+    return _Console(file=stream or _stdout(), markup=False, emoji=False, highlight=False)
 
 
 def write_result(text: str) -> None:
     """Write a result to the standard output."""
-    click.echo(visible(text))
+    click.echo(visible(text), file=_stdout())
+
+
+def _stdout() -> IO[Any]:
+    # Whatever the locale: most texts of the world are in no other encoding.
+    return click.open_file("-", "w", encoding="utf-8")
 
 
 def write_message(text: str) -> None:

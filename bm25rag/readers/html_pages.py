@@ -77,12 +77,11 @@ def _parse(path: Path) -> BeautifulSoup:
     except ModuleNotFoundError as cause:
         message = "HTML needs Beautiful Soup: pip install 'bm25rag[html]'"
         raise MissingDependencyError(message) from cause
-    text = _decode(path)
     try:
         with warnings.catch_warnings():
             # It asks whether XHTML is XML, and whether a short page is a file's name.
             warnings.simplefilter("ignore")
-            return BeautifulSoup(text, "html.parser")
+            return BeautifulSoup(_decode(path), "html.parser")
     except ParserRejectedMarkup as cause:
         fail(path, None, f"not HTML: {cause}", cause)
 
@@ -96,7 +95,7 @@ def _decode(path: Path) -> str:
     encoding = marked or declared or "utf-8"
     try:
         return raw.decode(encoding)
-    except (UnicodeDecodeError, LookupError) as cause:
+    except (LookupError, ValueError) as cause:
         declares = "" if marked or not declared else ", which the page declares"
         fail(path, None, f"cannot be read as {encoding}{declares}: {cause}", cause)
 
