@@ -93,6 +93,7 @@ TRICKY = (
         Analyzer(None, normalize=None, lowercase=False),
         Analyzer(None, cjk=False),
         Analyzer(None, token_pattern=r"\w+"),
+        Analyzer(None, token_pattern=r"\w+?"),
     ],
     ids=repr,
 )
@@ -105,6 +106,12 @@ def test_every_term_of_a_text_is_found_where_it_stands(analyzer: Analyzer, text:
         # Whether a sigma is a final one, what stands around the word may decide.
         found = [term.replace("ς", "σ") for term in analyzer.terms(text[match.start : match.end])]
         assert match.term.replace("ς", "σ") in found
+
+
+def test_a_pattern_that_matches_nothing_at_all_is_no_trouble() -> None:
+    own = Analyzer(token_pattern="a*", stemmer=None)
+    assert marked("baa b", "aa", own) == ["aa"]
+    assert marked("", "aa", own) == []
 
 
 def test_a_whole_book_is_searched_to_its_end() -> None:

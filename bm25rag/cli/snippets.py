@@ -103,7 +103,7 @@ def _locate(
     at = 0
     for word in words:
         found = folded.find(word.replace("ς", "σ"), at)
-        if found < 0:
+        if found < 0 or not word:  # a pattern may match nothing at all
             continue
         if word in terms_of:
             (first, _), (_, last) = places[found], places[found + len(word) - 1]
