@@ -102,7 +102,8 @@ def index_command(
 
 {SOURCES_HELP}
 
-All documents become visible at once, in the end.
+All documents become visible at once, in the end. What a file or a folder no
+longer has stays in the index; 'bm25rag sync' follows a folder that changes.
 """,
     epilog=examples(
         "bm25rag add docs.bm25 news/ --on-duplicate replace",
@@ -208,8 +209,10 @@ def reporting(documents: Sources) -> Iterator[None]:
     """Tell what was left out and skipped, also when the command fails."""
     try:
         yield
-    finally:
+    except Exception:
         documents.report()
+        raise
+    documents.report()
 
 
 def exit_if_skipped(documents: Sources) -> None:
