@@ -308,6 +308,17 @@ def test_delete_takes_a_file_or_a_folder(docs: Path, sources: list[str], left: l
     assert ids() == left
 
 
+def test_a_source_is_found_as_it_is_spelt_too() -> None:
+    spelt = ["./docs/a.md", "./docs/b/c.md", "https://site//page", "docs2/a.md"]
+    index = BM25Index()
+    index.add_documents([Document(source, "x", {"source": source}) for source in spelt])
+    index.save("saved")
+    ok("delete", "saved", "--source", "https://site//page")
+    assert ids() == ["./docs/a.md", "./docs/b/c.md", "docs2/a.md"]
+    ok("delete", "saved", "--source", "./docs/")
+    assert ids() == ["docs2/a.md"]
+
+
 def test_a_source_is_no_prefix_of_another(docs: Path) -> None:
     before = ids()
     result = ok("delete", "saved", "--source", "guide", "--source", "su")

@@ -175,8 +175,10 @@ def delete_command(
 
 
 def _filter_of(sources: Sequence[str]) -> dict[str, Any]:
-    names = [posixpath.normpath(Path(source).as_posix()) for source in sources]
-    below = [{"source": {"$startswith": f"{name}/"}} for name in names]
+    # As they are spelt too: a source may be an address, or have come from elsewhere.
+    paths = [posixpath.normpath(Path(source).as_posix()) for source in sources]
+    names = list(dict.fromkeys([*paths, *sources]))
+    below = [{"source": {"$startswith": f"{name.rstrip('/')}/"}} for name in names]
     return {"$or": [{"source": {"$in": names}}, *below]}
 
 

@@ -32,7 +32,7 @@ def info_command(index_path: Path, untrusted: bool, as_json: bool) -> None:
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
     if as_json:
-        click.echo(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
+        write_result(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in (facts | {"analyzer": repr(index.analyzer)}).items():
