@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from commands import fails, ok, rows, write, write_jsonl
+from rich.table import Table
+from rich.text import Text
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.cli.app import commands
-from bm25rag.cli.terminal import UNSAFE, counted, one_line, readable, visible
+from bm25rag.cli.terminal import UNSAFE, counted, one_line, readable, result_console, visible
 
 # One of each kind: C0, DEL, C1, bidi controls, a lone surrogate.
 EVIL = "\x1b]0;x\x07\r\x7f\x9b31m\u202e\u2066\u200f\u061c\ud800"
@@ -94,6 +98,7 @@ def test_a_name_is_one_line_and_a_text_for_reading_has_no_escapes() -> None:
         ["explain", "{}", "red", f"no{EVIL}"],
         ["delete", "{}", "nothing"],
         ["info", "{}"],
+        ["info", "{}", EVIL],
         ["info", "{}", "--json"],
         ["info", "{}", "--untrusted"],
         ["verify", "{}"],
@@ -125,6 +130,34 @@ def test_no_command_writes_what_could_steer_a_terminal(
     written = re.sub(r"\x1b\[[0-9;]*[mA]", "", result.output).replace("\r", "")
     assert written
     assert not UNSAFE.search(written)
+
+
+def test_a_warning_cannot_either(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a changed stemmer has words from the index in it."""
+    index = BM25Index.open(evil)
+
+    def open_with_a_warning(path: Path, untrusted: bool) -> BM25Index:
+        warnings.warn(f"words\n{EVIL}", stacklevel=2)
+        return index
+
+    monkeypatch.setattr(BM25Index, "open", open_with_a_warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        said = raw_run("search", "any", "red").stderr
+    assert said.startswith(r"Warning: words\n\x1b]0;x")
+    assert not UNSAFE.search(said)
+    assert said.count("\n") == 1
+
+
+def test_a_console_escapes_what_nobody_has_escaped_before() -> None:
+    shown = io.StringIO()
+    console = result_console(shown)
+    console.print(Text(f"one {EVIL}", style="bold"), EVIL)
+    table = Table(EVIL)
+    table.add_row(EVIL)
+    console.print(table)
+    assert shown.getvalue().count(r"\x1b]0;x") >= 4
+    assert not UNSAFE.search(shown.getvalue())
 
 
 def test_a_name_cannot_begin_a_line_of_its_own() -> None:
