@@ -214,7 +214,8 @@ def test_of_several_sources_the_others_are_read_too() -> None:
     assert (result.exit_code, ids()) == (4, ["a.txt"])
     assert "Skipped b.txt:1: not UTF-8" in result.stderr
     write("c.txt", "new")
-    assert run("add", "saved", "b.txt", "c.txt").exit_code == 4
+    write("package.json", "{}")
+    assert run("add", "saved", "b.txt", "package.json", "c.txt").exit_code == 4
     assert ids() == ["a.txt", "c.txt"]
     fails(3, "b.txt:1", "add", "saved", "b.txt", "c.txt", "--on-error", "stop")
 

@@ -271,12 +271,11 @@ class Sources:
             return self._read(file)
         try:
             return iter(list(self._read(file)))
-        except OtherContentError as error:
-            if not file.in_folder:
-                raise
-            self._leave_out(str(error).partition(": ")[2], file.name)
         except (OSError, ValueError, MissingDependencyError) as error:
-            self._skip(file.name, describe(error), error)
+            if isinstance(error, OtherContentError) and file.in_folder:
+                self._leave_out(str(error).partition(": ")[2], file.name)
+            else:
+                self._skip(file.name, describe(error), error)
         return None
 
     def _read(self, file: _File) -> Iterator[Document]:
