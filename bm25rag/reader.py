@@ -12,6 +12,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.backend import available, use
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
+from bm25rag.expansion import expand
 from bm25rag.explain import Explanation, explain
 from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
@@ -198,6 +199,53 @@ class Reader:
             passing = "" if parsed is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
         return explain(snapshot, terms, *found)
+
+    def expand(
+        self,
+        query: Query,
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_query_weight: float = 0.5,
+        filter: FilterSpec | None = None,
+    ) -> dict[str, float]:
+        """Expand a query by terms of the documents that answer it best (RM3).
+
+        It finds more where questions are short and collections of one subject, and less
+        where the first documents are wrong: measure before you use it. It reads all
+        postings of the index, which takes longer than a search.
+
+        Parameters
+        ----------
+        query
+            As in ``search``.
+        fb_docs
+            How many documents to learn from.
+        fb_terms
+            How many terms to add, and to take from each document.
+        original_query_weight
+            The share of the query's own terms in the weights, from 0 to 1.
+        filter
+            As in ``search``; only documents that pass are learnt from.
+
+        Returns
+        -------
+        expanded
+            Terms and their weights, the query's own first: a query for ``search``.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If a number is out of its range.
+        FilterError
+            If the filter is malformed.
+        """
+        documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
+        share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
+        terms = terms_of(self._snapshot.analyzer, [query], "query")[0]
+        feedback = self._search([terms], documents, filter, None, 1, "query")
+        return expand(terms, feedback, most, share)
 
     # --- looking ------------------------------------------------------------------
 
