@@ -10,6 +10,7 @@ stripes of 65,536, and ``stripes`` says where the postings of each begin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.backend import kernels
 from bm25rag.columns import Guard, StringTable, build_table
 from bm25rag.joining import JoinedTerms
+from bm25rag.spelling import Spelling
 from bm25rag.stripes import Stripes, cut, pointer_type, spans, stripe_count
 from bm25rag.turns import in_turns
 
@@ -234,6 +236,11 @@ class Postings:
         if guard is not None and len(documents):
             guard.check("lengths", int(documents.min()), int(documents.max()) + 1)
         return self.lengths[documents].astype(np.int64)
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The terms, to be found by how they are spelt; made when first asked for."""
+        return Spelling(self.terms.column)
 
     def frequencies(self) -> Int64:
         """Return how many postings each term has, (V,), int64."""
