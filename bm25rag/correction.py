@@ -1,26 +1,34 @@
 """Words of a query that no document has, replaced by words that are spelt alike.
 
-What is compared are terms, as they are in the index, stems that is, if there is a stemmer:
-a slip that changes what the stemmer cuts off may be more than one edit of the stem.
+What is compared are terms, as they are in the index: stems, if there is a stemmer. A slip in
+what it would have cut off leaves an ending on the stem ("interceptoin"), so all that one
+edit makes of an unknown term is stemmed again and looked up, too ("interception",
+"intercept"). NDCG@10 with an edit in the longest word of each question: XQuAD (English)
+96.1 with that, 95.5 without, 91.4 uncorrected; 96.7 without typos.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from bm25rag._types import utf8_each
+from bm25rag.analysis import Analyzer
 from bm25rag.filtered import search_filtered
 from bm25rag.filters import Filter
 from bm25rag.queries import Terms
 from bm25rag.snapshot import Snapshot
 from bm25rag.spelling import LONGEST
 
-# Characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of one in
-# which two edits are looked for if there is no word one edit away.
+# Characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a stem that
+# may stand for it; and of a term in which two edits are looked for if one leads nowhere.
 _SHORTEST, _LONG = 4, 8
 # Terms of a query that are corrected, the first: others may be no words, and each takes a while.
 MOST = 100
+# Neighbouring characters of Unicode that count as one alphabet; English has one, German two.
+_BLOCK, _MOST_BLOCKS = 128, 2
 
 
 class Correction(NamedTuple):
@@ -85,16 +93,44 @@ def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> s
 def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | None:
     """Return the most frequent term that is near, of equal ones the first by code point."""
     for distance in (1, 2) if len(term) >= _LONG else (1,):
-        near = {
-            name
-            for part in snapshot.parts
-            for name in part.segment.postings.spelling.near(term, distance)
-        }
-        names = sorted(_known(snapshot, list(near), filter))
+        names = sorted(_known(snapshot, list(_near(snapshot, term, distance)), filter))
         if names:
             lexicon, numbers = snapshot.number(names)
             return names[int(lexicon.frequencies[numbers].argmax())]
     return None
+
+
+def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
+    """Return terms of all parts, perhaps of dead documents only, that are near."""
+    forms = utf8_each(_stems(snapshot.analyzer, term)) if distance == 1 else []
+    found: set[str] = set()
+    for part in snapshot.parts:
+        postings = part.segment.postings
+        found.update(postings.spelling.near(term, distance))
+        stems = postings.terms.find_all(forms).tolist()
+        found.update(name or "" for name in postings.terms.column.texts(stems))
+    return found
+
+
+def _stems(analyzer: Analyzer, term: str) -> list[str]:
+    """Return the stems of all that one edit makes of a term, within its alphabets."""
+    blocks = sorted({ord(character) // _BLOCK for character in term})
+    if analyzer.stemmer is None or len(blocks) > _MOST_BLOCKS:
+        return []
+    letters = "".join(map(_letters, blocks))
+    cuts = [(term[:place], term[place:]) for place in range(len(term) + 1)]
+    made = [head + tail[1:] for head, tail in cuts if tail]
+    made += [head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1]
+    made += [head + letter + tail[1:] for head, tail in cuts if tail for letter in letters]
+    made += [head + letter + tail for head, tail in cuts for letter in letters]
+    return [stem for stem in sorted(set(analyzer.stems(made))) if len(stem) >= _SHORTEST]
+
+
+@lru_cache(16)
+def _letters(block: int) -> str:
+    """Return the letters of a block of Unicode, without capitals."""
+    every = map(chr, range(block * _BLOCK, (block + 1) * _BLOCK))
+    return "".join(one for one in every if one.isalpha() and one == one.lower())
 
 
 def _corrected(query: Terms, corrections: dict[str, str]) -> Correction:

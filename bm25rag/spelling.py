@@ -16,7 +16,7 @@ from bm25rag.errors import CorruptIndexError
 from bm25rag.turns import give_way
 
 # Characters of the longest word that is compared, and edits.
-LONGEST, FURTHEST = 100, 2
+LONGEST, FURTHEST = 40, 2
 # Terms that are read at a time.
 _BLOCK = 1 << 16
 _HEAD = np.uint32(0xFFFF)
@@ -60,7 +60,7 @@ class Spelling:
         Parameters
         ----------
         word
-            A string of at most 100 characters.
+            A string of at most 40 characters.
         distance
             How many edits at most, 1 or 2, less than there are characters.
         """
