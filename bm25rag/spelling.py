@@ -2,8 +2,8 @@
 
 Every term has a signature of 64 bits: which characters it has. An edit changes at most two
 of them, so most terms are ruled out without being looked at, all those of one length in a
-few vector operations; the rest are compared. That takes 14 bytes a term, and in a million
-terms 3 ms for one edit and 8 for two.
+few vector operations, and those without the same first or last character; the rest are
+compared. That takes 16 bytes a term, and in a million terms 2 ms for one edit and 8 for two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bm25rag.turns import give_way
 LONGEST, FURTHEST = 40, 2
 # Terms that are read at a time.
 _BLOCK = 1 << 16
-_HEAD = np.uint32(0xFFFF)
+_LOW = np.uint32(0xFFFF)
 
 
 class Spelling:
@@ -39,18 +39,19 @@ class Spelling:
         self._column = column
         lengths = np.empty(len(column), np.uint32)
         signatures = np.empty(len(column), np.uint64)
-        heads = np.empty(len(column), np.uint16)
+        ends = np.empty((2, len(column)), np.uint16)
         for first in range(0, len(column), _BLOCK):
             last = min(first + _BLOCK, len(column))
             own = slice(first, last)
-            lengths[own], signatures[own], heads[own] = _read(column, first, last)
+            lengths[own], signatures[own], ends[:, own] = _read(column, first, last)
             give_way()
         self._order = np.argsort(lengths, kind="stable").astype(np.uint32)
         counts = np.bincount(
             lengths[lengths <= LONGEST + FURTHEST], minlength=LONGEST + 2 * FURTHEST
         )
         self._edges = np.concatenate(([0], np.cumsum(counts))).tolist()
-        self._signatures, self._heads = signatures[self._order], heads[self._order]
+        self._signatures = signatures[self._order]
+        self._heads, self._tails = ends[:, self._order]
 
     def near(self, word: str, distance: int) -> list[str]:
         """Return the strings at most ``distance`` edits away.
@@ -62,20 +63,21 @@ class Spelling:
         word
             A string of at most 40 characters.
         distance
-            How many edits at most, 1 or 2, less than there are characters.
+            How many edits at most: 1 or 2, if there are three characters or more.
         """
         codes = _codes(word)
-        own, head = np.bitwise_or.reduce(_bits(codes)), codes[0] & _HEAD
+        own = np.bitwise_or.reduce(_bits(codes))
+        head, tail = codes[0] & _LOW, codes[-1] & _LOW
         found: list[str] = []
         for length in range(len(codes) - distance, len(codes) + distance + 1):
             first, last = self._edges[length : length + 2]
             different = self._signatures[first:last] ^ own
             for _ in range(2 * distance):  # each clears a bit, the lowest that is set
                 different &= different - np.uint64(1)
-            possible = different == 0
-            if distance > 1:
-                possible &= self._heads[first:last] == head
-            alike = self._order[first + np.flatnonzero(possible)].tolist()
+            ends = self._heads[first:last] == head
+            if distance == 1:  # which leaves one of the two
+                ends |= self._tails[first:last] == tail
+            alike = self._order[first + np.flatnonzero((different == 0) & ends)].tolist()
             if alike:
                 names = [name or "" for name in self._column.texts(alike)]
                 edits = _edits(codes, _codes("".join(names)).reshape(-1, length))
@@ -84,7 +86,7 @@ class Spelling:
 
 
 def _read(column: Column, first: int, last: int) -> tuple[Int64, UInt64, UInt32]:
-    """Return of consecutive strings the number of characters, the signature, and the head."""
+    """Return how many characters strings have, their signatures, and their ends, (2, s)."""
     starts, data = column.span(first, last)
     offsets = np.asarray(starts).astype(np.int64)
     chunk = bytes(data[offsets[0] : offsets[-1]])
@@ -96,8 +98,9 @@ def _read(column: Column, first: int, last: int) -> tuple[Int64, UInt64, UInt32]
     places = np.concatenate(([0], np.cumsum(leads)))[offsets - offsets[0]]
     # One more, for an empty string at the end; what is said of empty strings does not matter.
     bits = np.append(_bits(codes), np.uint64(0))
-    heads = np.append(codes, np.uint32(0))[places[:-1]] & _HEAD
-    return np.diff(places), np.bitwise_or.reduceat(bits, places[:-1]), heads
+    codes = np.append(codes, np.uint32(0))
+    ends = np.stack((codes[places[:-1]], codes[places[1:] - 1])) & _LOW
+    return np.diff(places), np.bitwise_or.reduceat(bits, places[:-1]), ends
 
 
 def _codes(text: str) -> UInt32:
