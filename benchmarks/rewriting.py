@@ -69,11 +69,13 @@ def _discounted(gains: Sequence[int]) -> float:
 def misspell(question: str, draw: random.Random) -> str:
     """Make one edit in the longest word of a question."""
     word = max(re.findall(r"\w+", question), key=len, default="")
-    if len(word) < 2:
+    if not word:
         return question
-    place, letter = draw.randrange(len(word) - 1), draw.choice(_LETTERS)
+    place, letter = draw.randrange(len(word)), draw.choice(_LETTERS)
     head, tail = word[:place], word[place:]
-    made = (letter + tail, tail[1:], letter + tail[1:], tail[1] + tail[0] + tail[2:])
+    made = [letter + tail, tail[1:], letter + tail[1:]]
+    if len(tail) > 1:
+        made.append(tail[1] + tail[0] + tail[2:])
     return question.replace(word, head + draw.choice(made), 1)
 
 
