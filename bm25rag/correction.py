@@ -26,7 +26,7 @@ from bm25rag.spelling import LONGEST
 # may stand for it; and of a term in which two edits are looked for if one leads nowhere.
 _SHORTEST, _LONG = 4, 8
 # Terms of a query that are corrected, the first: others may be no words, and each takes a while.
-MOST = 100
+MOST = 30
 # Neighbouring characters of Unicode that count as one alphabet; English has one, German two.
 _BLOCK, _MOST_BLOCKS = 128, 2
 

@@ -269,7 +269,7 @@ class Reader:
         if there is none and it has 8 characters or more, of those that two edits make and
         that have the same first character. An edit inserts, deletes or replaces a character,
         or swaps two. Terms of less than 4 or more than 40 characters, or with digits, stay
-        as they are, as do unknown terms of a query after the first hundred.
+        as they are, as do unknown terms of a query after the first thirty.
 
         Parameters
         ----------

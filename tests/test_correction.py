@@ -14,6 +14,7 @@ from reference import Query
 
 from bm25rag import BM25Index, Correction
 from bm25rag.columns import build_column
+from bm25rag.errors import CorruptIndexError
 from bm25rag.spelling import Spelling
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -102,6 +103,12 @@ def test_the_commonest_word_is_taken_and_of_equal_ones_the_first() -> None:
     assert index.correct(["xoat"]).corrections == {"xoat": "coat"}
 
 
+@pytest.mark.parametrize("terms", [[b"\xff"], [b"abc\xc3", b"\xa9bcd"]])
+def test_terms_that_are_no_text_are_damage(terms: list[bytes]) -> None:
+    with pytest.raises(CorruptIndexError, match="is no UTF-8"):
+        Spelling(build_column(terms)).near("abcd", 2)
+
+
 def test_what_was_corrected_is_said_of_hits_and_batches() -> None:
     index = BM25Index.from_texts(TEXTS)
     batch = index.search_batch(["the recetpor", "receptors", "zzzz"], correct=True)
@@ -185,13 +192,13 @@ def test_what_nothing_is_like_stays_as_it_is(query: Query) -> None:
         assert index.search(found.terms) == index.search(query, correct=True) == []
 
 
-def test_of_very_many_unknown_words_in_a_query_the_first_hundred_are_corrected() -> None:
+def test_of_very_many_unknown_words_in_a_query_the_first_thirty_are_corrected() -> None:
     index = BM25Index.from_texts(TEXTS)
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["receptor" + "".join(some) for some in product(letters, repeat=3)]
     words = [word[:7] + word[8:] for word in words for word in (word, word[:9], word[:-1])]
     found = index.correct([*words, "proteim"])
-    assert 0 < len(found.corrections) <= 100
+    assert 0 < len(found.corrections) <= 30
     assert set(found.corrections.values()) == {"receptor"}
     assert found.terms[-1] == "proteim"
     assert [hit.id for hit in index.search(words, correct=True)] == ["0", "1"]
