@@ -133,15 +133,6 @@ def test_objects_must_be_given_again(nodes: list[TextNode], tmp_path: Path) -> N
         BM25Retriever.from_persist_dir(tmp_path)
 
 
-def test_a_class_must_be_imported(tmp_path: Path) -> None:
-    BM25Retriever([Paragraph(text="x")]).persist(tmp_path)
-    index = BM25Index.open(tmp_path)
-    settings = index.extra["llama_index"] | {"classes": ["llamaindex_nodes.Chapter"]}
-    index.save(tmp_path, extra={"llama_index": settings})
-    with pytest.raises(ValueError, match=r"llamaindex_nodes\.Chapter.* import it"):
-        BM25Retriever.from_persist_dir(tmp_path)
-
-
 # --- folders of others -----------------------------------------------------------------
 
 
@@ -208,9 +199,9 @@ def test_index_and_settings_are_one_commit(nodes: list[TextNode], tmp_path: Path
     retriever = BM25Retriever(nodes, similarity_top_k=3)
     retriever.persist(tmp_path)
     retriever.similarity_top_k = 5
-    retriever.metadata_mode = object()  # cannot be saved
+    retriever._verbose = object()  # type: ignore[assignment]  # cannot be saved
     retriever.delete_nodes(["cat"])
-    with pytest.raises(ValueError, match="metadata_mode"):
+    with pytest.raises(ValueError, match="verbose"):
         retriever.persist(tmp_path)
     again = BM25Retriever.from_persist_dir(tmp_path)
     assert (again.similarity_top_k, len(again.bm25)) == (3, len(nodes))

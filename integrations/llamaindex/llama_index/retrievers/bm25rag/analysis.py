@@ -34,20 +34,31 @@ class Stemming:
     ----------
     analyzer
         What makes the words, without a stemmer.
-    stem
-        Words to stems.
+    stemmer
+        What stems them.
     """
 
-    def __init__(self, analyzer: Analyzer, stem: Callable[[list[str]], Sequence[str]]) -> None:
-        self._analyzer = analyzer
-        self._stem = stem
+    def __init__(self, analyzer: Analyzer, stemmer: WordStemmer | Callable[[str], str]) -> None:
+        self.analyzer = analyzer
+        self.stemmer = stemmer
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._stem = _stem_function(self.stemmer)
         self._lock = threading.Lock()  # PyStemmer's objects must not be used from two threads
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text."""
-        words = self._analyzer.terms(text)
+        words = self.analyzer.terms(text)
         with self._lock:
             return list(self._stem(words))
+
+    def __getstate__(self) -> tuple[Analyzer, WordStemmer | Callable[[str], str]]:
+        return self.analyzer, self.stemmer
+
+    def __setstate__(self, state: tuple[Analyzer, WordStemmer | Callable[[str], str]]) -> None:
+        self.analyzer, self.stemmer = state
+        self._prepare()
 
 
 def make_analyzer(
@@ -90,7 +101,7 @@ def make_analyzer(
     algorithm = _algorithm_of(stem)
     if algorithm is not None:
         return analyzer(algorithm)
-    return Analyzer(tokenizer=Stemming(analyzer(None), stem))
+    return Analyzer(tokenizer=Stemming(analyzer(None), stemmer))
 
 
 def _stem_function(stemmer: Any) -> Callable[[list[str]], Sequence[str]]:
