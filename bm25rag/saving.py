@@ -14,7 +14,7 @@ from bm25rag.analysis import Tokenizer
 from bm25rag.errors import ReadOnlyError, StorageError
 from bm25rag.filters.values import fresh
 from bm25rag.snapshot import Snapshot
-from bm25rag.store import Source, State, Store, check_extra, verify_folder
+from bm25rag.store import Kept, Source, State, Store, check_extra, verify_folder
 from bm25rag.writer import Writer
 
 Mode: TypeAlias = Literal["r", "w"]
@@ -28,7 +28,7 @@ class Saver(Writer):
     _store: Store | None
     _source: Source | None
     # What was last saved in a folder that this is not the writer of.
-    _kept: Snapshot | None
+    _kept: Kept | None
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -45,7 +45,8 @@ class Saver(Writer):
         """Save the index in a folder, in one atomic step.
 
         A folder that holds an index is replaced: until the last moment it opens to the
-        old one, then to the new.
+        old one, then to the new. In the folder that it was last saved in, or that it is a
+        copy of, only what is new is written, unless another has written there since.
 
         Parameters
         ----------
@@ -75,8 +76,7 @@ class Saver(Writer):
             self.commit()
             return
         with self._locked():
-            Store.write(folder, self._state(), overwrite)
-            self._kept = self._snapshot
+            self._kept = Store.write(folder, self._state(), overwrite, self._kept)
 
     @classmethod
     def open(
@@ -244,12 +244,12 @@ class Saver(Writer):
     def _release(self) -> bool:
         """Give up the writer's lock; return whether changes are lost with it."""
         with self._locked():
-            store, now = self._store, self._snapshot
+            store, now, kept = self._store, list(self._snapshot.parts), self._kept
             if store is None:
                 return False
             store.close()
             self._store, self._why_read_only = None, "a writer that was closed"
-            return store.ours and now is not self._kept and list(now.parts) != store.last.parts
+            return store.ours and now != store.last.parts and (kept is None or now != kept.parts)
 
     def __enter__(self) -> Self:
         return self
@@ -289,6 +289,12 @@ class Saver(Writer):
     def _load(self, state: State) -> None:
         self._snapshot = Snapshot(state.parts, state.parameters, state.analyzer)
         self._next_id, self._probe, self._extra = state.next_id, state.probe, state.extra
+
+    def __copy__(self) -> Self:
+        copy = type(self).__new__(type(self))
+        copy.__setstate__(self._state())
+        copy._kept = self._kept if self._source is None else self._source.kept()
+        return copy
 
     def __getstate__(self) -> State:
         return self._state()

@@ -6,7 +6,7 @@ import json
 import os
 import unicodedata
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -208,6 +208,11 @@ class Source:
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
 
+    def kept(self) -> Kept | None:
+        """Return what an index that was read from here knows of the folder."""
+        state = self._state
+        return None if state is None else Kept(self._folder, self.manifest, state.parts)
+
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
         if self._mark is not None and self._mark.is_current():
@@ -242,6 +247,31 @@ class Source:
         return analyzer
 
 
+class Kept(NamedTuple):
+    """What an index knows to be in a folder that it is not the writer of: what it read or saved."""
+
+    folder: Path
+    manifest: Manifest
+    parts: Sequence[Part]
+
+    def files_in(self, folder: Path, manifest: Manifest) -> dict[Segment | Layer, FileRecord]:
+        """Return the files of a folder that need not be written again."""
+        return {} if (self.folder, self.manifest) != (folder, manifest) else self._there()
+
+    def _there(self) -> dict[Segment | Layer, FileRecord]:
+        files = _files_of(self.parts, self.manifest)
+        return {of: file for of, file in files.items() if file.is_in(self.folder)}
+
+
+def _files_of(parts: Sequence[Part], manifest: Manifest) -> dict[Segment | Layer, FileRecord]:
+    """Return the file of each segment and layer of a commit."""
+    files: dict[Segment | Layer, FileRecord] = {}
+    for part, stored in zip(parts, manifest.stored, strict=True):
+        files[part.segment] = stored.segment
+        files.update(zip(part.layers, stored.changes, strict=True))
+    return files
+
+
 class Store:
     """The writer's hold on a folder: its lock, and what it has on disk already."""
 
@@ -259,18 +289,22 @@ class Store:
         return cls(folder, lock(folder, timeout))
 
     @classmethod
-    def write(cls, folder: Path, state: State, overwrite: bool) -> None:
-        """Save a state into a folder."""
+    def write(cls, folder: Path, state: State, overwrite: bool, kept: Kept | None) -> Kept:
+        """Save a state into a folder: what is kept there already is not written again."""
         check_target(folder)
         make_folder(folder)
         store = cls(folder, lock(folder))
+        known: dict[Segment | Layer, FileRecord] = {}
         try:
             check_target(folder)
             if (folder / MANIFEST).exists():
                 if not overwrite:
                     raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
-                store._manifest = Manifest(read_manifest(folder).commit, {}, (), ())
-            store.commit(state)
+                manifest = read_manifest(folder)
+                known = {} if kept is None else kept.files_in(folder, manifest)
+                store._manifest = Manifest(manifest.commit, {}, (), ())
+            store.commit(state, known)
+            return Kept(folder, store._manifest, state.parts)
         finally:
             store.close()
 
@@ -292,15 +326,14 @@ class Store:
         except OSError:  # one of them is not there
             return False
 
-    def commit(self, state: State) -> None:
-        """Make a state durable."""
+    def commit(
+        self, state: State, known: Mapping[Segment | Layer, FileRecord] | None = None
+    ) -> None:
+        """Make a state durable; ``known`` files are there, ``None`` for the last commit's."""
         if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
-        known: dict[Segment | Layer, FileRecord] = {}
-        if self._state is not None:
-            for part, stored in zip(self._state.parts, self._manifest.stored, strict=True):
-                known[part.segment] = stored.segment
-                known.update(zip(part.layers, stored.changes, strict=True))
+        if known is None:
+            known = {} if self._state is None else _files_of(self._state.parts, self._manifest)
         commit, settings = self._manifest.commit + 1, state.settings()
         _check_settings(self._folder, settings)  # what could not be read again is not written
         try:
