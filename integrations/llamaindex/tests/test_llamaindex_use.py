@@ -121,7 +121,7 @@ def test_what_is_no_metadata_mode_is_named(wrong: Any, error: type[Exception]) -
 
 @pytest.fixture
 def written(nodes: list[TextNode]) -> BM25Retriever:
-    """A retriever, the metadata of whose nodes were written through the core."""
+    """Return a retriever, the metadata of whose nodes were written through the core."""
     retriever = BM25Retriever(nodes, similarity_top_k=10)
     assert retriever.bm25.update_metadata(["cat", "hen"], [{"year": 1}, None]) == 2
     return retriever
@@ -168,7 +168,7 @@ def three_letters(word: str) -> str:
 class Shortening:
     """A stemmer like PyStemmer's, and like none of its algorithms."""
 
-    def stemWords(self, words: list[str]) -> list[str]:  # noqa: N802 - the name is PyStemmer's
+    def stemWords(self, words: list[str]) -> list[str]:
         return [word[:3] for word in words]
 
 
