@@ -14,6 +14,8 @@ from bm25rag.languages import STOPWORD_LISTS, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
 DEFAULT_PATTERN = "auto"
+# Language, stemmer, skip_stemming, token_pattern and tokenizer as they are if none is given.
+NO_ANALYSIS = (DEFAULT_LANGUAGE, None, False, DEFAULT_PATTERN, None)
 
 
 class WordStemmer(Protocol):
@@ -81,6 +83,11 @@ def make_analyzer(
         if stemmer is not None or skip_stemming or token_pattern != DEFAULT_PATTERN:
             raise ValueError("tokenizer replaces stemmer, skip_stemming and token_pattern")
         return Analyzer(tokenizer=tokenizer)
+    if isinstance(language, (list, tuple, set, frozenset)):  # bm25s takes lists of stop words
+        raise TypeError(
+            f"language must be a name, an ISO 639 code or None, got {type(language).__name__}; "
+            "for stop words of your own give existing_bm25=BM25Index(Analyzer(stopwords=words))"
+        )
     # A pattern of the user's cuts Chinese, Japanese and Korean too.
     cjk: bool | str = "auto" if token_pattern == DEFAULT_PATTERN else False
 

@@ -28,11 +28,13 @@ from llama_index.retrievers.bm25rag import persistence
 from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_LANGUAGE,
     DEFAULT_PATTERN,
+    NO_ANALYSIS,
     StemmerLike,
     Stemming,
     make_analyzer,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore
+from llama_index.retrievers.bm25rag.checks import check_docstore, check_existing, docstore_of
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.modes import choose_mode
 from llama_index.retrievers.bm25rag.nodes import to_node
@@ -132,7 +134,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
                 raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
             self.bm25 = BM25Index(make_analyzer(*analysis), **parameters)
         else:
-            _check_existing(existing_bm25, analysis, parameters)
+            check_existing(existing_bm25, analysis != NO_ANALYSIS, list(parameters))
             persistence.bring_up_to_date(existing_bm25)
             self.bm25 = existing_bm25
         self._metadata_mode = choose_mode(self.bm25, metadata_mode)
@@ -192,10 +194,10 @@ class BM25Retriever(NodeStore, BaseRetriever):
                 "exactly one of index, nodes and docstore must be given, or existing_bm25"
             )
         if index is not None:
-            docstore = _docstore_of(index)
+            docstore = docstore_of(index)
             object_map = getattr(index, "_object_map", {}) | (object_map or {})
         if docstore is not None:
-            nodes = docstore.docs.values()
+            nodes = check_docstore(docstore).docs.values()
         return cls(
             nodes=nodes,
             stemmer=stemmer,
@@ -215,6 +217,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
             b=b,
             variant=variant,
         )
+
+    def __repr__(self) -> str:
+        settings = f"similarity_top_k={self._similarity_top_k}, bm25={self.bm25!r}"
+        count = f"{len(self)} node{'s' * (len(self) != 1)}"
+        return f"{type(self).__name__}({count}, {settings})"
 
     # --- settings -----------------------------------------------------------------
 
@@ -438,29 +445,3 @@ class BM25Retriever(NodeStore, BaseRetriever):
                 "give them again as objects= or object_map="
             )
         return retriever
-
-
-def _check_existing(index: object, analysis: tuple[Any, ...], parameters: dict[str, Any]) -> None:
-    if not isinstance(index, BM25Index):
-        came = f"{type(index).__module__}.{type(index).__qualname__}"
-        raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {came}")
-    if analysis != (DEFAULT_LANGUAGE, None, False, DEFAULT_PATTERN, None):
-        raise ValueError(
-            "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "
-            "token_pattern and tokenizer out"
-        )
-    if parameters:
-        raise ValueError(
-            f"existing_bm25 has parameters; leave {', '.join(parameters)} out, or give "
-            "BM25Index(k1=..., b=..., variant=...)"
-        )
-
-
-def _docstore_of(index: BaseIndex[Any]) -> BaseDocumentStore:
-    store = getattr(index, "vector_store", None)
-    if not index.docstore.docs and getattr(store, "stores_text", False):
-        raise ValueError(
-            "index keeps its nodes in its vector store and its docstore is empty: give nodes=, "
-            "or build the index with store_nodes_override=True"
-        )
-    return index.docstore

@@ -10,6 +10,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
 from llama_index.retrievers.bm25rag.own import ids_of_source, read_documents
@@ -51,7 +52,7 @@ class NodeStore:
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         """
-        given = [_check_node(number, node) for number, node in enumerate(nodes)]
+        given = check_nodes(nodes)
         documents = [self._to_document(number, node) for number, node in enumerate(given)]
         try:
             ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
@@ -242,20 +243,3 @@ class NodeStore:
             if index_id == node.index_id:
                 node.obj = live
         return node
-
-
-def check_node_ids(node_ids: object) -> list[str]:
-    """Return node ids as a list; refuse a bare string and anything but strings."""
-    if isinstance(node_ids, (str, bytes)) or not isinstance(node_ids, Iterable):
-        raise TypeError(f"node_ids must be an iterable of node ids, got {type(node_ids).__name__}")
-    ids = list(node_ids)
-    for number, id in enumerate(ids):
-        if not isinstance(id, str):
-            raise TypeError(f"node_ids[{number}] must be a str, got {type(id).__name__}")
-    return ids
-
-
-def _check_node(number: int, node: object) -> BaseNode:
-    if not isinstance(node, BaseNode):
-        raise TypeError(f"nodes[{number}] must be a BaseNode, got {type(node).__name__}")
-    return node

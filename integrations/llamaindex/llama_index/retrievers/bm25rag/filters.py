@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from datetime import date, datetime
 from itertools import chain, product
 from typing import Any
 
@@ -24,6 +25,7 @@ from llama_index.retrievers.bm25rag.own import (
     SOURCE_PATH,
     sources_without_key,
 )
+from pydantic_core import to_jsonable_python
 
 from bm25rag import BM25Index
 from bm25rag.filters import FilterSpec, escape_key, parse_filter
@@ -91,7 +93,9 @@ def _translate_one(filter: MetadataFilter, index: BM25Index) -> FilterSpec:
     if build is None:
         raise ValueError(f"filter on {filter.key!r}: unknown operator {filter.operator!r}")
     spec = build(filter)
-    return _with_lost_sources(spec, index) if filter.key in _SOURCE_KEYS else spec
+    if filter.key in _SOURCE_KEYS:
+        return _with_lost_sources(spec, index)
+    return _with_dates(spec, filter, index)
 
 
 def _with_lost_sources(spec: FilterSpec, index: BM25Index) -> FilterSpec:
@@ -106,6 +110,24 @@ def _with_lost_sources(spec: FilterSpec, index: BM25Index) -> FilterSpec:
             passing |= ids
     among = set().union(*lost.values())
     return {"$or": [{"$and": [spec, {"$not": among}]}, passing]}
+
+
+def _with_dates(spec: FilterSpec, filter: MetadataFilter, index: BM25Index) -> FilterSpec:
+    """Let dates pass as their ISO strings would: those that were written through the core."""
+    asked = filter.value if isinstance(filter.value, list) else [filter.value]
+    if not any(isinstance(value, str) for value in asked):
+        return spec
+    path = escape_key(filter.key)
+    dates = {"$or": [{path: {"$gte": date.min}}, {path: {"$gte": datetime.min}}]}
+    if not index.count(dates):
+        return spec
+    test = parse_filter(spec)
+
+    def passes(metadata: dict[str, Any]) -> bool:
+        written = to_jsonable_python(metadata[filter.key])
+        return test is None or test.matches("", {filter.key: written})
+
+    return {"$or": [{"$and": [spec, {"$not": dates}]}, {"$and": [dates, passes]}]}
 
 
 def _refuse(filter: MetadataFilter, expected: str) -> TypeError:

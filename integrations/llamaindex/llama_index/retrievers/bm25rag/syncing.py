@@ -8,6 +8,7 @@ from typing import NamedTuple
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
+from llama_index.retrievers.bm25rag.checks import check_docstore
 from llama_index.retrievers.bm25rag.nodes import is_same, to_document, to_node
 from llama_index.retrievers.bm25rag.own import (
     SOURCE_PATH,
@@ -46,7 +47,7 @@ def compare(
     ValueError
         If the document store holds whole documents, and the index nodes cut from such.
     """
-    nodes = docstore.docs
+    nodes = check_docstore(docstore).docs
     inner = _inner_ids(nodes.values()) & nodes.keys()
     _refuse_whole_documents(index, nodes, inner)
     if inner and not (_holds_inner(index, inner) if inner_nodes is None else inner_nodes):
