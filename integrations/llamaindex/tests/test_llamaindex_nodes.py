@@ -126,11 +126,11 @@ def test_metadata_of_loaders_are_stored_and_filtered(
 def test_the_metadata_of_data_frames_are_stored_and_filtered() -> None:
     pandas = pytest.importorskip("pandas")
     metadata = {"at": pandas.Timestamp("2024-05-01T10:00:00Z"), "none": pandas.NaT, "x": np.nan}
-    nodes = SentenceSplitter().get_nodes_from_documents([Document(text="a", metadata=metadata)])
+    nodes = SentenceSplitter().get_nodes_from_documents([Document(text="find", metadata=metadata)])
     on_that_day = MetadataFilter(key="at", value="2024-05-01T10", operator="text_match")
     empty = MetadataFilter(key="none", value=None, operator="is_empty")
     retriever = BM25Retriever(nodes, filters=MetadataFilters(filters=[on_that_day, empty]))
-    (found,) = retriever.retrieve("a")
+    (found,) = retriever.retrieve("find")
     assert found.metadata["at"] == datetime(2024, 5, 1, 10, tzinfo=UTC)
     assert type(found.metadata["at"]) is datetime
     assert found.metadata["none"] is None

@@ -130,9 +130,9 @@ def test_the_objects_of_an_index_are_those_of_its_retriever() -> None:
 
 def test_objects_and_a_map_of_them_are_both_taken() -> None:
     nodes = [about("animals", "a"), about("plants", "p")]
-    given = about("plants", obj=node("plant", "x"))
+    given = about("plants", obj=node("plant", "a plant"))
     retriever = BM25Retriever.from_defaults(
-        nodes=nodes, objects=[given], object_map={"animals": node("animal", "x")}
+        nodes=nodes, objects=[given], object_map={"animals": node("animal", "an animal")}
     )
     assert sorted(ids(retriever)) == ["animal", "plant"]
 

@@ -65,6 +65,8 @@ def test_a_change_of_anything_that_is_kept_is_seen(change: dict[str, Any]) -> No
     other = node("b", "find that", "source")
     retriever = BM25Retriever([before, other], language=None)
     after = before.model_copy(update=change)
+    if store_of(after).docs["a"] != after:
+        pytest.skip("the document stores of this LlamaIndex lose it")
     assert retriever.sync(store_of(before, other)) == NOTHING
     assert retriever.sync(store_of(after, other)) == SyncResult([], ["a"], [])
     assert retriever.get_nodes(["a"]) == [after]
