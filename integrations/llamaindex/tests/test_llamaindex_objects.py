@@ -95,6 +95,14 @@ def test_the_object_of_the_node_that_is_left_answers() -> None:
     assert ids(retriever) == ["first"]
 
 
+def test_what_was_given_by_index_id_stays_when_a_node_with_an_object_goes() -> None:
+    given = {"animals": reaching("given")}
+    retriever = BM25Retriever([about(obj=reaching("own"))], object_map=given)
+    assert ids(retriever) == ["own"]
+    retriever.add_nodes([about()])
+    assert ids(retriever) == ["given"]
+
+
 def test_objects_that_no_node_leads_to_are_not_asked_for(tmp_path: Path) -> None:
     retriever = BM25Retriever(
         [about(), node("n", "animals")], object_map={"animals": reaching("a"), "other": 1}

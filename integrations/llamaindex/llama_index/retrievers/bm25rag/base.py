@@ -123,7 +123,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
     ) -> None:
         known = dict(object_map or {}) | {one.index_id: one.obj for one in objects or ()}
         super().__init__(callback_manager, known, None, verbose)
-        self._live = {}
+        self._given_objects, self._live = dict(known), {}
         self.similarity_top_k = similarity_top_k
         self.filters = filters
         analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)

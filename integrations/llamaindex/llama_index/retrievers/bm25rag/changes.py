@@ -26,6 +26,8 @@ class NodeStore:
 
     bm25: BM25Index
     object_map: dict[str, Any]
+    # What the user has given by index id, which is the user's to keep.
+    _given_objects: dict[str, Any]
     # By node id, the index id and the object of the index nodes that were added with one.
     _live: dict[str, tuple[str, object]]
     _metadata_mode: MetadataMode
@@ -231,9 +233,11 @@ class NodeStore:
         if not self._live:
             return
         for index_id, _ in filter(None, [self._live.pop(id, None) for id in ids]):
-            left = [object for other, object in self._live.values() if other == index_id]
+            left = [live for other, live in self._live.values() if other == index_id]
             if left:
                 self.object_map[index_id] = left[-1]
+            elif index_id in self._given_objects:
+                self.object_map[index_id] = self._given_objects[index_id]
             else:
                 self.object_map.pop(index_id, None)
 
