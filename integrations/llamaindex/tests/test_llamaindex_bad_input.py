@@ -9,7 +9,8 @@ from llama_index.core import SummaryIndex
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.retrievers.bm25rag import BM25Retriever
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Document
+from bm25rag.errors import CorruptIndexError, MetadataError
 
 TEXT = TextNode(id_="a", text="x")
 
@@ -61,6 +62,35 @@ def test_node_ids_are_asked_for_by_name() -> None:
 def test_stop_words_as_language_are_refused_with_the_way() -> None:
     with pytest.raises(TypeError, match=r"got list; .*Analyzer\(stopwords=words\)"):
         BM25Retriever([], language=["the"])  # type: ignore[arg-type]  # what bm25s takes
+
+
+def test_bytes_in_metadata_have_a_place_in_a_node() -> None:
+    with pytest.raises(MetadataError, match="decode it, or keep it in a MediaResource of the node"):
+        BM25Retriever([TextNode(text="x", metadata={"k": b"bytes"})])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"llama_index":',
+        b'{"llama_index":[]}',
+        b'{"llama_index":{}}',
+        b'{"llama_index":{"node":1}}',
+        b'{"llama_index":{"node":{}}}',
+        b'{"llama_index":{"node":{},"at":["x"]}}',
+        b'{"llama_index":{"node":{},"text":1}}',
+        b'{"llama_index":{"node":{"relationships":[]},"text":"x"}}',
+        b'{"llama_index":{"node":{},"text":"x","class":"llama_index.core.schema.IndexNode"}}',
+        b'{"llama_index":{"node":{},"text":"x","dates":"["}}',
+        b'{"llama_index":' + b"[" * 100_000,
+    ],
+)
+def test_a_forged_payload_is_named(payload: bytes) -> None:
+    index = BM25Index()
+    index.add_documents([Document("bad", "find", {}, payload)])
+    retriever = BM25Retriever(existing_bm25=index)
+    with pytest.raises(CorruptIndexError, match=r"node 'bad'|stored metadata"):
+        retriever.retrieve("find")
 
 
 def test_a_repr_says_what_it_is() -> None:

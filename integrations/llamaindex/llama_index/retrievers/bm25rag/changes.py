@@ -59,7 +59,7 @@ class NodeStore:
         try:
             ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
         except MetadataError as error:
-            raise error.at(error.row.replace("documents", "nodes")) from None
+            raise _of_node(error, error.row.replace("documents", "nodes")) from None
         for node in given:
             self._forget_objects([node.node_id])
             live = live_object(node)
@@ -208,7 +208,7 @@ class NodeStore:
         try:
             return to_document(node, self._metadata_mode)
         except MetadataError as error:
-            raise error.at(f"nodes[{number}]") from None
+            raise _of_node(error, f"nodes[{number}]") from None
 
     def _ids_of(
         self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
@@ -247,3 +247,9 @@ class NodeStore:
             if index_id == node.index_id:
                 node.obj = live
         return node
+
+
+def _of_node(error: MetadataError, row: str) -> MetadataError:
+    """Return an error about metadata in the words of nodes, which have no payload."""
+    problem = error.problem.replace("as the payload", "in a MediaResource of the node")
+    return MetadataError(error.document, error.key, problem, row)

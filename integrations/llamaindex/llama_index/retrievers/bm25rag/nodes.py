@@ -41,7 +41,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
 from bm25rag.documents import decode_metadata, encode_metadata
-from bm25rag.errors import MetadataError
+from bm25rag.errors import CorruptIndexError, MetadataError
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _RESOURCES = ("text_resource", "image_resource", "audio_resource", "video_resource")
@@ -210,19 +210,30 @@ def to_node(found: Hit | Stored) -> BaseNode:
     -----
     UserWarning
         If its class is not imported; it is a text node then.
+
+    Raises
+    ------
+    CorruptIndexError
+        If the payload is damaged.
     """
-    metadata = found.metadata
-    own = metadata.pop(OWN_KEY, None)
-    indexed = found.text or ""
+    own = found.metadata.pop(OWN_KEY, None)
     kept = parse_payload(found)
     if kept is None:
-        return TextNode(id_=found.id, text=indexed, metadata=metadata)
-    dates = kept.get(DATES) or (own.get(DATES) if own else None)
-    if type(dates) is str:
-        _revive(metadata, dates)
+        return TextNode(id_=found.id, text=found.text or "", metadata=found.metadata)
+    dates = kept.get(DATES) or (own.get(DATES) if isinstance(own, dict) else None)
+    if isinstance(dates, str):
+        _revive(found.metadata, dates)
+    try:
+        return _make_node(found, kept)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptIndexError(f"payload of node {found.id!r} makes no node: {error}") from error
+
+
+def _make_node(found: Hit | Stored, kept: dict[str, Any]) -> BaseNode:
+    indexed = found.text or ""
     fields: dict[str, Any] = kept["node"]
     fields["id_"] = found.id
-    fields["metadata"] = metadata
+    fields["metadata"] = found.metadata
     text = indexed[slice(*kept["at"])] if "at" in kept else kept["text"]
     name = kept.get("class")
     kind = TextNode if name is None else _find_or_warn(name, found.id)

@@ -14,6 +14,7 @@ from llama_index.retrievers.bm25rag.own import (
     SOURCE_PATH,
     parse_payload,
     read_documents,
+    relations_of,
     sources_without_key,
 )
 
@@ -107,8 +108,7 @@ def _holds_inner(index: BM25Index, inner: set[str]) -> bool:
 
 def _has_parts(found: Stored) -> bool:
     kept = parse_payload(found)
-    relations = {} if kept is None else kept["node"].get("relationships", {})
-    return NodeRelationship.CHILD.value in relations
+    return kept is not None and NodeRelationship.CHILD.value in relations_of(kept)
 
 
 # --- whole documents --------------------------------------------------------------
