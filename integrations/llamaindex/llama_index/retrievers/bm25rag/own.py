@@ -84,7 +84,7 @@ def source_of(kept: Any) -> str | None:
     return source if isinstance(source, str) else None
 
 
-def relations_of(kept: Any) -> dict[str, Any]:
+def relations_of(kept: Any) -> dict[Any, Any]:
     """Return the related nodes that a payload names, by kind."""
     relations = kept["node"].get("relationships")
     return relations if isinstance(relations, dict) else {}
