@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from os import PathLike
+from os.path import realpath
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -68,7 +69,7 @@ class Saver(Writer):
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = Path(path).resolve()
+        folder = Path(realpath(path))
         if extra is not None:
             self._extra = check_extra(extra)
         if self._store is not None and self._store.holds(folder):
@@ -134,7 +135,7 @@ class Saver(Writer):
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, threading.TIMEOUT_MAX)
-        folder = Path(path).resolve()
+        folder = Path(realpath(path))
         store = Store.lock(folder, seconds) if mode == "w" else None
         source = Source(folder, mmap, tokenizer, untrusted)
         try:
