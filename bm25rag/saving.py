@@ -105,7 +105,7 @@ class Saver(Writer):
         tokenizer
             The callable of an analyzer that was made with one.
         verify
-            Whether to check every byte now, and not each part before its first use.
+            Whether to check all now, as ``verify`` does, and not each part before its first use.
         untrusted
             Whether the folder may come from a stranger: refuses an analyzer with a
             ``token_pattern`` of its own, which could keep a search busy without end, and
@@ -187,7 +187,9 @@ class Saver(Writer):
 
     @classmethod
     def verify(cls, path: str | PathLike[str]) -> None:
-        """Check every byte of a saved index.
+        """Check every byte of a saved index, and that its files say what bm25rag would write.
+
+        It reads the whole index. ``docs/format.md`` lists what is checked.
 
         Parameters
         ----------
@@ -196,6 +198,10 @@ class Saver(Writer):
 
         Raises
         ------
+        NotAnIndexError
+            If the folder holds no index.
+        FormatVersionError
+            If a newer bm25rag wrote it.
         CorruptIndexError
             If a file is damaged; the message names it.
         """
