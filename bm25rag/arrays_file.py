@@ -14,7 +14,6 @@ import stat
 import sys
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -241,14 +240,16 @@ def check_regular(path: Path, *, links: bool = True) -> None:
     CorruptIndexError
         If it is anything else.
     """
-    with suppress(FileNotFoundError, NotADirectoryError):
+    try:
         mode = path.lstat().st_mode
-        what = "no regular file"
-        if stat.S_ISLNK(mode):
-            what = "a link that leads to no file" if links else "a link"
-            mode = _mode_behind(path) if links else 0
-        if not stat.S_ISREG(mode):
-            raise CorruptIndexError(f"{path}: is {what}; remove it, or restore it from a copy")
+    except OSError:  # there is nothing, or no folder that it could be in
+        return
+    what = "no regular file"
+    if stat.S_ISLNK(mode):
+        what = "a link that leads to no file" if links else "a link"
+        mode = _mode_behind(path) if links else 0
+    if not stat.S_ISREG(mode):
+        raise CorruptIndexError(f"{path}: is {what}; remove it, or restore it from a copy")
 
 
 def _mode_behind(path: Path) -> int:

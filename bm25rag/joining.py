@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32
-from bm25rag.columns import Column, StringTable, arrange, sort_ties, ties
+from bm25rag.columns import Column, arrange
 from bm25rag.errors import CorruptIndexError
+from bm25rag.tables import StringTable, sort_ties, ties
 
 # Bytes that are copied at once, and strings.
 _BYTES = 1 << 18

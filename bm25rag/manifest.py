@@ -6,6 +6,7 @@ leftover. It is replaced in one step, after everything that it names is on disk.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -66,6 +67,10 @@ def read_manifest(folder: Path) -> Manifest:
             data = file.read(_LARGEST_MANIFEST)
     except (FileNotFoundError, NotADirectoryError):
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
     try:
         outer = json.loads(text_of(data))
         if not isinstance(outer, dict) or outer.get("format") != "bm25rag":
@@ -131,6 +136,8 @@ def check_target(folder: Path) -> None:
     CorruptIndexError
         If it holds an index whose manifest is damaged: its texts may still be saved.
     """
+    if folder.is_symlink() and not folder.exists():
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
     if not folder.exists():
         return
     if not folder.is_dir():

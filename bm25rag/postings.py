@@ -17,10 +17,11 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.backend import kernels
-from bm25rag.columns import Guard, StringTable, build_table
+from bm25rag.columns import Guard
 from bm25rag.joining import JoinedTerms
 from bm25rag.spelling import Spelling
 from bm25rag.stripes import Stripes, cut, pointer_type, spans, stripe_count
+from bm25rag.tables import StringTable, build_table
 from bm25rag.turns import in_turns
 
 # Most codes that 16-bit arrays hold; tests set it small.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from os import PathLike
+from os.path import realpath
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -69,7 +70,7 @@ class Saver(Writer):
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = Path(path).resolve()
+        folder = Path(realpath(path))
         if extra is not None:
             self._extra = check_extra(extra)
         if self._store is not None and self._store.holds(folder):
@@ -104,7 +105,7 @@ class Saver(Writer):
         tokenizer
             The callable of an analyzer that was made with one.
         verify
-            Whether to check every byte now, and not each part before its first use.
+            Whether to check all now, as ``verify`` does, and not each part before its first use.
         untrusted
             Whether the folder may come from a stranger: refuses an analyzer with a
             ``token_pattern`` of its own, which could keep a search busy without end, and
@@ -134,7 +135,7 @@ class Saver(Writer):
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, threading.TIMEOUT_MAX)
-        folder = Path(path).resolve()
+        folder = Path(realpath(path))
         store = Store.lock(folder, seconds) if mode == "w" else None
         source = Source(folder, mmap, tokenizer, untrusted)
         try:
@@ -186,7 +187,9 @@ class Saver(Writer):
 
     @classmethod
     def verify(cls, path: str | PathLike[str]) -> None:
-        """Check every byte of a saved index.
+        """Check every byte of a saved index, and that its files say what bm25rag would write.
+
+        It reads the whole index. ``docs/format.md`` lists what is checked.
 
         Parameters
         ----------
@@ -195,6 +198,10 @@ class Saver(Writer):
 
         Raises
         ------
+        NotAnIndexError
+            If the folder holds no index.
+        FormatVersionError
+            If a newer bm25rag wrote it.
         CorruptIndexError
             If a file is damaged; the message names it.
         """

@@ -19,13 +19,14 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt32, utf8_each
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
-from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column, join, join_none
+from bm25rag.columns import Column, ColumnBuilder, join, join_none
 from bm25rag.documents import write_metadata
 from bm25rag.encoding import Encoder, Read
 from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
+from bm25rag.tables import StringTable, index_column
 from bm25rag.turns import give_way, help_thread, in_turns
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
-from bm25rag.columns import Column, StringTable, build_column
+from bm25rag.columns import Column, build_column
 from bm25rag.disk import flush_folder
 from bm25rag.errors import CorruptIndexError
 from bm25rag.fields import Fields
@@ -26,6 +26,7 @@ from bm25rag.manifest import Manifest, Stored, read_manifest, replace_manifest
 from bm25rag.postings import Postings
 from bm25rag.segment import Part, Segment
 from bm25rag.stripes import Stripes, stripe_count
+from bm25rag.tables import StringTable
 
 _RETRIES = 20
 

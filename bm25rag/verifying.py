@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag._types import text_of
+from bm25rag._types import text_of, utf8
 from bm25rag.arrays_file import damage
 from bm25rag.columns import Column, Guard, build_column
 from bm25rag.documents import decode_metadata
@@ -25,6 +25,8 @@ from bm25rag.metadata import DEEPEST
 from bm25rag.segment import Part, Segment
 from bm25rag.turns import in_turns
 
+# How JSON may spell a "$", by which dates and keys are told; we write it as it is.
+_DOLLAR = "\\u0024"
 # Makes the error for contents that cannot be right.
 _Reject = Callable[[str, str], Exception]
 
@@ -94,7 +96,9 @@ def _check_metadata(text: str) -> None:
         raise ValueError(f"they are a {type(plain).__name__}, not a dict")
     if '"$' in text or text.count("{") + text.count("[") > DEEPEST:
         _check_keys(plain, 0)
-        decode_metadata(text.encode("utf-8", "surrogatepass"))
+        decode_metadata(utf8(text))
+    if _DOLLAR in text and json.dumps(plain, separators=(",", ":"), ensure_ascii=False) != text:
+        raise ValueError(f"{_DOLLAR} may stand for a $ that is not seen")
 
 
 def _check_keys(plain: Any, depth: int) -> None:

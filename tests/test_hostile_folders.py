@@ -232,6 +232,14 @@ def test_what_lies_in_the_place_of_the_lock_stops_writers_and_not_readers(
 
 
 @needs_links
+@pytest.mark.parametrize("way", ["open", "open to write", "verify", "save"])
+def test_a_folder_that_is_a_link_to_itself_is_named(tmp_path: Path, way: str) -> None:
+    link(tmp_path / "loop", tmp_path / "loop")
+    with pytest.raises(NotAnIndexError, match="loop is a link to itself"):
+        WAYS[way](tmp_path / "loop", BM25Index())
+
+
+@needs_links
 def test_files_behind_links_are_read_and_a_commit_leaves_what_they_lead_to(
     saved: Path, tmp_path: Path
 ) -> None:

@@ -181,6 +181,9 @@ VERIFIED: dict[str, Callable[[Piece], None]] = {
     "metadata that are no JSON": string("metadata", 0, b"{"),
     "metadata that are no UTF-8": string("metadata", 0, b'{"n":"\xff"}'),
     "metadata of which two keys are read as one": string("metadata", 0, b'{"$a":1,"a":2}'),
+    "metadata with a date that is not seen": string(
+        "metadata", 0, b'{"n":{"\\u0024date":"2024-01-01"}}'
+    ),
     "metadata with a date that there is not": string("metadata", 0, b'{"n":{"$date":"x"}}'),
     "metadata nested too deep": string("metadata", 0, b'{"n":' + b"[" * 150 + b"]" * 150 + b"}"),
     "metadata that fields do not know": string("metadata", 0, b'{"n":77,"name":"a"}'),

@@ -39,9 +39,10 @@ SMALL = {
 }
 NAMES_A_FILE = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest\.json")
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "plumless buckeroo", "no"]
+INF = float("inf")  # which orders with nothing
 # Filters, and the same in Python.
 FILTERS: list[tuple[dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
-    ({"n": {"$gt": 3}}, lambda own: type(own.get("n")) in (int, float) and own["n"] > 3),
+    ({"n": {"$gt": 3}}, lambda own: type(own.get("n")) in (int, float) and 3 < own["n"] < INF),
     ({"n": {"$in": [3, 4]}}, lambda own: own.get("n") in (3, 4) and own["n"] is not True),
     ({"text": {"$gte": "t3"}}, lambda own: type(own.get("text")) is str and own["text"] >= "t3"),
     ({"text": "t4"}, lambda own: own.get("text") == "t4"),
