@@ -41,13 +41,6 @@ class FileRecord(NamedTuple):
     size: int
     checksum: int
 
-    def is_in(self, folder: Path) -> bool:
-        """Whether a folder has a file of this name and size."""
-        try:
-            return (folder / self.name).stat().st_size == self.size
-        except OSError:
-            return False
-
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
     """Write arrays into a new file and flush it to disk."""

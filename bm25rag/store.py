@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import PAPER_PATTERN, Analyzer, Tokenizer
-from bm25rag.arrays_file import FileRecord
-from bm25rag.disk import FileMark, flush_folder, make_folder
+from bm25rag.arrays_file import ArraysFile, FileRecord
+from bm25rag.disk import flush_folder, make_folder
 from bm25rag.errors import (
     AnalyzerChangedWarning,
     CorruptIndexError,
@@ -21,6 +21,7 @@ from bm25rag.errors import (
     TokenizerRequiredError,
     UntrustedIndexError,
 )
+from bm25rag.file_mark import FileMark
 from bm25rag.layers import Layer
 from bm25rag.manifest import (
     MANIFEST,
@@ -260,7 +261,15 @@ class Kept(NamedTuple):
 
     def _there(self) -> dict[Segment | Layer, FileRecord]:
         files = _files_of(self.parts, self.manifest)
-        return {of: file for of, file in files.items() if file.is_in(self.folder)}
+        return {of: file for of, file in files.items() if self._is_whole(file)}
+
+    def _is_whole(self, file: FileRecord) -> bool:
+        """Whether a file is as it was written; who saves may mean to mend it."""
+        try:
+            ArraysFile(self.folder / file.name, file, mapped=True).check_all()
+        except OSError:  # StorageError is one
+            return False
+        return True
 
 
 def _files_of(parts: Sequence[Part], manifest: Manifest) -> dict[Segment | Layer, FileRecord]:

@@ -86,7 +86,9 @@ def test_a_copy_of_a_reader_saves_only_what_is_new(large: BM25Index, tmp_path: P
     assert "3" not in again
 
 
-@pytest.mark.parametrize("what", ["another commit", "a file is missing", "another folder"])
+@pytest.mark.parametrize(
+    "what", ["another commit", "a file is missing", "a file is damaged", "another folder"]
+)
 def test_all_is_written_where_the_folder_is_not_as_it_was_left(
     large: BM25Index, tmp_path: Path, what: str
 ) -> None:
@@ -96,6 +98,11 @@ def test_all_is_written_where_the_folder_is_not_as_it_was_left(
         BM25Index.from_texts(["other"]).save(tmp_path)
     elif what == "a file is missing":
         next(tmp_path.glob("segment-*.bin")).unlink()
+    elif what == "a file is damaged":
+        path = next(tmp_path.glob("segment-*.bin"))
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
     else:
         folder = tmp_path / "another"
     large.save(folder)
