@@ -32,7 +32,7 @@ def ids(path: str = "saved") -> list[str]:
     ("name", "content", "expected"),
     [
         ("a.csv", "id,text\n7,x\n", ["7"]),
-        ("a.csv.gz", gzip.compress(b"id,text\n7,x\n"), ["7"]),
+        ("a.csv.gz", gzip.compress(b"id,text\n7,x\n", mtime=0), ["7"]),
         ("a.tsv", "id\ttext\n7\tx\n", ["7"]),
         ("a.json", '[{"id": 7, "text": "x"}, {"text": "y"}]', ["7", "a.json#2"]),
         ("a.html", PAGE, ["a.html#1"]),
@@ -97,7 +97,7 @@ def make_folder() -> None:
     write("d/a.csv", "id,text\n1,x\n")
     write("d/b/a.csv", "id,text\n1,y\n")
     write("d/list.json", '[{"text": "x"}]')
-    write("d/more.jsonl.gz", gzip.compress(b'{"id": 1, "text": "x"}'))
+    write("d/more.jsonl.gz", gzip.compress(b'{"id": 1, "text": "x"}', mtime=0))
     write("d/empty.txt", "")
 
 
