@@ -15,6 +15,8 @@ ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
 FRAMEWORKS := $(VENV)/.frameworks
 PIP := -m pip --disable-pip-version-check -qq
 PYTEST := -m pytest -q
+# On all cores; the adapters' tests are too short for that.
+PARALLEL := $(PYTEST) -n auto --dist=worksteal
 # The modes beside the usual one try fewer examples of each property, and leave out the slow tests
 # and those of crashes and benchmarks, for which the mode makes no difference.
 ONCE := crashes kills machine benchmarks
@@ -36,7 +38,7 @@ demo: $(FRAMEWORKS)  ## Index real text, search it, change it, save and reopen i
 	$(PY) examples/frameworks.py
 
 test: $(STAMP)  ## Run the tests (under five minutes).
-	$(PY) $(PYTEST) -m "not slow"
+	$(PY) $(PARALLEL) -m "not slow"
 
 # --- the whole check ----------------------------------------------------------------
 
@@ -53,17 +55,16 @@ types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy --config-file benchmarks/mypy.ini benchmarks
 
 test-all: $(STAMP)  ## Run all tests, the slow ones too.
-	$(PY) $(PYTEST)
+	$(PY) $(PARALLEL)
 
 test-interpreted: $(STAMP)  ## Run the tests with the kernels interpreted; measure coverage.
-	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run $(PYTEST) $(REPEATED)
-	$(PY) -m coverage report
+	NUMBA_DISABLE_JIT=1 $(PY) $(PARALLEL) $(REPEATED) --cov=bm25rag
 
 test-plain: .venv-plain/.installed  ## Run the tests where Numba is not installed.
-	.venv-plain/$(BIN)/python $(PYTEST) $(REPEATED)
+	.venv-plain/$(BIN)/python $(PARALLEL) $(REPEATED)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
-	.venv-lowest/$(BIN)/python $(PYTEST) $(REPEATED)
+	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
 
 wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment.
 	$(PY) tools/check_wheel.py
