@@ -29,6 +29,7 @@ _HINDI_NASAL = re.compile(
     "\u0919\u094d(?=[\u0915-\u0918])|\u091e\u094d(?=[\u091a-\u091d])|\u0923\u094d(?=[\u091f-\u0922])"
     "|\u0928\u094d(?=[\u0924-\u0927])|\u092e\u094d(?=[\u092a-\u092d])|\u0901"
 )
+_FIRST_OF_HINDI = "\u0900"
 _HINDI_POINT_ABOVE = "\u0902"
 
 
@@ -44,8 +45,9 @@ def fold_accents(word: str, kept: str) -> str:
     """
     if word.isascii():
         return word
-    composed = unicodedata.normalize("NFC", word)
-    folded = _HINDI_NASAL.sub(_HINDI_POINT_ABOVE, composed.translate(_folds(kept)))
+    folded = unicodedata.normalize("NFC", word).translate(_folds(kept))
+    if word >= _FIRST_OF_HINDI:
+        folded = _HINDI_NASAL.sub(_HINDI_POINT_ABOVE, folded)
     return folded or word
 
 

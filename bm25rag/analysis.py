@@ -312,7 +312,9 @@ class Analyzer:
             text = unicodedata.normalize(self.normalize, text)
         return text
 
-    def split(self, words: list[str], question: bool = False) -> tuple[list[str], dict[int, int]]:
+    def split(
+        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+    ) -> tuple[list[str], dict[int, int]]:
         """Return the tokens of words, before stop words and stemming.
 
         Parameters
@@ -321,6 +323,8 @@ class Analyzer:
             Words, as ``cut`` returns them.
         question
             Whether they are those of a question.
+        odd
+            Which words are not only letters and digits of ASCII, if that is known.
 
         Returns
         -------
@@ -329,37 +333,34 @@ class Analyzer:
         sizes
             Of which words there are more tokens than one or none, and how many.
         """
-        odd: Iterable[int] = range(len(words))
-        if not self.identifiers:  # most words of a build need not be looked at
+        if self.identifiers:
+            odd = range(len(words))
+        elif odd is None:  # others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        found: list[str] = []
-        sizes: dict[int, int] = {}
-        last = 0
+        found, several = words.copy(), dict[int, list[str]]()
         for number in odd:
             own = self._tokens_of(words[number], question)
-            if self.fold_accents:
-                own = [one if one.isascii() else fold_accents(one, self._kept) for one in own]
-            if len(own) != 1:
-                sizes[number] = len(own)
-            found += words[last:number]
-            found += own
-            last = number + 1
-        return found + words[last:], sizes
+            if len(own) == 1:
+                found[number] = own[0]
+            else:
+                several[number] = own
+        for number in reversed(several):
+            found[number : number + 1] = several[number]
+        return found, {number: len(own) for number, own in several.items()}
 
     def _tokens_of(self, word: str, question: bool) -> list[str]:
+        own = [word]
         if word >= scripts.FIRST_CUT and (first := scripts.first_of_pair(word, self._cuts)):
-            single = scripts.is_single(first, self._cuts, question)
-            return [word, first] if single else [word]
-        if not self._auto:
-            return [word]
-        found = tokens.split(word, self._apostrophe)
+            own += [first] * scripts.is_single(first, self._cuts, question)
+        elif self._auto:
+            own = tokens.split(word, self._apostrophe)
         if self.identifiers:
-            own = [one for whole in found for one in (whole, *tokens.parts(whole))]
-            return [self._fold(one, self.lowercase) for one in own]
-        return found
+            own = [one for whole in own for one in (whole, *tokens.parts(whole))]
+            own = [self._fold(one, self.lowercase) for one in own]
+        return [fold_accents(one, self._kept) for one in own] if self.fold_accents else own
 
     def analyze(
-        self, words: list[str], question: bool = False
+        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
     ) -> tuple[list[str | None], dict[int, int]]:
         """Return the terms of words, ``None`` for a stop word.
 
@@ -369,6 +370,8 @@ class Analyzer:
             Words, as ``cut`` returns them.
         question
             Whether they are those of a question.
+        odd
+            As for ``split``.
 
         Returns
         -------
@@ -377,7 +380,7 @@ class Analyzer:
         sizes
             Of which words there are more terms than one or none, and how many.
         """
-        found, sizes = self.split(words, question)
+        found, sizes = self.split(words, question, odd)
         stopped = self.stopwords.intersection(found)
         terms: list[str | None] = [*self.stems(found)]
         if stopped:

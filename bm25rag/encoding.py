@@ -26,6 +26,10 @@ from bm25rag.turns import give_way, in_turns
 _WORK = 8
 # Words that are stemmed at a time.
 _STEMMED = 256
+# Ends a word in the scanner's pool.
+_END = 10
+# Which bytes are not letters, digits or ends.
+_ODD = np.array([not (chr(byte).isalnum() and byte < 128) and byte != _END for byte in range(256)])
 
 
 class Read(NamedTuple):
@@ -51,18 +55,19 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._terms: dict[str, int] = defaultdict(count().__next__)
+        # A stop word is the term None, so that a number is found for it, too.
+        self._terms: dict[str | None, int] = defaultdict(count().__next__, {None: STOPPED})
         self._of_word = _Numbers(analyzer, self._terms)
         self._scanner: _Scanner | None = None
         self._seen = 0
 
     def __len__(self) -> int:
-        return len(self._terms)
+        return len(self._terms) - 1
 
     @property
     def terms(self) -> list[str]:
         """The terms so far, in the order of their numbers."""
-        return list(self._terms)
+        return [term for term in self._terms if term is not None]
 
     def encode(self, texts: Sequence[str | Sequence[str]]) -> tuple[UInt32, UInt32]:
         """Turn texts into numbers of their terms: ``number`` of what the ``reader`` returns."""
@@ -136,20 +141,20 @@ def _read(texts: Sequence[str | Sequence[str]], stored: bool) -> Read:
 class _Numbers(dict[str, list[int]]):
     """Words to the numbers of their terms; an unknown word is analysed once."""
 
-    def __init__(self, analyzer: Analyzer, terms: dict[str, int]) -> None:
+    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int]) -> None:
         self._analyzer = analyzer
         self._terms = terms
 
     def __missing__(self, word: str) -> list[int]:
         own, _ = self._analyzer.analyze([word])
-        numbers = self[word] = [STOPPED if term is None else self._terms[term] for term in own]
+        numbers = self[word] = [self._terms[term] for term in own]
         return numbers
 
 
 class _Scanner:
     """Has the compiled scanner find words, and holds those found and their terms."""
 
-    def __init__(self, analyzer: Analyzer, terms: dict[str, int], hot: ModuleType) -> None:
+    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int], hot: ModuleType) -> None:
         self._analyzer = analyzer
         self._terms = terms
         self._hot = hot
@@ -194,11 +199,16 @@ class _Scanner:
         pool = self._words[2][self._taken : self._used[1]]
         self._taken = int(self._used[1])
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
+        odd = np.unique(np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool])))
         numbers: list[int] = []
         sizes = np.ones(len(new), np.int64)
-        for first in in_turns(range(0, len(new), _STEMMED)):
-            terms, several = self._analyzer.analyze(new[first : first + _STEMMED])
-            numbers += [STOPPED if term is None else self._terms[term] for term in terms]
+        firsts = range(0, len(new), _STEMMED)
+        bounds = np.searchsorted(odd, [*firsts, len(new)])
+        for first, own in in_turns(zip(firsts, np.split(odd, bounds[1:-1]), strict=True)):
+            terms, several = self._analyzer.analyze(
+                new[first : first + _STEMMED], odd=(own - first).tolist()
+            )
+            numbers += map(self._terms.__getitem__, terms)
             for number, size in several.items():
                 sizes[first + number] = size
         ends = np.cumsum(sizes) + len(self._numbers)

@@ -37,12 +37,15 @@ def split(word: str, apostrophe: Apostrophe) -> list[str]:
         What is before an apostrophe ``"ends"`` there as in English, what is around it
         ``"joins"`` as in Ukrainian, or it ``"cuts"`` off an ending as in Turkish.
     """
+    if word.isalpha():
+        return [word]
     if _OTHER_DIGIT.search(word):
         word = _with_usual_digits(word)
-    if word.isalnum():
-        return [word]
     tokens: list[str] = []
     for piece in _around_apostrophes(word, apostrophe) if "'" in word else [word]:
+        if piece.isalnum():
+            tokens.append(piece)
+            continue
         for part in _PART.finditer(piece):
             tokens += [part[0].replace(".", "")] if part["letters"] else _tokens_of(part[0])
     return tokens

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, scripts
 from bm25rag import backend as backends
+from bm25rag.analysis import AUTO_0_1
 from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.encoding import Encoder
 from bm25rag.kernels_numpy import STOPPED
