@@ -199,15 +199,16 @@ class _Scanner:
         pool = self._words[2][self._taken : self._used[1]]
         self._taken = int(self._used[1])
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
-        odd = np.unique(np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool])))
+        is_odd = np.zeros(len(new), np.bool_)
+        is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
+        odd = np.flatnonzero(is_odd)
         numbers: list[int] = []
         sizes = np.ones(len(new), np.int64)
-        firsts = range(0, len(new), _STEMMED)
-        bounds = np.searchsorted(odd, [*firsts, len(new)])
-        for first, own in in_turns(zip(firsts, np.split(odd, bounds[1:-1]), strict=True)):
-            terms, several = self._analyzer.analyze(
-                new[first : first + _STEMMED], odd=(own - first).tolist()
-            )
+        bounds = np.searchsorted(odd, range(0, len(new) + _STEMMED, _STEMMED))
+        for block in in_turns(range(len(bounds) - 1)):
+            first = block * _STEMMED
+            own = (odd[bounds[block] : bounds[block + 1]] - first).tolist()
+            terms, several = self._analyzer.analyze(new[first : first + _STEMMED], odd=own)
             numbers += map(self._terms.__getitem__, terms)
             for number, size in several.items():
                 sizes[first + number] = size

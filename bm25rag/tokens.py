@@ -17,6 +17,7 @@ _PART = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
 _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[_.]+")
 
@@ -37,8 +38,8 @@ def split(word: str, apostrophe: Apostrophe) -> list[str]:
         What is before an apostrophe ``"ends"`` there as in English, what is around it
         ``"joins"`` as in Ukrainian, or it ``"cuts"`` off an ending as in Turkish.
     """
-    if word.isalpha():
-        return [word]
+    if word.isalpha() or (word.isascii() and word[0].isdigit() and _is_number(word)):
+        return [word.replace(",", "")]
     if _OTHER_DIGIT.search(word):
         word = _with_usual_digits(word)
     tokens: list[str] = []
@@ -49,6 +50,13 @@ def split(word: str, apostrophe: Apostrophe) -> list[str]:
         for part in _PART.finditer(piece):
             tokens += [part[0].replace(".", "")] if part["letters"] else _tokens_of(part[0])
     return tokens
+
+
+def _is_number(word: str) -> bool:
+    """Whether a word that begins with a digit is one token less its commas."""
+    if not word.replace(".", "").replace(",", "").isalnum():
+        return False
+    return "," not in word or _GROUPED.fullmatch(word) is not None
 
 
 def parts(token: str) -> list[str]:
