@@ -633,7 +633,7 @@ def test_arabic_endings_meet() -> None:
     university, universities = "جامعة", "جامعات"
     assert analyzer.terms(university) == analyzer.terms(universities)
     assert snowball.terms(university) != snowball.terms(universities)
-    assert analyzer.stems(["لا", "ي", "abcة"]) == ["لا", "ي", "abcة"]
+    assert analyzer.stems(["لا", "ي"]) == ["لا", "ي"]
 
 
 # -- settings ----------------------------------------------------------------------------------
