@@ -388,6 +388,18 @@ class Analyzer:
                 terms[number] = None
         return terms, sizes
 
+    def first_of_pair(self, word: str) -> str | None:
+        """Return the character or cluster behind which the word after a pair begins.
+
+        ``None`` if the word is no pair from a run without spaces; pairs overlap.
+
+        Parameters
+        ----------
+        word
+            A word, as ``cut`` returns them.
+        """
+        return scripts.first_of_pair(word, self._cuts)
+
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
 

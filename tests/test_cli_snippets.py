@@ -23,12 +23,12 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def marked(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> list[str]:
     """Return what is bold in a snippet."""
-    shown = snippet(text, analyzer, frozenset(analyzer.terms(query)), length)
+    shown = snippet(text, analyzer, frozenset(analyzer.query_terms(query)), length)
     return [shown.plain[span.start : span.end] for span in shown.spans if span.style == "bold"]
 
 
 def plain(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> str:
-    return snippet(text, analyzer, frozenset(analyzer.terms(query)), length).plain
+    return snippet(text, analyzer, frozenset(analyzer.query_terms(query)), length).plain
 
 
 # --- where the words are --------------------------------------------------------
