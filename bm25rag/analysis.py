@@ -338,8 +338,13 @@ class Analyzer:
         elif odd is None:  # others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
         found, several = words.copy(), dict[int, list[str]]()
+        simple = self._auto and not self.identifiers and self.fold_accents
         for number in odd:
-            own = self._tokens_of(words[number], question)
+            word = words[number]
+            if simple and word < scripts.FIRST_CUT and word.isalpha():  # most of them
+                found[number] = fold_accents(word, self._kept)
+                continue
+            own = self._tokens_of(word, question)
             if len(own) == 1:
                 found[number] = own[0]
             else:
