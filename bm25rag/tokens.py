@@ -38,7 +38,7 @@ def split(word: str, apostrophe: Apostrophe) -> list[str]:
         What is before an apostrophe ``"ends"`` there as in English, what is around it
         ``"joins"`` as in Ukrainian, or it ``"cuts"`` off an ending as in Turkish.
     """
-    if word.isalpha() or (word.isascii() and word[0].isdigit() and _is_number(word)):
+    if word.isalpha() or (word.isascii() and word[:1].isdigit() and _is_number(word)):
         return [word.replace(",", "")]
     if _OTHER_DIGIT.search(word):
         word = _with_usual_digits(word)
@@ -79,7 +79,7 @@ def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:
         del pieces[1:]
     if len(pieces) > 1 and pieces[-1].lower() in _ENDINGS:
         pieces.pop()
-    if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1].lower() == "n":
+    if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1:].lower() == "n":
         pieces[-2:] = [pieces[-2] + pieces[-1]]
     # What an elision leaves is no word: the l of "l'homme", the O of "O'Brien".
     return [piece for piece in pieces if len(piece) > 1 or piece.isdecimal()] or pieces

@@ -532,6 +532,15 @@ def test_stop_words_are_folded_as_words_are() -> None:
     assert Analyzer("french", fold_accents=False).terms("meme") == ["mem"]
 
 
+@pytest.mark.parametrize(
+    "word", ["", "'", "'t", "'s", "n't", "...", "_", "++", "1,", "\u0e48", "a b"]
+)
+def test_any_string_may_be_a_stop_word(word: str) -> None:
+    analyzer = Analyzer(stopwords=[word, "red"], query_stopwords=[word], language=None)
+    assert analyzer.terms("red boat") == analyzer.query_terms("red boat") == ["boat"]
+    assert Analyzer.from_dict(analyzer.to_dict()) == analyzer
+
+
 def test_accents_are_folded_where_the_documentation_says_so() -> None:
     kept = {one.name for one in LANGUAGES if not Analyzer(one.name).fold_accents}
     assert kept == set(UNFOLDED)
