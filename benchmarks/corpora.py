@@ -55,12 +55,14 @@ class Corpus(NamedTuple):
 
     def texts(self) -> list[str]:
         """Read the raw texts, titles first."""
-        records = _records(COLLECTIONS / self.collection / "corpus.jsonl")
+        records = read_records(COLLECTIONS / self.collection / "corpus.jsonl")
         return [f"{one.get('title', '')} {one['text']}".strip() for one in records]
 
     def questions(self) -> list[str]:
         """Read the raw queries."""
-        return [one["text"] for one in _records(COLLECTIONS / self.collection / "queries.jsonl")]
+        return [
+            one["text"] for one in read_records(COLLECTIONS / self.collection / "queries.jsonl")
+        ]
 
     def prepare(self) -> None:
         """Analyse texts and queries, unless that was done before."""
@@ -89,7 +91,8 @@ class _Numbers(dict[str, str]):
         return [self[term] for term in terms]
 
 
-def _records(path: Path) -> Iterator[dict[str, str]]:
+def read_records(path: Path) -> Iterator[dict[str, str]]:
+    """Read JSON lines, perhaps packed."""
     packed = path.with_suffix(".jsonl.gz")
     body = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
     yield from map(json.loads, body.splitlines())

@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count, repeat
+from itertools import chain, count, repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bm25rag import scripts
 from bm25rag._types import Int64, UInt8, UInt32, UInt64, utf8, utf8_each
-from bm25rag.analysis import PAPER_PATTERN, Analyzer
+from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer
 from bm25rag.backend import kernels
 from bm25rag.columns import Strings, join, join_none
 from bm25rag.folding import fold_table
@@ -26,6 +26,10 @@ from bm25rag.turns import give_way, in_turns
 _WORK = 8
 # Words that are stemmed at a time.
 _STEMMED = 256
+# Ends a word in the scanner's pool.
+_END = 10
+# Which bytes are not letters, digits or ends.
+_ODD = np.array([not (chr(byte).isalnum() and byte < 128) and byte != _END for byte in range(256)])
 
 
 class Read(NamedTuple):
@@ -51,20 +55,19 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._terms: dict[str, int] = defaultdict(count().__next__)
-        own = analyzer if analyzer.tokenizer is None else None
-        self._of_word = _Numbers(own, self._terms)
-        self._of_term = _Numbers(None, self._terms)
+        # A stop word is the term None, so that a number is found for it, too.
+        self._terms: dict[str | None, int] = defaultdict(count().__next__, {None: STOPPED})
+        self._of_word = _Numbers(analyzer, self._terms)
         self._scanner: _Scanner | None = None
         self._seen = 0
 
     def __len__(self) -> int:
-        return len(self._terms)
+        return len(self._terms) - 1
 
     @property
     def terms(self) -> list[str]:
         """The terms so far, in the order of their numbers."""
-        return list(self._terms)
+        return [term for term in self._terms if term is not None]
 
     def encode(self, texts: Sequence[str | Sequence[str]]) -> tuple[UInt32, UInt32]:
         """Turn texts into numbers of their terms: ``number`` of what the ``reader`` returns."""
@@ -103,22 +106,31 @@ class Encoder:
             return self._scanner.number(*read.scanned)
         tokens, counts = array("I"), array("I")
         for text in read.texts:
+            before = len(tokens)
             if isinstance(text, str):
-                words: Sequence[str] = self._analyzer.words(text)
-                tokens.extend(map(self._of_word.__getitem__, words))
+                words = self._analyzer.cut(text)
+                if self._analyzer.tokenizer is None:
+                    tokens.extend(chain.from_iterable(map(self._of_word.__getitem__, words)))
+                else:
+                    tokens.extend(map(self._terms.__getitem__, words))
             else:
-                words = text
-                tokens.extend(map(self._of_term.__getitem__, words))
-            counts.append(len(words))
+                tokens.extend(map(self._terms.__getitem__, text))
+            counts.append(len(tokens) - before)
         return np.frombuffer(tokens, np.uint32), np.frombuffer(counts, np.uint32)
 
     def _scanner_for(self, texts: Sequence[str | Sequence[str]]) -> _Scanner | None:
-        if self._scanner is None and self._analyzer.token_pattern in ("auto", PAPER_PATTERN):
+        if self._scanner is None and _is_scanned(self._analyzer):
             self._seen += sum(map(len, texts))
             hot = kernels(_WORK * self._seen)
-            if self._analyzer.tokenizer is None and hasattr(hot, "scan"):
+            if hasattr(hot, "scan"):
                 self._scanner = _Scanner(self._analyzer, self._terms, hot)
         return self._scanner
+
+
+def _is_scanned(analyzer: Analyzer) -> bool:
+    """Whether the compiled scanner knows how an analyzer cuts texts."""
+    plain = analyzer.token_pattern in (AUTO_0_1, PAPER) and not analyzer.southeast_asian
+    return analyzer.tokenizer is None and (analyzer.token_pattern == "auto" or plain)
 
 
 def _read(texts: Sequence[str | Sequence[str]], stored: bool) -> Read:
@@ -126,30 +138,33 @@ def _read(texts: Sequence[str | Sequence[str]], stored: bool) -> Read:
     return Read(texts, join(kept))
 
 
-class _Numbers(dict[str, int]):
-    """Words to term numbers; an unknown word is analysed once."""
+class _Numbers(dict[str, list[int]]):
+    """Words to the numbers of their terms; an unknown word is analysed once."""
 
-    def __init__(self, analyzer: Analyzer | None, terms: dict[str, int]) -> None:
+    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int]) -> None:
         self._analyzer = analyzer
         self._terms = terms
 
-    def __missing__(self, word: str) -> int:
-        term = word if self._analyzer is None else self._analyzer.stem(word)
-        number = self[word] = STOPPED if term is None else self._terms[term]
-        return number
+    def __missing__(self, word: str) -> list[int]:
+        own, _ = self._analyzer.analyze([word])
+        numbers = self[word] = [self._terms[term] for term in own]
+        return numbers
 
 
 class _Scanner:
     """Has the compiled scanner find words, and holds those found and their terms."""
 
-    def __init__(self, analyzer: Analyzer, terms: dict[str, int], hot: ModuleType) -> None:
+    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int], hot: ModuleType) -> None:
         self._analyzer = analyzer
         self._terms = terms
         self._hot = hot
         self._table = fold_table(analyzer)
+        auto = analyzer.token_pattern == "auto"
+        self._rules = 1 if auto else 2, analyzer.drops_possessives
         *self._words, self._used = hot.new_words(1 << 10)
         self._taken = 0  # bytes of the pool
-        self._term_of = np.zeros(0, np.uint32)
+        # Of each word the numbers of its terms: from ``_starts`` on in ``_numbers``.
+        self._numbers, self._starts = np.zeros(0, np.uint32), np.zeros(1, np.int64)
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may do it."""
@@ -163,11 +178,11 @@ class _Scanner:
                 encoded[number] = utf8(self._fold(texts[number]))
             data, ends = _arrays(join(encoded))
         kept = strings if stored else join_none(len(texts))
-        return Read(texts, kept, self._hot.scan(data, ends, self._table))
+        return Read(texts, kept, self._hot.scan(data, ends, self._table, *self._rules))
 
     def _fold(self, text: str) -> str:
         text = self._analyzer.fold(text)
-        return scripts.join_conjuncts(text) if self._analyzer.token_pattern == "auto" else text
+        return scripts.join_conjuncts(text) if self._analyzer.token_pattern == AUTO_0_1 else text
 
     def number(
         self, tokens: UInt32, counts: UInt32, entries: UInt64, pool: UInt8
@@ -175,20 +190,31 @@ class _Scanner:
         """As ``Encoder.number``, of what the compiled ``scan`` returned."""
         *self._words, numbers = self._hot.adopt(entries, pool, *self._words, self._used)
         self._analyze_new()
-        return self._term_of[numbers].take(tokens), counts
+        expanded: tuple[UInt32, UInt32] = self._hot.expand(
+            tokens, counts, numbers, self._starts, self._numbers
+        )
+        return expanded
 
     def _analyze_new(self) -> None:
         pool = self._words[2][self._taken : self._used[1]]
         self._taken = int(self._used[1])
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
+        is_odd = np.zeros(len(new), np.bool_)
+        is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
+        odd = np.flatnonzero(is_odd)
         numbers: list[int] = []
-        for first in in_turns(range(0, len(new), _STEMMED)):
-            stems = self._analyzer.stems(new[first : first + _STEMMED])
-            numbers += map(self._terms.__getitem__, stems)
-        own = np.array(numbers, np.uint32)
-        if stopped := self._analyzer.stopwords.intersection(new):
-            own[[word in stopped for word in new]] = STOPPED
-        self._term_of = np.concatenate((self._term_of, own))
+        sizes = np.ones(len(new), np.int64)
+        bounds = np.searchsorted(odd, range(0, len(new) + _STEMMED, _STEMMED))
+        for block in in_turns(range(len(bounds) - 1)):
+            first = block * _STEMMED
+            own = (odd[bounds[block] : bounds[block + 1]] - first).tolist()
+            terms, several = self._analyzer.analyze(new[first : first + _STEMMED], odd=own)
+            numbers += map(self._terms.__getitem__, terms)
+            for number, size in several.items():
+                sizes[first + number] = size
+        ends = np.cumsum(sizes) + len(self._numbers)
+        self._numbers = np.concatenate((self._numbers, np.array(numbers, np.uint32)))
+        self._starts = np.concatenate((self._starts, ends))
 
 
 def _arrays(strings: Strings) -> tuple[UInt8, Int64]:

@@ -38,7 +38,7 @@ def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Te
     ValueError
         If a weight is NaN or infinite, or beyond 1e30.
     """
-    analyze = analyzer.terms
+    analyze = analyzer.query_terms
     terms = [analyze(one) if isinstance(one, str) else one for one in queries]
     given = [one for one in queries if not isinstance(one, str)]
     if not given or _are_lists_of_strings(given):

@@ -1,4 +1,4 @@
-"""What the analyzer knows of scripts: CJK runs, widths, combining marks, the Turkish i."""
+"""What the analyzer knows of scripts: words, runs without spaces, widths, marks, the Turkish i."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from bm25rag.turns import in_turns
 
@@ -18,6 +18,19 @@ _CJK = (
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\U00020000-\U0003ffff"
 )
+_HAN = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HANGUL = "\uac00-\ud7a3"
+# Letters of Thai, Lao, Khmer and Burmese, which put no spaces between words; their digits are
+# words like others, and their other vowels and tones are combining marks.
+_SOUTHEAST_ASIAN = (
+    "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"
+    "\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec4\u0ec6\u0edc-\u0edf"
+    "\u1780-\u17b3\u17d7\u17dc"
+    "\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081\u108e"
+    "\ua9e0-\ua9e4\ua9e6-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a\uaa7e\uaa7f"
+)
+# No script that is cut is before Thai.
+FIRST_CUT = "\u0e01"
 
 
 class _Pattern:
@@ -49,8 +62,17 @@ NOT_SURELY_NFC = _pattern(
 )
 NOT_ASCII = _pattern("[^\u0000-\u007f]")
 CJK = _pattern(f"[{_CJK}]")
+# Characters that are terms of their own beside the bigrams; in questions too, or only in documents.
+HAN = _pattern(f"[{_HAN}]")
+SINGLES = _pattern(f"[{_HAN}{_HANGUL}]")
+SOUTHEAST_ASIAN = _pattern(f"[{_SOUTHEAST_ASIAN}]")
 WORD = _pattern(r"\w")
-_CJK_RUNS = _pattern(f"([{_CJK}]+)")
+LETTER = _pattern(r"[^\W\d_]")
+DIGIT = _pattern(r"\d")
+APOSTROPHES = _pattern("[\u2019\u02bc]")
+# What is written within a word and is no part of it: soft hyphens, joiners of words, direction
+# marks, and the Hebrew geresh and gershayim of abbreviations.
+IGNORED = _pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
 WIDTH_FORMS = _pattern("[\uff01-\uff5e\uff65-\uff9f]+")
 _TURKISH = str.maketrans({"İ": "i", "I": "ı"})
 _DOTTED_I = "I\u0307"
@@ -73,25 +95,104 @@ def fold_widths(text: str) -> str:
     return WIDTH_FORMS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
 
 
-def has_cjk(text: str) -> bool:
-    """Whether a Chinese, Japanese or Korean character occurs."""
-    return _CJK_RUNS.search(text) is not None
+class Cuts(NamedTuple):
+    """Which runs without spaces are cut into overlapping pairs, and what is a term beside them.
+
+    Attributes
+    ----------
+    cjk : bool
+        Cut Chinese, Japanese and Korean into pairs of characters.
+    southeast_asian : bool
+        Cut Thai, Lao, Khmer and Burmese into pairs of clusters: a letter and its marks.
+    singles : bool
+        Characters of Han and Hangul are terms, too.
+    """
+
+    cjk: bool
+    southeast_asian: bool
+    singles: bool
 
 
-def cut_cjk(text: str, find: Callable[[str], list[str]]) -> list[str]:
-    """Cut CJK runs into overlapping bigrams, and find the words of what lies between.
+@lru_cache(maxsize=4)
+def _runs(cjk: bool, southeast_asian: bool) -> re.Pattern[str]:
+    """Return a pattern of runs: of CJK in its first group, of clusters in its second."""
+    first = f"[{_CJK}]+" if cjk else "(?!)"
+    second = f"(?:{_cluster()})+" if southeast_asian else "(?!)"
+    return re.compile(f"({first})|({second})")
 
-    A character that stands alone is a term of its own.
+
+def _cluster() -> str:
+    return f"[{_SOUTHEAST_ASIAN}][{mark_ranges()}]*"
+
+
+@lru_cache(maxsize=1)
+def _clusters() -> re.Pattern[str]:
+    return re.compile(_cluster())
+
+
+def cut(text: str, find: Callable[[str], list[str]], cuts: Cuts, question: bool) -> list[str]:
+    """Cut runs without spaces into overlapping pairs, and find the words of what lies between.
+
+    A character or cluster that stands alone is a word of its own. So is the last of a run
+    where it is to be a term beside the pairs, which in a question only Han is; the others are
+    the beginnings of pairs (see ``singles``).
+
+    Parameters
+    ----------
+    text
+        Folded text.
+    find
+        Finds the words of what is between the runs.
+    cuts
+        Which runs are cut.
+    question
+        Whether the text is a question.
     """
     words: list[str] = []
-    for number, run in enumerate(_CJK_RUNS.split(text)):
-        if number % 2 == 0:
-            words += find(run)
-        elif len(run) == 1:
-            words.append(run)
-        else:
-            words += [first + second for first, second in pairwise(run)]
-    return words
+    last = 0
+    for run in _runs(cuts.cjk, cuts.southeast_asian).finditer(text):
+        if run.start() > last:
+            words += find(text[last : run.start()])
+        last = run.end()
+        units = list(run[1]) if run[1] else _clusters().findall(run[2])
+        words += [first + second for first, second in pairwise(units)] or units
+        if len(units) > 1 and is_single(units[-1], cuts, question):
+            words.append(units[-1])
+    return words + find(text[last:]) if last < len(text) else words
+
+
+def is_single(unit: str, cuts: Cuts, question: bool) -> bool:
+    """Whether a character or cluster is a term beside the pairs it is in.
+
+    Parameters
+    ----------
+    unit
+        A character of CJK, or a cluster.
+    cuts
+        Which runs are cut.
+    question
+        Whether it is in a question, of which the pairs say more: only Han adds to them.
+    """
+    if cuts.southeast_asian and SOUTHEAST_ASIAN.match(unit):
+        return not question
+    return cuts.singles and (HAN if question else SINGLES).match(unit) is not None
+
+
+def first_of_pair(word: str, cuts: Cuts) -> str | None:
+    """Return the first character or cluster of a pair, ``None`` if the word is no pair.
+
+    Parameters
+    ----------
+    word
+        A word, as ``cut`` returns them.
+    cuts
+        Which runs are cut.
+    """
+    if cuts.southeast_asian and (cluster := _clusters().match(word)):
+        return cluster[0] if len(cluster[0]) < len(word) else None
+    if cuts.cjk and len(word) == 2 and CJK.match(word):
+        return word[0]
+    return None
 
 
 def find_marked_words(text: str) -> list[str]:
@@ -111,13 +212,53 @@ def _follows_mark(joiner: re.Match[str]) -> bool:
     return start > 0 and unicodedata.category(joiner.string[start - 1])[0] == "M"
 
 
+def find_words(text: str) -> list[str]:
+    """Find words as people write them (see ``word_pattern``), with combining marks inside them."""
+    return word_pattern(marks=True).findall(text)
+
+
+def drop_ignored(text: str) -> str:
+    """Drop what is written within words and is no part of them, zero-width joiners too."""
+    return join_conjuncts(IGNORED.sub("", text))
+
+
+@lru_cache(maxsize=2)
+def word_pattern(marks: bool) -> re.Pattern[str]:
+    """Return the pattern of words as people write them, one character or more.
+
+    Within a word are apostrophes; full stops and commas between digits; full stops between
+    single letters, as in "U.S."; a full stop before a name, as in ".NET"; and the signs of
+    "C++" and "C#", after a single letter. ``tokens.split`` makes terms of these.
+
+    Parameters
+    ----------
+    marks
+        Whether combining marks stay in a word; ASCII has none.
+    """
+    w = rf"\w{mark_ranges()}" if marks else r"\w"
+    letter = r"[^\W\d_]"
+    signs = (
+        r"(?<=\d[.,])(?=\d)",
+        rf"(?<=[{w}]')(?=\w)",
+        rf"(?<=(?<![{w}]){letter}\.)(?={letter}(?![{w}]))",
+        rf"(?<=\.)(?<![{w}.]\.)(?={letter})",
+        rf"(?<=(?<![{w}])[A-Za-z]\+)(?=\+(?!\+))",
+        rf"(?<=(?<![{w}])[A-Za-z]\+\+)(?!\+)",
+        rf"(?<=(?<![{w}])[A-Za-z]#)",
+    )
+    name = rf"\.(?<![{w}.]\.)(?={letter})"
+    return re.compile(rf"(?:\w|{name})[{w}]*(?:['.,+#](?:{'|'.join(signs)})[{w}]*)*")
+
+
 @lru_cache(maxsize=1)
 def _marked_words() -> re.Pattern[str]:
     """Two or more word characters, of which all but the first may be combining marks."""
-    return re.compile(rf"\w[\w{_mark_ranges()}]+")
+    return re.compile(rf"\w[\w{mark_ranges()}]+")
 
 
-def _mark_ranges() -> str:
+@lru_cache(maxsize=1)
+def mark_ranges() -> str:
+    """Return all combining marks as ranges, for a set within a regular expression."""
     ranges: list[list[int]] = []
     for mark in marks():
         if ranges and ranges[-1][1] == mark - 1:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bm25rag.analysis import PAPER_PATTERN, Analyzer, Tokenizer
+from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
 from bm25rag.arrays_file import ArraysFile, FileRecord
 from bm25rag.disk import flush_folder, make_folder
 from bm25rag.errors import (
@@ -231,7 +231,7 @@ class Source:
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         pattern = settings["analyzer"].get("token_pattern")
-        if self._untrusted and pattern not in ("auto", PAPER_PATTERN):
+        if self._untrusted and pattern not in ("auto", AUTO_0_1, PAPER):
             raise UntrustedIndexError(
                 f"the analyzer of {self._folder} has the token_pattern {pattern!r:.100}, which "
                 "untrusted=True refuses: a pattern can keep a search busy without end; "

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
+import pickle
+import re
 import time
 import tracemalloc
 import zlib
@@ -15,6 +18,8 @@ import pytest
 from conftest import INTERPRETED
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import AUTO_0_1, PAPER
+from bm25rag.languages import LANGUAGES, load_stopwords
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -295,3 +300,429 @@ def test_a_tokenizer_may_return_a_tuple_of_terms() -> None:
 def test_a_tokenizer_that_returns_no_list_of_strings_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"^tokenizer must return a list of str, got"):
         Analyzer(tokenizer=lambda text: wrong).terms("Red")
+
+
+# -- words as people write them ----------------------------------------------------------------
+
+PLAIN = Analyzer(language=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C, R and 2 of vitamin D", ["c", "r", "and", "2", "of", "vitamin", "d"]),
+        ("C++ C# F#", ["c++", "c#", "f#"]),
+        ("written in C.", ["written", "in", "c"]),
+        ("in C++. In C#, too", ["in", "c++", "in", "c#", "too"]),
+        ("C++17 and C/C++/C#9", ["c++", "17", "and", "c", "c++", "c#", "9"]),
+        ("(C++) \u201cC#\u201d", ["c++", "c#"]),
+        ("a+b C+++ CD4+ K+ notepad++ abc# #5", ["a", "b", "c", "cd4", "k", "notepad", "abc", "5"]),
+        ("Python 3.11.4, v2.0", ["python", "3.11.4", "v2.0"]),
+        ("It is 3.5. Then 4.", ["it", "is", "3.5", "then", "4"]),
+        ("1,000 or 12,345,678.90 or 1,2,3", ["1000", "or", "12345678.90", "or", "1", "2", "3"]),
+        (".NET Core", [".net", "net", "core"]),
+        ("ASP.NET Node.js end.Start", ["asp", "net", "node", "js", "end", "start"]),
+        ("well...and so.", ["well", "and", "so"]),
+        ("U.S. and U.S.A, e.g. z.B. т.е.", ["us", "and", "usa", "eg", "zb", "те"]),
+        ("_emphasis_ __init__ snake_case ____", ["emphasis", "init", "snake_case"]),
+        ("co\xadoperate \ufeffred\u2060boat", ["cooperate", "redboat"]),
+        ("٢٠١٥ ३.५ ๔๒", ["2015", "3.5", "42"]),
+        ("", []),
+        (". , ' + # ++ _ .'", []),
+    ],
+)
+def test_words_are_those_that_people_write(text: str, expected: list[str]) -> None:
+    assert PLAIN.terms(text) == expected
+
+
+@pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u02bc", "\uff07"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("don't can't won't", ["dont", "cant", "wont"]),
+        (
+            "John's dogs' we'll I'm they've you're he'd",
+            ["john", "dogs", "we", "i", "they", "you", "he"],
+        ),
+        ("shouldn't've", ["shouldnt"]),
+        ("l'homme d'été qu'il", ["homme", "été", "qu", "il"]),
+        ("O'Brien's rock 'n' roll", ["brien", "rock", "n", "roll"]),
+        ("5'10 'quoted'", ["5", "10", "quoted"]),
+    ],
+)
+def test_an_apostrophe_leaves_no_stray_letters(
+    text: str, expected: list[str], apostrophe: str
+) -> None:
+    assert PLAIN.terms(text.replace("'", apostrophe)) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("ukrainian", "п'ять", "п\u02bcять"),
+        ("turkish", "İstanbul'da", "İstanbul'un"),
+        ("hebrew", "צה\u05f4ל", "צהל"),
+        ("english", "don't", "dont"),
+    ],
+)
+def test_forms_with_and_without_an_apostrophe_meet(language: str, one: str, other: str) -> None:
+    analyzer = Analyzer(language)
+    assert analyzer.terms(one) == analyzer.terms(other) != []
+    assert len(analyzer.terms(one)) == 1
+
+
+def test_what_is_asked_for_by_sign_is_found_and_nothing_else() -> None:
+    texts = ["It is written in C.", "It is written in C++.", "C# on .NET 3.5", "net income 35", "R"]
+    index = BM25Index.from_texts(texts)
+    asked = ["C", "C++", "c#", "3.5", ".NET", "r", "35"]
+    found = {one: [hit.id for hit in index.search(one)] for one in asked}
+    assert found == {
+        "C": ["0"], "C++": ["1"], "c#": ["2"], "3.5": ["2"], ".NET": ["2", "3"], "r": ["4"],
+        "35": ["3"],
+    }  # fmt: skip
+
+
+def test_identifiers_are_found_whole_and_by_their_parts() -> None:
+    analyzer = Analyzer(identifiers=True, language=None)
+    assert analyzer.terms("getHTTPName") == ["gethttpname", "get", "http", "name"]
+    assert analyzer.terms("snake_case os.path") == ["snake_case", "snake", "case", "os", "path"]
+    assert analyzer.terms("Python 3.11.4") == ["python", "3.11.4", "3", "11", "4"]
+    assert analyzer.terms("The ISTANBUL İ") == ["the", "istanbul", "i\u0307"]
+    assert Analyzer(language=None).terms("getHTTPName") == ["gethttpname"]
+    with pytest.raises(ValueError, match="identifiers"):
+        Analyzer(identifiers=True, token_pattern=r"\w+")
+
+
+def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
+    analyzer = Analyzer(token_pattern=PAPER)
+    text = "The C++ of John's naïve 3.5 cafés"
+    assert analyzer.words(text) == re.findall(PAPER, text.lower())
+    assert analyzer.terms(text) == analyzer.query_terms(text) == ["of", "john", "naïv", "café"][1:]
+    assert not analyzer.query_stopwords
+    assert not analyzer.fold_accents
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+
+def test_questions_lose_the_long_list_and_documents_the_short_one() -> None:
+    analyzer = Analyzer()
+    text = "What were the causes of it, and why don't they matter?"
+    assert analyzer.terms(text) == ["what", "were", "caus", "whi", "dont", "matter"]
+    assert analyzer.query_terms(text) == ["caus", "matter"]
+
+
+def test_a_question_keeps_its_words_if_nothing_else_is_left() -> None:
+    index = BM25Index.from_texts(["The Who played in Leeds.", "Who are you?", "A red boat"])
+    assert [hit.id for hit in index.search("The Who")] == ["1", "0"]
+    assert [hit.id for hit in index.search("who are you")] == ["1", "0"]
+    assert index.search("the") == []
+
+
+def test_search_scores_and_explain_ask_alike() -> None:
+    index = BM25Index.from_texts(["how red boats sail", "how and why", "green tea"])
+    question = "how do red boats sail"
+    hit = index.search(question)[0]
+    assert [one.id for one in index.search(question)] == ["0"]
+    assert index.search_batch([question]).ids() == [["0"]]
+    assert index.scores(question).tolist() == [hit.score, 0.0, 0.0]
+    explanation = index.explain(question, "0")
+    assert explanation.score == hit.score
+    assert [part.term for part in explanation.terms] == ["red", "boat", "sail"]
+
+
+def test_a_list_of_terms_loses_nothing() -> None:
+    index = BM25Index.from_texts(["how red boats sail", "green tea"])
+    assert [hit.id for hit in index.search(["how"])] == ["0"]
+    assert index.search(["how", "tea"])[0].id in ("0", "1")
+    assert len(index.search(["how", "tea"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, ["how", "red"]),
+        (["red"], ["how"]),
+        ("english_long", ["red"]),
+        (["how", "red"], ["how", "red"]),
+    ],
+)
+def test_the_words_that_questions_lose_may_be_chosen(given: Any, expected: list[str]) -> None:
+    analyzer = Analyzer(query_stopwords=given)
+    assert analyzer.query_terms("how red") == expected
+    assert analyzer.terms("how red") == ["how", "red"]
+    assert Analyzer.from_dict(analyzer.to_dict()) == analyzer
+
+
+def test_only_english_has_words_that_questions_lose_and_not_with_stop_words_of_your_own() -> None:
+    with_list = {one.name for one in LANGUAGES if Analyzer(one.name).query_stopwords}
+    assert with_list == {"english"}
+    assert not Analyzer(stopwords=None).query_stopwords
+    assert not Analyzer(stopwords=["red"]).query_stopwords
+
+
+@pytest.mark.parametrize("wrong", [5, [b"red"], b"red", "klingon"])
+def test_words_that_questions_lose_must_be_words(wrong: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="stopwords"):
+        Analyzer(query_stopwords=wrong)
+
+
+# -- accents -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("french", "élèves", "eleves"),
+        ("french", "cœur", "coeur"),
+        ("spanish", "canción", "cancion"),
+        ("italian", "città", "citta"),
+        ("english", "naïve café", "naive cafe"),
+        ("english", "ﬁle", "file"),
+        ("german", "café", "cafe"),
+        (
+            "greek",
+            "βιβλιοθήκη",
+            "ΒΙΒΛΙΟΘΗΚΗ",
+        ),
+        (
+            "hindi",
+            "ज़िन्दगी",
+            "जिंदगी",
+        ),
+        ("hindi", "हिन्दी", "हिंदी"),
+        ("hindi", "माँ", "मां"),
+        ("hebrew", "שָׁלוֹם", "שלום"),
+        ("arabic", "كَتَبَ", "كتب"),
+        ("arabic", "كت\u0640\u0640اب", "كتاب"),
+    ],
+)
+def test_forms_that_differ_by_accents_meet(language: str, one: str, other: str) -> None:
+    assert Analyzer(language).terms(one) == Analyzer(language).terms(other) != []
+    assert meets(Analyzer(language), one, other)
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("swedish", "får", "far"),
+        ("german", "schön", "schon"),
+        ("spanish", "año", "ano"),
+        ("turkish", "açı", "aci"),
+        ("finnish", "sääri", "saari"),
+        ("danish", "rød", "rod"),
+        ("hungarian", "kör", "kor"),
+        ("polish", "sąd", "sad"),
+        ("czech", "byt", "být"),
+        ("russian", "мой", "мои"),
+        ("ukrainian", "їх", "іх"),
+        ("vietnamese", "má", "ma"),
+        ("portuguese", "pão", "pao"),
+    ],
+)
+def test_letters_of_their_own_keep_their_accents(language: str, one: str, other: str) -> None:
+    analyzer = Analyzer(language, stemmer=None, stopwords=None)
+    assert analyzer.terms(one) != analyzer.terms(other)
+
+
+def test_stop_words_are_folded_as_words_are() -> None:
+    analyzer = Analyzer("french")
+    assert "même" in load_stopwords("french")
+    assert analyzer.terms("même meme MÊME") == []
+    assert Analyzer("french", fold_accents=False).terms("meme") == ["mem"]
+
+
+@pytest.mark.parametrize(
+    "word", ["", "'", "'t", "'s", "n't", "...", "_", "++", "1,", "\u0e48", "a b"]
+)
+def test_any_string_may_be_a_stop_word(word: str) -> None:
+    analyzer = Analyzer(stopwords=[word, "red"], query_stopwords=[word], language=None)
+    assert analyzer.terms("red boat") == analyzer.query_terms("red boat") == ["boat"]
+    assert Analyzer.from_dict(analyzer.to_dict()) == analyzer
+
+
+def test_accents_are_folded_where_the_documentation_says_so() -> None:
+    kept = {one.name for one in LANGUAGES if not Analyzer(one.name).fold_accents}
+    assert kept == set(UNFOLDED)
+    assert not Analyzer(language=None).fold_accents
+    assert Analyzer("russian", fold_accents=True).terms("café") == ["cafe"]
+    with pytest.raises(TypeError, match="fold_accents must be True, False or 'auto'"):
+        Analyzer(fold_accents="yes")
+
+
+UNFOLDED = [
+    "armenian", "bengali", "bosnian", "bulgarian", "croatian", "czech", "hungarian",
+    "icelandic", "irish", "latvian", "lithuanian", "macedonian", "polish", "romanian",
+    "russian", "serbian", "slovak", "slovenian", "tamil", "telugu", "ukrainian", "vietnamese",
+    "yiddish",
+]  # fmt: skip
+
+
+# -- scripts without spaces between words ------------------------------------------------------
+
+RUNS = {
+    "thai": ("กรุงเทพเป็นเมืองหลวง", "เมือง", "ป็"),
+    "lao": ("ວຽງຈັນເປັນນະຄອນ", "ນະຄອນ", "ຈັ"),
+    "khmer": ("ភ្នំពេញជារាជធានី", "រាជធានី", "ជា"),
+    "burmese": ("ရန်ကုန်သည်မြို့တော်", "မြို့", "ကု"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", [*RUNS, "english", None])
+@pytest.mark.parametrize("script", RUNS)
+def test_a_word_within_a_run_is_found_in_any_language(language: str | None, script: str) -> None:
+    document, word, cluster = RUNS[script]
+    index = BM25Index.from_texts([document, "something else"], analyzer=Analyzer(language))
+    assert [hit.id for hit in index.search(word)] == ["0"]
+    assert [hit.id for hit in index.search(cluster)] == ["0"]
+    assert index.search(document[0] * 2) == []
+
+
+def test_marks_stay_with_their_letters_and_questions_ask_for_pairs() -> None:
+    text = "ที่นี่ดี"
+    first, second, third = "ที่", "นี่", "ดี"
+    analyzer = Analyzer(language=None)
+    assert analyzer.terms(text) == [first + second, first, second + third, second, third]
+    assert analyzer.query_terms(text) == [first + second, second + third]
+    assert analyzer.query_terms(third) == [third]
+    off = Analyzer(language=None, southeast_asian=False)
+    assert off.terms(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("document", "question"),
+    [
+        ("猫が好き", "猫"),
+        ("我的猫很好", "猫"),
+        ("책을 읽다", "책"),
+        ("A股市场", "A股"),
+    ],
+)
+@pytest.mark.parametrize("language", ["japanese", "english"])
+def test_a_question_of_one_character_finds_it_within_a_run(
+    language: str, document: str, question: str
+) -> None:
+    index = BM25Index.from_texts([document, "red"], analyzer=Analyzer(language))
+    assert [hit.id for hit in index.search(question)] == ["0"]
+
+
+def test_characters_of_han_and_hangul_are_terms_beside_the_bigrams() -> None:
+    analyzer = Analyzer(language=None)
+    text = "東京とカナ 책을"
+    pairs = ["東京", "京と", "とカ", "カナ", "책을"]
+    singles = ["東", "京", "책", "을"]
+    assert sorted(analyzer.terms(text)) == sorted(pairs + singles)
+    assert sorted(analyzer.query_terms(text)) == sorted(pairs + singles[:2])
+    assert Analyzer(language=None, cjk_characters=False).terms(text) == pairs
+
+
+def test_a_morphological_tokenizer_can_be_plugged_in() -> None:
+    tokenize = pytest.importorskip(
+        "pythainlp", reason="pythainlp, a tokenizer for Thai, is not installed"
+    ).word_tokenize
+
+    def words(text: str) -> list[str]:
+        return [word for word in tokenize(text.lower()) if word.strip()]
+
+    index = BM25Index.from_texts(
+        [
+            "แมวกินปลา",
+            "หมานอน",
+        ],
+        analyzer=Analyzer(tokenizer=words),
+    )
+    assert {"แมว", "ปลา"} <= set(index.vocabulary)
+    assert [hit.id for hit in index.search("ปลา")] == ["0"]
+
+
+def test_arabic_endings_meet() -> None:
+    analyzer = Analyzer("arabic")
+    assert analyzer.stemmer == "arabic_light"
+    snowball = Analyzer("arabic", stemmer="arabic")
+    university, universities = "جامعة", "جامعات"
+    assert analyzer.terms(university) == analyzer.terms(universities)
+    assert snowball.terms(university) != snowball.terms(universities)
+    assert analyzer.stems(["لا", "ي"]) == ["لا", "ي"]
+
+
+# -- settings ----------------------------------------------------------------------------------
+
+OLD_SETTINGS = {
+    "language": "english", "token_pattern": "auto", "normalize": "NFC", "lowercase": True,
+    "stopwords": ["the"], "stemmer": "english", "cjk": True, "tokenizer": None,
+}  # fmt: skip
+
+
+def test_settings_of_version_0_1_mean_what_they_meant() -> None:
+    analyzer = Analyzer.from_dict(OLD_SETTINGS)
+    assert analyzer.token_pattern == AUTO_0_1
+    text = "The C++ of John's café, how 3.5 猫が好 กรุงเทพ"
+    assert analyzer.terms(text) == analyzer.query_terms(text)
+    assert analyzer.terms(text) == [
+        "of", "john", "café", "how", "猫が", "が好", "กรุงเทพ",
+    ]  # fmt: skip
+    assert analyzer.to_dict() == OLD_SETTINGS
+    assert analyzer == Analyzer(token_pattern=AUTO_0_1, stopwords=["the"])
+
+
+@pytest.mark.parametrize(
+    "analyzer",
+    [
+        Analyzer(), Analyzer("thai"), Analyzer(None, cjk=False, query_stopwords=None),
+        Analyzer(token_pattern=PAPER), Analyzer(token_pattern=AUTO_0_1, fold_accents=True),
+        Analyzer(token_pattern=r"\w+", query_stopwords=["red"]), Analyzer(identifiers=True),
+        Analyzer("french", fold_accents=False), Analyzer("ja", cjk_characters=False),
+        Analyzer(southeast_asian=False), Analyzer("arabic", stemmer="arabic"),
+    ],
+)  # fmt: skip
+def test_settings_come_back_from_json_and_from_pickle(analyzer: Analyzer) -> None:
+    text = "What is the café C++ getName 猫が好 กรุง كتابات?"
+    saved = json.loads(json.dumps(analyzer.to_dict()))
+    for copy in (Analyzer.from_dict(saved), pickle.loads(pickle.dumps(analyzer))):
+        assert copy == analyzer
+        assert copy.to_dict() == saved
+        assert copy.terms(text) == analyzer.terms(text)
+        assert copy.query_terms(text) == analyzer.query_terms(text)
+        assert repr(copy) == repr(analyzer)
+
+
+@pytest.mark.parametrize("missing", ["query_stopwords", "identifiers", "fold_accents"])
+def test_settings_of_which_some_are_missing_are_refused(missing: str) -> None:
+    settings = Analyzer().to_dict()
+    del settings[missing]
+    with pytest.raises(ValueError, match="settings must have the keys"):
+        Analyzer.from_dict(settings)
+
+
+# -- what is odd -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u0440aypal", ["\u0440aypal"]),
+        ("x漢y", ["x", "漢", "y"]),
+        ("\U0001f468\u200d\U0001f4bb code \u2764️", ["code"]),
+        ("\ud800red \udfff", ["red"]),
+        (
+            "می\u200cخواهم",
+            ["می", "خواهم"],
+        ),
+        ("\u0301\u0301", []),
+        ("\x00a\x00", ["a"]),
+    ],
+)
+def test_odd_texts_have_the_terms_one_would_expect(text: str, expected: list[str]) -> None:
+    assert PLAIN.terms(text) == expected
+    assert PLAIN.query_terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    "piece", ["'", ".", "a'", "a.", "1,", "c+", "\u0e48", "a.b", "'s", "_", "กิ"]
+)
+def test_signs_without_end_take_no_time(piece: str) -> None:
+    size = 2_000 if INTERPRETED else 200_000
+    start = time.perf_counter()
+    index = BM25Index.from_texts([piece * size, "red"])
+    index.search(piece * size)
+    assert time.perf_counter() - start < 20

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
+from benchmarks import quality
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.report import (
@@ -131,3 +133,23 @@ def test_a_target_is_met_or_missed(measured: float | None, at_least: bool, verdi
     figures = {OURS: Figure(1.0, [1.0])}
     row = Row("a", "b", "s", {**figures}, measured, "x", "", 2.0, goal, at_least)
     assert row.verdict == verdict
+
+
+def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "xquad-en"
+    (folder / "qrels").mkdir(parents=True)
+    texts = {"a": "It is written in C.", "b": "It is written in C++.", "c": "red boats"}
+    rows = [json.dumps({"_id": id, "title": "", "text": text}) for id, text in texts.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(rows), "utf-8")
+    asked = json.dumps({"_id": "q", "text": "What is in C++?"})
+    (folder / "queries.jsonl").write_text(asked, "utf-8")
+    (folder / "qrels" / "test.tsv").write_text("query\tdocument\tgrade\nq\tb\t1", "utf-8")
+    monkeypatch.delenv("LUCENE_JAR", raising=False)
+    collection = quality.load(folder, "english")
+    assert quality.measure(collection, "now") == (100.0, 6)
+    assert quality.measure(collection, "0.1")[0] < 100
+    written = quality.table(tmp_path, ["xquad-en"])
+    assert "| xquad-en | english |" in written
+    assert "Lucene: not measured, LUCENE_JAR does not name a jar" in written

@@ -8,6 +8,7 @@ import pytest
 from commands import fails, ok, save_corpus
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import AUTO_0_1
 
 DROPPED = "words of the query that do not count:"
 
@@ -40,14 +41,23 @@ def test_explain_prints_the_explanation(saved: Path) -> None:
 
 
 def test_words_that_do_not_count_are_listed_with_the_reason(saved: Path) -> None:
-    assert dropped(saved, "Is THE red x-boat of zebras and a sea?", "boat") == {
+    assert dropped(saved, "How is THE red C++-boat of zebras and a __ sea?", "boat") == {
+        "__": "no word: it has no letter or digit",
+        "how": "a stop word of questions",
         "is": "a stop word",
         "the": "a stop word",
-        "x": "too short: words have two characters or more",
+        "c++": "in no document of the index",
         "of": "a stop word",
         "zebras": "in no document of the index (as 'zebra')",
         "and": "a stop word",
-        "a": "too short: words have two characters or more",
+        "a": "a stop word",
+    }
+
+
+def test_a_stop_word_of_questions_counts_where_nothing_else_is_left(saved: Path) -> None:
+    assert dropped(saved, "the how", "boat") == {
+        "the": "a stop word",
+        "how": "in no document of the index",
     }
 
 
@@ -73,8 +83,16 @@ def test_words_in_other_scripts_are_told_whole() -> None:
         "में": "a stop word",
         "नमस्ते": f"in no document of the index (as {index.analyzer.terms('नमस्ते')[0]!r})",
         "京駅": "in no document of the index",
-        "क": "too short: words have two characters or more",
+        "駅": "in no document of the index",
+        "क": "in no document of the index",
     }
+
+
+def test_words_are_too_short_where_version_0_1_took_them_for_that() -> None:
+    index = BM25Index(Analyzer(token_pattern=AUTO_0_1))
+    index.add(["some words"], ids=["a"])
+    index.save("saved")
+    assert dropped("saved", "x words", "a") == {"x": "too short: words have two characters or more"}
 
 
 def test_a_pattern_of_ones_own_is_shown() -> None:

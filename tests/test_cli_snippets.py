@@ -23,12 +23,12 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def marked(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> list[str]:
     """Return what is bold in a snippet."""
-    shown = snippet(text, analyzer, frozenset(analyzer.terms(query)), length)
+    shown = snippet(text, analyzer, frozenset(analyzer.query_terms(query)), length)
     return [shown.plain[span.start : span.end] for span in shown.spans if span.style == "bold"]
 
 
 def plain(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> str:
-    return snippet(text, analyzer, frozenset(analyzer.terms(query)), length).plain
+    return snippet(text, analyzer, frozenset(analyzer.query_terms(query)), length).plain
 
 
 # --- where the words are --------------------------------------------------------
@@ -47,11 +47,13 @@ def test_words_match_by_the_indexs_own_analyzer() -> None:
 @pytest.mark.parametrize(
     ("text", "query", "words"),
     [
-        ("私は東京タワーを見た。京都も。", "東京", ["東京"]),
+        ("私は東京タワーを見た。京都も。", "東京", ["東京", "京"]),
         ("私は東京タワーを見た。", "東京タワー", ["東京タワー"]),
         ("ｶﾞｽ会社とガス", "ガス", ["ｶﾞｽ", "ガス"]),
         ("全角ＣＡＴＳとcat", "cats", ["ＣＡＴＳ", "cat"]),
         ("猫 sat", "猫", ["猫"]),
+        ("私の猫が好き", "猫", ["猫"]),
+        ("กรุงเทพเป็นเมืองหลวง", "เมือง", ["เมือง"]),
         ("나는 학교에 간다", "학교", ["학교"]),
     ],
 )
@@ -65,6 +67,19 @@ def test_chinese_japanese_and_korean_are_marked(text: str, query: str, words: li
         (Analyzer("french"), "un cafe\u0301 noir", "café", ["cafe\u0301"]),
         (Analyzer("turkish"), "İSTANBUL'da I ve ışık", "istanbul", ["İSTANBUL"]),
         (Analyzer(None), "İİİ ve kedi", "kedi", ["kedi"]),
+        (
+            Analyzer(query_stopwords=None),
+            "Don't use C++17, John’s naïve co\xadop",
+            "dont naive",
+            ["Don't", "naïve"],
+        ),
+        (
+            Analyzer(),
+            "Don't use C++17, John’s naïve co\xadop",
+            "c++ john coop",
+            ["C++", "John", "co\xadop"],
+        ),
+        (Analyzer(), "On .NET and 1,000 U.S. nets", "net 1000 us", ["NET", "1,000", "U.S", "nets"]),
         (Analyzer(None), "ΟΔΟΣ και οδος, İ", "οδος", ["ΟΔΟΣ", "οδος"]),
         (Analyzer(None), "यह हिन्दी और क्‍ष है", "हिन्दी क्‍ष", ["हिन्दी", "क्‍ष"]),
         (Analyzer(None), "في الكِتاب", "الكِتاب", ["الكِتاب"]),

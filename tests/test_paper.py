@@ -17,6 +17,7 @@ import pytest
 from ndcg import ndcg
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import PAPER
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -64,9 +65,10 @@ def scifact(collections: Path) -> Collection:
 
 
 def analyzer(stop: bool, stem: bool) -> Analyzer:
-    """English with or without its stop words and its stemmer."""
+    """English with the paper's pattern, with or without its stop words and its stemmer."""
     return Analyzer(
         language="english",
+        token_pattern=PAPER,
         stopwords="auto" if stop else None,
         stemmer="auto" if stem else None,
     )
@@ -98,8 +100,9 @@ def test_table_of_stop_words_and_stemmers(
 
 @pytest.fixture(scope="module")
 def indexed(scifact: Collection) -> BM25Index:
-    """SciFact under the default analyzer."""
-    return BM25Index.from_texts(scifact.texts.values(), ids=list(scifact.texts))
+    """SciFact under the paper's pattern, which is one setting away."""
+    analyzer = Analyzer(token_pattern=PAPER)
+    return BM25Index.from_texts(scifact.texts.values(), ids=list(scifact.texts), analyzer=analyzer)
 
 
 @pytest.mark.parametrize(

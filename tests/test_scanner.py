@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, scripts
 from bm25rag import backend as backends
-from bm25rag.analysis import PAPER_PATTERN
+from bm25rag.analysis import AUTO_0_1
+from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.encoding import Encoder
 from bm25rag.kernels_numpy import STOPPED
 
@@ -40,6 +41,14 @@ ANALYZERS = {
     "NFKD": Analyzer(language=None, normalize="NFKD"),
     "not normalised": Analyzer(normalize=None),
     "paper's pattern, bigrams": Analyzer(token_pattern=PAPER_PATTERN),
+    "as in 0.1": Analyzer(token_pattern=AUTO_0_1),
+    "identifiers": Analyzer(identifiers=True),
+    "thai": Analyzer("thai"),
+    "ukrainian": Analyzer("ukrainian"),
+    "runs whole": Analyzer(cjk=False),
+    "no single characters": Analyzer(cjk_characters=False, fold_accents=False),
+    "Southeast Asian runs whole": Analyzer(southeast_asian=False),
+    "clusters by the paper's pattern": Analyzer(token_pattern=PAPER_PATTERN, southeast_asian=True),
 }
 analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZERS)
 
@@ -88,6 +97,10 @@ PIECES = [
     "ｆｕｌｌ", "ＷＩＤＥ", "ｅ\u0301", "５", "\uff9e", "℡", "㎒", "²", "½", "Ⅷ", "ⓐ", "ᴬ", "𝐀",
     "\ud800", "\udfff", "\udc00\ud800", "\U00010400", "\U00010428", "\U0001d400", "😀", "𠀀",
     "\U0002f800", "\U000e0100", "\U0010ffff", "_", "__", "x_1", "0", "42", " ", "  ", "\n", "-",
+    "'", "\u2019", "\u02bc", ".", "..", ",", "+", "++", "#", "\uff0e", "\uff0b", "\uff03", "\uff07",
+    "c", "C++", "c#", ".net", "3.5", "1,000", "U.S.", "don't", "John's ", "o's", "'s ", "\uff23",
+    "กรุง", "เ", "\u0e48", "ที่", "ລາວ", "ខ្មែរ", "မြန်မာ", "๓", "٣", "३", "\xad", "\u2060", "\ufeff",
+    "\u05f3", "צ\u05f4ל", "ँ", "ज\u093c", "ae\u0301", "👩\u200d💻", "getHTTPName", "a_b",
 ]  # fmt: skip
 pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 # Without a codec all code points come, lone surrogates too.
@@ -253,7 +266,8 @@ def test_what_is_surely_in_normal_form_stays_as_it_is_wherever_it_stands() -> No
 LANGUAGES = {
     "cmrc2018-zh": "chinese", "cranfield": "english", "scifact": "english",
     "xquad-de": "german", "xquad-en": "english", "xquad-es": "spanish",
-    "xquad-ru": "russian", "xquad-zh": "chinese",
+    "xquad-ru": "russian", "xquad-zh": "chinese", "xquad-ar": "arabic",
+    "xquad-th-half": "thai", "jaquad-ja-half": "japanese",
 }  # fmt: skip
 
 

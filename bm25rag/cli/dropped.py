@@ -6,6 +6,7 @@ import unicodedata
 from itertools import groupby
 
 from bm25rag import Analyzer, Explanation
+from bm25rag.analysis import AUTO_0_1
 
 __all__ = ["dropped_words"]
 
@@ -25,26 +26,29 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
     Returns
     -------
     dict
-        In the order of the query.
+        In the order of the query; before them what is no word.
     """
     unknown = {part.term for part in explanation.terms if not part.document_frequency}
-    dropped: dict[str, str] = {}
-    for run in _runs(query):
-        words = analyzer.words(run)
-        if not words:
-            dropped[run] = _not_taken(analyzer)
-        for word in words:
-            term = analyzer.stem(word)
-            if term is None:
-                dropped[word] = "a stop word"
-            elif term in unknown:
-                stemmed = f" (as {term!r})" if term != word else ""
-                dropped[word] = f"in no document of the index{stemmed}"
+    dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}
+    words = analyzer.cut(query, question=True)
+    tokens, _ = analyzer.split(words, question=True)
+    terms, _ = analyzer.analyze(words, question=True)
+    asked = set(analyzer.query_terms(query))
+    for token, term in zip(tokens, terms, strict=True):
+        if term is None:
+            dropped[token] = "a stop word"
+        elif term not in asked:
+            dropped[token] = "a stop word of questions"
+        elif term in unknown:
+            stemmed = f" (as {term!r})" if term != token else ""
+            dropped[token] = f"in no document of the index{stemmed}"
     return dropped
 
 
 def _not_taken(analyzer: Analyzer) -> str:
     if analyzer.token_pattern == "auto":
+        return "no word: it has no letter or digit"
+    if analyzer.token_pattern == AUTO_0_1:
         return "too short: words have two characters or more"
     return f"too short or otherwise no word for the token pattern {analyzer.token_pattern!r}"
 

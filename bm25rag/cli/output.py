@@ -36,7 +36,7 @@ class Answers(NamedTuple):
 
 
 def _hit_table(hits: Sequence[Hit], query: Query, analyzer: Analyzer) -> Table:
-    terms = frozenset(analyzer.terms(query.text))
+    terms = frozenset(analyzer.query_terms(query.text))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("#", justify="right", style="dim", no_wrap=True)
     table.add_column("score", justify="right", style="green", no_wrap=True)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from bm25rag import Analyzer, scripts
+from bm25rag.analysis import AUTO_0_1
 from bm25rag.cli.terminal import readable
 
 __all__ = ["Match", "find_matches", "first_lines", "snippet"]
@@ -82,34 +83,48 @@ def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list
 
     Of a very long text, those of the part with the most different terms.
     """
-    best: tuple[int, str, list[str], dict[str, str]] = (0, "", [], {})
+    best: tuple[int, str, list[str], dict[str, list[tuple[str, str]]]] = (0, "", [], {})
     most = 0
     for start in range(0, len(text), _BLOCK):
         block = text[start : start + _BLOCK]
-        words = analyzer.words(block)
-        stems = ((word, analyzer.stem(word)) for word in set(words))
-        terms_of = {word: term for word, term in stems if term is not None and term in terms}
-        if len(set(terms_of.values())) > most:
-            best, most = (start, block, words, terms_of), len(set(terms_of.values()))
+        words = analyzer.cut(block)
+        found = {word: _terms_of(word, analyzer, terms) for word in set(words)}
+        different = len({term for own in found.values() for _, term in own})
+        if different > most:
+            best, most = (start, block, words, found), different
     return _locate(*best, analyzer)
 
 
+def _terms_of(word: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list[tuple[str, str]]:
+    """Return the tokens of a word that become one of the terms, each with its term."""
+    tokens, _ = analyzer.split([word])
+    made, _ = analyzer.analyze([word])
+    pairs = zip(tokens, made, strict=True)
+    return [(token, term) for token, term in pairs if term is not None and term in terms]
+
+
 def _locate(
-    start: int, block: str, words: Sequence[str], terms_of: Mapping[str, str], analyzer: Analyzer
+    start: int,
+    block: str,
+    words: Sequence[str],
+    found: Mapping[str, list[tuple[str, str]]],
+    analyzer: Analyzer,
 ) -> list[Match]:
     """Find words, which come in order, in the text that they were cut from."""
     folded, places = _fold(block, analyzer)
     matches = []
     at = 0
     for word in words:
-        found = folded.find(word.replace("ς", "σ"), at)
-        if found < 0 or not word:  # a pattern may match nothing at all
+        same = word.replace("ς", "σ")
+        first = folded.find(same, at)
+        if first < 0 or not word:  # a pattern may match nothing at all
             continue
-        if word in terms_of:
-            (first, _), (_, last) = places[found], places[found + len(word) - 1]
-            matches.append(Match(start + first, start + last, terms_of[word]))
-        # Bigrams of Chinese, Japanese and Korean overlap.
-        at = found + (1 if analyzer.cjk and scripts.has_cjk(word) else len(word))
+        for token, term in found[word]:
+            inner = same.find(token.replace("ς", "σ"))
+            begin = first + max(inner, 0)
+            end = begin + (len(token) if inner >= 0 else len(word))
+            matches.append(Match(start + places[begin][0], start + places[end - 1][1], term))
+        at = first + len(analyzer.first_of_pair(word) or word)
     return matches
 
 
@@ -136,13 +151,14 @@ def _keeps_places(text: str, analyzer: Analyzer) -> bool:
         return True
     composed = analyzer.normalize in (None, "NFC") and scripts.is_surely_nfc(text)
     # The lower case of İ has two characters.
-    return composed and "İ" not in text and scripts.JOINER.search(text) is None
+    gone = scripts.JOINER.search(text) or scripts.IGNORED.search(text)
+    return composed and "İ" not in text and gone is None
 
 
 @lru_cache(maxsize=10_000)
 def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
     folded = analyzer.fold(cluster)
-    if analyzer.token_pattern == "auto":
+    if analyzer.token_pattern == AUTO_0_1:
         folded = scripts.join_conjuncts(folded)
     return folded.replace("ς", "σ")
 

@@ -8,6 +8,16 @@ release the GIL and share nothing, so threads may call them at once.
 from bm25rag.kernels.building import count, fill, tally
 from bm25rag.kernels.scanning import find_peculiar, scan
 from bm25rag.kernels.searching import search
-from bm25rag.kernels.words import adopt, new_words
+from bm25rag.kernels.words import adopt, expand, new_words
 
-__all__ = ["adopt", "count", "fill", "find_peculiar", "new_words", "scan", "search", "tally"]
+__all__ = [
+    "adopt",
+    "count",
+    "expand",
+    "fill",
+    "find_peculiar",
+    "new_words",
+    "scan",
+    "search",
+    "tally",
+]

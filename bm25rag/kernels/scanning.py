@@ -10,9 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64
-from bm25rag.folding import CJK, KIND, MARK, OTHER, PECULIAR, SIZE, WORD
+from bm25rag.folding import (
+    CJK,
+    CLUSTER,
+    KIND,
+    MARK,
+    OTHER,
+    PECULIAR,
+    SIGN,
+    SINGLE,
+    SIZE,
+    STOP,
+    WORD,
+)
 from bm25rag.kernels.compiling import ZERO, compiled
 from bm25rag.kernels.pairs import with_pairs
+from bm25rag.kernels.signs import class_of, is_inside, mark_inside
 from bm25rag.kernels.words import BEYOND, eight, key, new_words, number, with_room
 
 # Bytes between two looks at what begins and ends in them.
@@ -26,9 +39,12 @@ _FOUR_BYTES = np.uint64(0xFFFFFFFF)
 _ZERO, _NONE = np.int64(0), np.int64(-1)
 # What is kept from call to call: the next edge, and the next place if it is amid a run;
 # what the run is at; where in ``source`` the word so far begins, and its end; of how many
-# characters it is; the latest character; bytes of the words found; the text they are in;
-# how many words were found before them, and pairs.
+# characters or clusters it is; the latest character; bytes of the words found; the text they
+# are in; how many words were found before them, and pairs; where the second of two clusters
+# begins; and the classes of the latest two characters.
 _EDGE, _PLACE, _AT, _BEGIN, _END, _LENGTH, _FORMER, _BYTES, _TEXT, _BEFORE, _PAIRS = range(11)
+_MIDDLE, _PRIOR = 11, 12
+_FULL_STOP = 46
 # In fewer bytes, and where fewer of them begin a Chinese, Japanese or Korean character, bigrams
 # are looked up like other words: to sort them has a price of its own. Of so many bytes one is
 # asked; it is no multiple of three.
@@ -68,7 +84,9 @@ def find_peculiar(data: UInt8, ends: Int64, table: UInt64, peculiar: Bool) -> bo
 
 
 @compiled
-def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt64, UInt8]:
+def scan(
+    data: UInt8, ends: Int64, table: UInt64, least: int, possessives: bool
+) -> tuple[UInt32, UInt32, UInt64, UInt8]:
     """Turn texts into numbers of their words.
 
     Parameters
@@ -79,6 +97,10 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
         Where each text ends, (n,).
     table
         See ``fold_table``.
+    least
+        Of how many characters a word is, at least: 1 or 2.
+    possessives
+        Whether to leave the ends of possessives out, of which nothing would remain.
 
     Returns
     -------
@@ -98,11 +120,13 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
         source[place] = 0
     inside = np.zeros(size + 1, np.uint8)
     strange = _fold(data, ends, table, source, inside)
+    mark_inside(source, inside, size, possessives)
     edges = np.empty(_BLOCK + 2, np.int64)
-    found, origins = np.empty((_BLOCK, 4), np.uint64), np.empty(_BLOCK, np.int64)
-    state = np.zeros(11, np.int64)
+    # One more than _BLOCK, since two words may end at once.
+    found, origins = np.empty((_BLOCK + 1, 4), np.uint64), np.empty(_BLOCK + 1, np.int64)
+    state = np.zeros(13, np.int64)
     state[_PLACE] = -1
-    tokens, total = np.empty(len(data) // 2, np.uint32), _ZERO
+    tokens, total = np.empty(size // 2 + 1, np.uint32), _ZERO
     counts = np.zeros(len(ends), np.uint32)
     pairs = np.empty((len(data) // 3 if _is_dense(data) else 0, 3), np.uint32)
     room = 64
@@ -113,12 +137,23 @@ def scan(data: UInt8, ends: Int64, table: UInt64) -> tuple[UInt32, UInt32, UInt6
     for first in range(0, size, _BLOCK):
         pending = _find_edges(inside, first, min(first + _BLOCK, size), edges, pending)
         state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, ZERO
+        state[_MIDDLE] = aside
         while state[_EDGE] < pending - 1:
-            rows = _gather(source, edges, pending - 1, found, origins, rows, state)
+            rows = _gather(source, edges, pending - 1, found, origins, rows, state, least)
             rows = _cut(
-                source, edges, pending - 1, table, strange, found, origins, rows, state, pairs
+                source,
+                edges,
+                pending - 1,
+                table,
+                strange,
+                found,
+                origins,
+                rows,
+                state,
+                pairs,
+                least,
             )
-            if state[_EDGE] < pending - 1 and rows < len(found):
+            if state[_EDGE] < pending - 1 and rows < _BLOCK:
                 continue
             slots, entries, pool = with_room(slots, entries, pool, used, rows, state[_BYTES])
             number(found, source, slots, entries, pool, used, tokens[total : total + rows])
@@ -150,7 +185,7 @@ def _is_dense(data: UInt8) -> bool:
 
 @compiled
 def _fold(data: UInt8, ends: Int64, table: UInt64, source: UInt8, inside: UInt8) -> np.int64:
-    """Lower-case ASCII, and mark what may be inside a word, one place further on.
+    """Lower-case ASCII, and mark what may be inside a word but for signs, one place further on.
 
     Returns
     -------
@@ -158,6 +193,7 @@ def _fold(data: UInt8, ends: Int64, table: UInt64, source: UInt8, inside: UInt8)
         The ASCII character whose lower case is not ASCII, as the Turkish I, or -1.
     """
     add = np.uint8(table[65]) - np.uint8(65)  # from A to a, or 0 to keep case
+    signs = np.uint8(2 if table[_FULL_STOP] >> SIGN & _BYTE else 0)
     strange = _NONE
     for letter in range(128):
         if table[letter] >> SIZE & _BYTE > 1:
@@ -165,21 +201,38 @@ def _fold(data: UInt8, ends: Int64, table: UInt64, source: UInt8, inside: UInt8)
     start = _ZERO
     for text in range(len(ends)):
         gap = np.uint64(text)
-        # An index without a sign has no end to wrap around at: so the loop becomes vector code.
-        for place in range(np.uint64(start), np.uint64(ends[text])):
+        # An unsigned index has no end to wrap around at: so the loop becomes vector code.
+        stop = np.uint64(max(ends[text] - 1, start))
+        for place in range(np.uint64(start), stop):
             byte = data[place]
-            capital = np.uint8(byte - 65) < np.uint8(26)
-            small = byte + (add if capital else np.uint8(0))
-            source[place + gap] = _STRANGE if byte == strange else small
-            inside[place + gap + _ONE] = (
-                (np.uint8((byte | np.uint8(32)) - 97) < np.uint8(26))
-                | (np.uint8(byte - 48) < np.uint8(10))
-                | (byte == 95)
-                | (byte >= 128)
-            )
+            source[place + gap] = _lower(byte, add, strange)
+            inside[place + gap + _ONE] = _role(byte, data[place + _ONE], signs)
+        for place in range(stop, np.uint64(ends[text])):
+            source[place + gap] = _lower(data[place], add, strange)
+            inside[place + gap + _ONE] = _role(data[place], np.uint8(0), signs)
         start = ends[text]
         source[start + text] = 0
     return strange
+
+
+@compiled
+def _lower(byte: np.uint8, add: np.uint8, strange: np.int64) -> np.uint8:
+    capital = np.uint8(byte - 65) < np.uint8(26)
+    return _STRANGE if byte == strange else np.uint8(byte + (add if capital else np.uint8(0)))
+
+
+@compiled
+def _role(byte: np.uint8, following: np.uint8, signs: np.uint8) -> np.uint8:
+    """Return 1 for a byte inside a word, 2 for a sign that may be."""
+    word = (
+        (np.uint8((byte | np.uint8(32)) - 97) < np.uint8(26))
+        | (np.uint8(byte - 48) < np.uint8(10))
+        | (byte == 95)
+        | (byte >= 128)
+    )
+    # Most signs end a sentence or a clause: a space is behind them.
+    between = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
+    return np.uint8(word) | signs * np.uint8(between | (byte == 35) | (byte == 43))
 
 
 @compiled
@@ -200,6 +253,7 @@ def _gather(
     origins: Int64,
     rows: int,
     state: Int64,
+    least: int,
 ) -> int:
     """Find words of ASCII, up to the first run that is not all ASCII.
 
@@ -213,6 +267,8 @@ def _gather(
         Take the words, as ``number`` has them, and where each was.
     rows
         How many are there before.
+    least
+        Of how many characters a word is, at least.
 
     Returns
     -------
@@ -220,10 +276,10 @@ def _gather(
         How many words there are now.
     """
     edge, size = state[_EDGE], state[_BYTES]
-    while edge < stop and rows < len(found):
+    while edge < stop and rows < _BLOCK:
         place = edges[np.uint64(edge)]
         length = edges[np.uint64(edge + 1)] - place
-        if length >= 2:
+        if length >= least:
             if source[np.uint64(place)] >= 0x80:
                 break
             low, high = key(source, place, length)
@@ -262,6 +318,7 @@ def _cut(
     rows: int,
     state: Int64,
     pairs: UInt32,
+    least: int,
 ) -> int:
     """Find words in runs that are not all ASCII, as many as there is room for.
 
@@ -271,12 +328,12 @@ def _cut(
     """
     edge, place = state[_EDGE], state[_PLACE]
     at, begin, end, length = state[_AT], state[_BEGIN], state[_END], state[_LENGTH]
-    former, size = state[_FORMER], state[_BYTES]
-    while edge < stop and rows < len(found):
+    former, size, middle, prior = state[_FORMER], state[_BYTES], state[_MIDDLE], state[_PRIOR]
+    while edge < stop and rows < _BLOCK:
         if place < 0:
-            place = edges[edge]
+            place, prior = edges[edge], _ZERO
         last = edges[edge + 1]
-        while place <= last and rows < len(found):
+        while place <= last and rows < _BLOCK:
             entry, point = np.uint64(0), _ZERO  # behind the last one is what is inside no word
             if place == last:
                 place += 1
@@ -286,18 +343,41 @@ def _cut(
                 point, place = _decode(source, place)
                 entry = table[np.uint64(point)]
             kind = np.int64(entry >> KIND & _BYTE)
-            if at != WORD or (kind != WORD and kind != MARK):
-                low, high, width = np.uint64(0), np.uint64(0), _ZERO
-                if at == CJK and (kind == CJK or length == 1):
+            sign = np.int64(entry >> SIGN & _BYTE)
+            # Of signs only a full stop begins a word.
+            joins = sign == STOP or (sign != 0 and at == WORD)
+            if joins and _is_inside(source, place, table, strange, entry, prior):
+                kind = np.int64(WORD)
+            prior = class_of(entry, at == CLUSTER, kind == WORD) | prior << 8 & 0xFF00
+            if (at != WORD and at != CLUSTER) or (kind != at and kind != MARK) or kind == CLUSTER:
+                low, high, width, start = np.uint64(0), np.uint64(0), _ZERO, begin
+                if at == CJK:
                     one = table[np.uint64(former)]
-                    low, width = one & _FOUR_BYTES, np.int64(one >> SIZE & _BYTE)
-                    if kind == CJK:
-                        low |= (entry & _FOUR_BYTES) << np.uint64(8 * width)
-                        width += np.int64(entry >> SIZE & _BYTE)
-                elif at == WORD and length > 1:
+                    if kind == CJK or length == 1 or (one & SINGLE) != 0:
+                        low, width = one & _FOUR_BYTES, np.int64(one >> SIZE & _BYTE)
+                        if kind == CJK:
+                            low |= (entry & _FOUR_BYTES) << np.uint64(8 * width)
+                            width += np.int64(entry >> SIZE & _BYTE)
+                elif at == CLUSTER:
+                    if length > 1 or kind != CLUSTER:
+                        width = end - begin
+                        low, high = key(source, begin, width)
+                    if length > 1:
+                        begin = middle
+                    middle = end
+                elif at == WORD and length >= least:
                     width = end - begin
                     low, high = key(source, begin, width)
                 if width:
+                    row = np.uint64(rows)
+                    found[row, 0], found[row, 1] = low, high
+                    found[row, 2], found[row, 3] = start, width
+                    origins[row] = edges[edge]
+                    rows += 1
+                    size += width
+                if at == CLUSTER and kind != CLUSTER and length > 1:
+                    width = end - begin
+                    low, high = key(source, begin, width)
                     row = np.uint64(rows)
                     found[row, 0], found[row, 1] = low, high
                     found[row, 2], found[row, 3] = begin, width
@@ -328,9 +408,9 @@ def _cut(
                         pairs[count, 2] = former << 16 | point
                         former, place, length, count = point, place + 3, np.int64(2), count + _ONE
                     state[_PAIRS] = np.int64(count)
-                if kind != WORD:
+                if kind != WORD and kind != CLUSTER:
                     continue
-            else:
+            elif at == WORD:
                 length += 1
             for byte in range(4):
                 source[np.uint64(end) + np.uint64(byte)] = entry >> np.uint64(8 * byte) & _BYTE
@@ -341,8 +421,34 @@ def _cut(
                 break
     state[_EDGE], state[_PLACE] = edge, place
     state[_AT], state[_BEGIN], state[_END], state[_LENGTH] = at, begin, end, length
-    state[_FORMER], state[_BYTES] = former, size
+    state[_FORMER], state[_BYTES], state[_MIDDLE], state[_PRIOR] = former, size, middle, prior
     return rows
+
+
+@compiled
+def _is_inside(
+    source: UInt8,
+    place: np.int64,
+    table: UInt64,
+    strange: np.int64,
+    entry: np.uint64,
+    prior: np.int64,
+) -> bool:
+    """Whether a sign before a place is inside a word; see ``is_inside``."""
+    following, beyond = _entry(source, place, table, strange)
+    after, _ = _entry(source, beyond, table, strange)
+    return is_inside(entry, prior, following, after)
+
+
+@compiled
+def _entry(
+    source: UInt8, place: np.int64, table: UInt64, strange: np.int64
+) -> tuple[np.uint64, np.int64]:
+    """Return the entry of what is at a place, and where the next one is."""
+    if source[np.uint64(place)] == _STRANGE:
+        return table[np.uint64(strange)], place + 1
+    point, beyond = _decode(source, place)
+    return table[np.uint64(point)], beyond
 
 
 @compiled

@@ -16,6 +16,7 @@ _TOGETHER = np.uint64(512)
 # Bytes that may be read beyond the last one of a word.
 BEYOND = 16
 _LONG = np.uint64(0xFF) << np.uint64(56)  # no byte of UTF-8, hence above all short words
+_SEVERAL = np.uint32(0xFFFFFFFE)  # above all numbers of terms
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ONE, _BYTE = np.uint64(1), np.uint64(0xFF)
@@ -244,3 +245,57 @@ def adopt(
     slots, entries, pool = with_room(slots, entries, pool, used, len(found), int(size))
     number(found, source, slots, entries, pool, used, numbers)
     return slots, entries, pool, numbers
+
+
+@compiled
+def expand(
+    tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, numbers: UInt32
+) -> tuple[UInt32, UInt32]:
+    """Put the numbers of terms in the place of words, of which some are several terms or none.
+
+    Parameters
+    ----------
+    tokens, counts
+        Words, and how many each text has, as ``scan`` returns them. ``counts`` becomes how
+        many terms each has.
+    words
+        The number of each word in the table.
+    starts, numbers
+        The terms of a word in the table are from its start to the next in ``numbers``.
+
+    Returns
+    -------
+    tokens, counts
+        The same for terms.
+    """
+    more = np.int64(0)
+    plain = np.empty(len(words), np.uint32)
+    for word in range(len(words)):
+        number = np.uint64(words[word])
+        first = starts[number]
+        if starts[number + _ONE] - first == 1 and numbers[first] != _SEVERAL:
+            plain[word] = numbers[first]
+        else:
+            plain[word] = _SEVERAL
+    for token in tokens:
+        if plain[np.uint64(token)] == _SEVERAL:
+            number = np.uint64(words[token])
+            more += starts[number + _ONE] - starts[number] - 1
+    found = np.empty(len(tokens) + more, np.uint32)
+    place, stop, token = np.uint64(0), np.uint64(0), np.uint64(0)
+    for text in range(len(counts)):
+        begin = place
+        stop += np.uint64(counts[text])
+        while token < stop:
+            one = plain[np.uint64(tokens[token])]
+            if one != _SEVERAL:
+                found[place] = one
+                place += _ONE
+            else:
+                number = np.uint64(words[np.uint64(tokens[token])])
+                for at in range(np.uint64(starts[number]), np.uint64(starts[number + _ONE])):
+                    found[place] = numbers[at]
+                    place += _ONE
+            token += _ONE
+        counts[text] = np.uint32(place - begin)
+    return found, counts

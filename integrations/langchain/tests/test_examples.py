@@ -108,7 +108,7 @@ def test_several_questions_come_from_any_compatible_endpoint(endpoint: str) -> N
 
 def test_hybrid_fuses_both_without_a_download() -> None:
     """Every document of the fusion was found by one of the two, and ids are shared."""
-    printed = run("langchain_hybrid.py")
+    printed = run("langchain_hybrid.py", "How do I filter by a date?")
     assert "latent semantic analysis, no download" in printed
     lists = re.split(r"\n(?:BM25|dense|hybrid)\n", printed)[1:]
     lexical, dense, hybrid = (

@@ -1,0 +1,255 @@
+"""Quality on judged collections: NDCG@10 of the analysis of today, of version 0.1, and of others.
+
+``python -m benchmarks.quality`` prints a table; it takes a few minutes and looks at no times.
+All rank with k1 = 1.2 and b = 0.75. Others analyse as they do by default for the language, or
+as for English where they know none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.corpora import COLLECTIONS, read_records
+from benchmarks.engines import K1, B
+from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import AUTO_0_1
+
+DEPTH = 10
+LANGUAGES = {
+    "cmrc2018-zh": "chinese", "cranfield": "english", "jaquad-ja-half": "japanese",
+    "scifact": "english", "xquad-ar": "arabic", "xquad-de": "german", "xquad-en": "english",
+    "xquad-es": "spanish", "xquad-ru": "russian", "xquad-th-half": "thai", "xquad-zh": "chinese",
+}  # fmt: skip
+# What the stemmer or, for want of one, the tokenizer of the others is called.
+_CODES = {
+    "arabic": "ar", "chinese": "zh", "english": "en", "german": "de", "japanese": "ja",
+    "russian": "ru", "spanish": "es", "thai": "th",
+}  # fmt: skip
+
+Rankings = Sequence[Sequence[str]]
+_LUCENE = Path(__file__).parent / "engines" / "LuceneTerms.java"
+
+
+class NotHereError(Exception):
+    """What is to be measured is not installed; the message says what."""
+
+
+class Collection(NamedTuple):
+    """Documents, judged questions and grades."""
+
+    ids: list[str]
+    texts: list[str]
+    questions: dict[str, str]
+    grades: dict[str, dict[str, int]]
+    language: str
+
+
+def load(folder: Path, language: str) -> Collection:
+    """Read a collection in BEIR's layout."""
+    rows = list(read_records(folder / "corpus.jsonl"))
+    grades: dict[str, dict[str, int]] = {}
+    for line in (folder / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]:
+        question, document, grade = line.split("\t")
+        grades.setdefault(question, {})[document] = int(grade)
+    asked = {row["_id"]: row["text"] for row in read_records(folder / "queries.jsonl")}
+    return Collection(
+        [row["_id"] for row in rows],
+        [f"{row.get('title', '')} {row['text']}".strip() for row in rows],
+        {name: asked[name] for name in grades},
+        grades,
+        language,
+    )
+
+
+def by_ours(collection: Collection, analyzer: Analyzer) -> tuple[Rankings, int]:
+    """Rank with an analyzer of ours; return how many postings there are, too."""
+    index = BM25Index.from_texts(collection.texts, ids=collection.ids, analyzer=analyzer)
+    asked = list(collection.questions.values())
+    return index.search_batch(asked, k=DEPTH).ids(), int(index.stats()["postings"])
+
+
+def now(collection: Collection) -> tuple[Rankings, int]:
+    """Rank as the language's analyzer does."""
+    return by_ours(collection, Analyzer(collection.language))
+
+
+def before(collection: Collection) -> tuple[Rankings, int]:
+    """Rank as version 0.1 did."""
+    stemmer = "arabic" if collection.language == "arabic" else "auto"
+    analyzer = Analyzer(collection.language, token_pattern=AUTO_0_1, stemmer=stemmer)
+    return by_ours(collection, analyzer)
+
+
+def by_bm25s(collection: Collection) -> tuple[Rankings, int]:
+    """Rank as bm25s does, with its stop words and the Snowball stemmer."""
+    try:
+        import bm25s
+        import Stemmer
+    except ImportError as error:
+        raise NotHereError("bm25s is not installed") from error
+    language = collection.language
+    stemmer = Stemmer.Stemmer(language) if language in Stemmer.algorithms() else None
+    try:
+        bm25s.tokenize(["x"], stopwords=_CODES[language], show_progress=False)
+        stopwords: str | list[str] = _CODES[language]
+    except ValueError:
+        stopwords = []
+
+    def tokens(texts: Sequence[str]) -> object:
+        return bm25s.tokenize(texts, stopwords=stopwords, stemmer=stemmer, show_progress=False)
+
+    engine = bm25s.BM25(k1=K1, b=B)
+    engine.index(tokens(collection.texts), show_progress=False)
+    asked = tokens(list(collection.questions.values()))
+    found = engine.retrieve(asked, k=min(DEPTH, len(collection.ids)), show_progress=False)
+    rankings = [
+        [collection.ids[row] for row, score in zip(rows, scores, strict=True) if score > 0]
+        for rows, scores in zip(found.documents.tolist(), found.scores.tolist(), strict=True)
+    ]
+    return rankings, 0
+
+
+def by_tantivy(collection: Collection) -> tuple[Rankings, int]:
+    """Rank as tantivy does, with its stop words and stemmer where it has the language."""
+    try:
+        import tantivy
+    except ImportError as error:
+        raise NotHereError("tantivy is not installed") from error
+
+    def made(filters: Sequence[Any]) -> Any:
+        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        for one in filters:
+            builder = builder.filter(one)
+        return builder.build()
+
+    filters = [tantivy.Filter.remove_long(40), tantivy.Filter.lowercase()]
+    for make in (tantivy.Filter.stopword, tantivy.Filter.stemmer):
+        try:
+            made([make(collection.language)])
+        except ValueError:
+            continue
+        filters.append(make(collection.language))
+    analyzer = made(filters)
+    terms = [analyzer.analyze(text) for text in collection.texts]
+    return _rank_terms(
+        collection, terms, list(map(analyzer.analyze, collection.questions.values()))
+    )
+
+
+def by_lucene(collection: Collection) -> tuple[Rankings, int]:
+    """Rank the terms of Lucene's analyzer of the language.
+
+    Needs Java from 17 on and ``LUCENE_JAR``, such as the one within pyserini:
+    ``pip download --no-deps pyserini`` and unpack ``pyserini/resources/jars/anserini-*.jar``.
+    """
+    jar = os.environ.get("LUCENE_JAR", "")
+    if not Path(jar).is_file():
+        raise NotHereError("LUCENE_JAR does not name a jar")
+    texts = [*collection.texts, *collection.questions.values()]
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "texts"), Path(folder, "terms")
+        source.write_text("\n".join(" ".join(text.split()) for text in texts), "utf-8")
+        command = ["java", "-cp", jar, str(_LUCENE), collection.language, str(source), str(target)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise NotHereError(f"java: {getattr(error, 'stderr', b'') or error!r}") from error
+        terms = [line.split(" ") for line in target.read_text("utf-8").split("\n")]
+    terms = [[term for term in line if term] for line in terms]
+    size = len(collection.texts)
+    return _rank_terms(collection, terms[:size], terms[size : len(texts)])
+
+
+def _rank_terms(
+    collection: Collection, documents: Sequence[list[str]], questions: Sequence[list[str]]
+) -> tuple[Rankings, int]:
+    index = BM25Index.from_texts(documents, ids=collection.ids)
+    return index.search_batch(questions, k=DEPTH).ids(), int(index.stats()["postings"])
+
+
+ENGINES: Mapping[str, Callable[[Collection], tuple[Rankings, int]]] = {
+    "0.1": before,
+    "now": now,
+    "bm25s": by_bm25s,
+    "tantivy": by_tantivy,
+    "Lucene": by_lucene,
+}
+
+
+def measure(collection: Collection, engine: str) -> tuple[float, int]:
+    """Return the mean NDCG@10, times 100, and how many postings there are (0 if unknown).
+
+    Raises
+    ------
+    NotHereError
+        If the engine is not installed.
+    """
+    rankings, postings = ENGINES[engine](collection)
+    gained = [
+        _ndcg(ranking, grades)
+        for ranking, grades in zip(rankings, collection.grades.values(), strict=True)
+    ]
+    return 100 * sum(gained) / len(gained), postings
+
+
+def _ndcg(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
+    # The tests' own, so that there is one definition.
+    path = Path(__file__).parents[1] / "tests" / "ndcg.py"
+    spec = importlib.util.spec_from_file_location("ndcg", path)
+    if spec is None or spec.loader is None:
+        raise NotHereError(f"{path} is missing")
+    module = sys.modules.get("ndcg")
+    if module is None:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules["ndcg"] = module
+    value: float = module.ndcg(ranking, grades, DEPTH)
+    return value
+
+
+def table(folder: Path, names: Sequence[str]) -> str:
+    """Return the table of some collections, in Markdown."""
+    lines = [
+        f"| collection | language | {' | '.join(ENGINES)} | postings, 0.1 | now |",
+        "|---|---|" + "---|" * (len(ENGINES) + 2),
+    ]
+    missing: dict[str, str] = {}
+    for name in names:
+        collection = load(folder / name, LANGUAGES[name])
+        cells, postings = [], []
+        for engine in ENGINES:
+            try:
+                value, size = measure(collection, engine)
+            except NotHereError as error:
+                missing[engine] = str(error)
+                cells.append("-")
+                continue
+            cells.append(f"{value:.2f}")
+            postings += [f"{size:,}"] if engine in ("0.1", "now") else []
+        lines.append(f"| {' | '.join([name, collection.language, *cells, *postings])} |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join([*lines, *(f"\n{one}: not measured, {why}" for one, why in missing.items())])
+
+
+def main() -> None:
+    """Print the table of all collections that are there."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser.add_argument("--collections", type=Path, default=COLLECTIONS, help="their folder")
+    parser.add_argument("--only", nargs="+", choices=LANGUAGES, metavar="NAME", help="some of them")
+    options = parser.parse_args()
+    names = [one for one in options.only or LANGUAGES if (options.collections / one).is_dir()]
+    if not names:
+        parser.exit(1, f"cannot measure: there is no collection in {options.collections}\n")
+    print(table(options.collections, names))
+
+
+if __name__ == "__main__":
+    main()
