@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from benchmarks.corpora import Corpus, Queries, read_lines, read_queries
 from benchmarks.workers import pin, quiet
+from bm25rag.variants import VariantName
 
 _SHORTEST = 0.05  # seconds of a round
 # Rows (q, k) and scores (q, k) of the documents found; row -1 where there are fewer than k.
@@ -32,7 +33,7 @@ class Engine(ABC):
     """
 
     #: The variant whose ranking it gives, and what its scores are multiples of.
-    variant: ClassVar[str] = "lucene"
+    variant: ClassVar[VariantName] = "lucene"
     scale: ClassVar[float] = 1.0
     #: Questions that it is asked a round; the slow ones get few.
     most: ClassVar[int | None] = None

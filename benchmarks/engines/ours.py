@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.engines import K1, B
 from benchmarks.engines.base import Engine, Found
 from bm25rag import Analyzer, BatchResult, BM25Index
+from bm25rag.variants import VariantName
 
 _STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
 
@@ -68,7 +69,7 @@ class Ours(Engine):
     def answer_raw(self, question: str, k: int) -> Any:
         return self._index.search(question, k=k)
 
-    def judge(self, found: Found, k: int, variant: str) -> dict[str, float]:
+    def judge(self, found: Found, k: int, variant: VariantName) -> dict[str, float]:
         """Compare what another engine found with the exact ranking.
 
         Returns
