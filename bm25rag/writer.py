@@ -14,6 +14,7 @@ from bm25rag.adding import NewDocuments, NewRecords, take_documents
 from bm25rag.backend import cores
 from bm25rag.documents import Deleted, Document, encode_metadata
 from bm25rag.errors import MetadataError, ReadOnlyError
+from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.merging import carry, merge_parts, plan, tidy
 from bm25rag.reader import Reader, Text, check_ids
 from bm25rag.segment import Part, Segment
@@ -148,13 +149,16 @@ class Writer(Reader):
                 self._install([*_without(snapshot, new.replaced), Part(new.segment)])
         return new.ids
 
-    def delete(self, ids: Iterable[str]) -> Deleted:
+    def delete(self, ids: Iterable[str], filter: FilterSpec | None = None) -> Deleted:
         """Delete documents; unknown ids are ignored.
 
         Parameters
         ----------
         ids
             The documents.
+        filter
+            As in ``search``: documents that it rejects at this moment stay, also those that
+            another thread has replaced since their ids were looked up.
 
         Returns
         -------
@@ -166,13 +170,19 @@ class Writer(Reader):
         ------
         TypeError
             If ``ids`` is a bare string or holds anything but strings.
+        FilterError
+            If the filter is malformed.
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted = check_ids(ids)
+        wanted, parsed = check_ids(ids), parse_filter(filter)
         with self._writing() as snapshot:
             places = ((id, snapshot.find(id)) for id in in_turns(wanted))
-            found = {id: place for id, place in places if place is not None}
+            found = {
+                id: place
+                for id, place in places
+                if place is not None and snapshot.passes(*place, parsed)
+            }
             if found:
                 self._install(_without(snapshot, found.values()))
         return Deleted(tuple(found))

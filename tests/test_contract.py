@@ -39,7 +39,7 @@ def names(hits: list[Hit]) -> list[str]:
     [
         ("add", "texts ids=None metadata=None payloads=None store_text=True on_duplicate=error "
                 "progress=False threads=None"),
-        ("delete", "ids"),
+        ("delete", "ids filter=None"),
         ("update_metadata", "ids metadata"),
         ("get", "ids filter=None"),
         ("ids", "filter=None"),

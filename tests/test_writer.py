@@ -13,6 +13,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index, Document
 from bm25rag.errors import (
     DuplicateIdError,
+    FilterError,
     LockedError,
     ReadOnlyError,
     TokenizerRequiredError,
@@ -162,6 +163,20 @@ def test_deleting_says_which_went_and_who_deleted_them(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(id for ids in told for id in ids) == sorted({*wanted} - {"1", "3"})
+
+
+def test_deleting_under_a_filter_spares_what_was_replaced_in_between() -> None:
+    index = BM25Index.from_texts(
+        ["red"] * 3, metadata=[{"team": "a"}, {"team": "a"}, {"team": "b"}]
+    )
+    wanted = index.ids({"team": "a"})
+    index.add(["red"], ids=["1"], metadata=[{"team": "b"}], on_duplicate="replace")
+    assert index.delete(wanted, filter={"team": "a"}).ids == ("0",)
+    assert index.ids() == ["2", "1"]
+    assert index.delete(["2", "1"], {"2"}).ids == ("2",)
+    with pytest.raises(FilterError):
+        index.delete(["1"], filter={"$team": 1})
+    assert index.delete(["1"], lambda metadata: metadata["team"] == "b") == 1
 
 
 def test_documents_are_added_as_the_records_they_are(tmp_path: Path) -> None:
