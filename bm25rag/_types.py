@@ -107,7 +107,9 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise TypeError(message)
     if isinstance(value, Mapping) or hasattr(value, "columns"):  # it would yield its keys
-        raise TypeError(f"{message}; pick one column of it, such as frame['text']")
+        weights = "put a query with weights into a list, or "
+        hint = f"{weights * (name == 'queries')}pick one column of it, such as frame['text']"
+        raise TypeError(f"{message}; {hint}")
     return value
 
 

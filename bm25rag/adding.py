@@ -226,7 +226,11 @@ def take_documents(
             taken, block = ids.take(block)
             give_way()
             metadata = None if block.metadata is None else _plain_each(documents.row, block, taken)
-            builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
+            try:
+                builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
+            except MetadataError as error:  # an integer too long to be written
+                row = block.rows[taken.index(error.document)]
+                raise error.at(documents.row.format(row)) from None
         segment = builder.finish()
     if ids.stale:
         segment = merge_parts([Part(segment).without(ids.stale)])

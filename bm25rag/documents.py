@@ -138,13 +138,16 @@ def write_metadata(plain: dict[str, Any], document: str) -> bytes:
         raise MetadataError(document, _key_of_integer(plain), str(error)) from None
 
 
-def _key_of_integer(plain: dict[str, Any]) -> str:
-    """Return the top-level key of what holds an integer that cannot be written."""
-    for key, value in plain.items():
+def _key_of_integer(plain: Any) -> str:
+    """Return the keys that lead to an integer that cannot be written, joined by dots."""
+    items = plain.items() if isinstance(plain, dict) else enumerate(plain)
+    for key, value in items:
         try:
             _write(value)
         except ValueError:
-            return unescape(key)
+            name = unescape(str(key))
+            nested = isinstance(value, (dict, list))
+            return f"{name}.{_key_of_integer(value)}" if nested else name
     return ""
 
 

@@ -77,10 +77,13 @@ class Lexicon(dict[str, int]):
 
     def _bound_unknown(self, term: str) -> None:
         """Note an unknown term; forget all of them when there are too many."""
-        self._unknown.append(term)
-        if len(self._unknown) > MOST_UNKNOWN:
-            forgotten, self._unknown = self._unknown, []
-            for old in forgotten:
+        unknown = self._unknown
+        unknown.append(term)
+        if unknown is not self._unknown:  # another thread has forgotten these in the meantime
+            self.pop(term, None)
+        elif len(unknown) > MOST_UNKNOWN:
+            self._unknown = []
+            for old in unknown:
                 self.pop(old, None)
 
     def _look_up(self, term: bytes) -> int:

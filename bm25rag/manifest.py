@@ -174,6 +174,8 @@ def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
     held = FileLock(folder / LOCK, timeout=timeout, thread_local=False)
     try:
         held.acquire()
+    except FileNotFoundError:
+        raise NotAnIndexError(f"{folder} is gone; it was there a moment ago") from None
     except Timeout:
         waited = f" after {timeout:g} seconds" if timeout else ""
         raise LockedError(

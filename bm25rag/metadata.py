@@ -76,8 +76,10 @@ def _copy(value: Any, levels: int) -> Any:
     if type(value) in _AS_THEY_ARE:
         return value
     if isinstance(value, np.ndarray):
-        return value.copy()
-    if not isinstance(value, (Mapping, list)):
+        if value.dtype.kind != "O":
+            return value.copy()
+        value = value.tolist()
+    if not isinstance(value, (Mapping, list, tuple)):
         return value
     if not levels:
         raise RecursionError
@@ -151,6 +153,8 @@ def _plain_dict(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
                 error.keys.append(key)
                 raise
         plain["$" + key if key[:1] == "$" else key] = item
+    if len(plain) < len(value):
+        raise _UnstorableError("two keys are the same as str, such as 'a' and an enum of 'a'")
     return plain
 
 
@@ -172,11 +176,13 @@ def _check_depth(depth: int) -> None:
 def _plain_datetime(value: datetime, depth: int) -> dict[str, str] | None:
     if value != value:  # NaT of pandas, which is a datetime by its type only
         return None
-    if type(value) is not datetime:  # a subclass may write more than the microseconds that we hold
-        value = datetime.combine(
-            date(value.year, value.month, value.day), value.time(), value.tzinfo
-        )
-    offset = value.utcoffset()
+    try:
+        if type(value) is not datetime:  # a subclass may write more than the microseconds we hold
+            day = date(value.year, value.month, value.day)
+            value = datetime.combine(day, value.time(), value.tzinfo)
+        offset = value.utcoffset()
+    except (ValueError, OverflowError) as error:  # a year or an offset beyond Python's
+        raise _UnstorableError(f"a datetime that Python has none for: {error}") from None
     if offset and abs(offset) < timedelta(seconds=1):
         # Python writes it, but reads it as none.
         raise _UnstorableError(
@@ -199,11 +205,16 @@ def _plain_array(value: Any, depth: int) -> Any:
         value = value.astype("M8[D]" if days else "M8[us]")
     plain = value.tolist()
     # What Python cannot hold would come out as a bare count of nanoseconds or days.
-    if kind == "m" or (kind == "M" and np.any((value < _FIRST_DAY) | (value > _LAST_DAY))):
+    if kind in "mV" or (kind == "M" and np.any((value < _FIRST_DAY) | (value > _LAST_DAY))):
         raise _UnstorableError(f"a numpy.{value.dtype}; {_EXPECTED}; store str() of it")
     if type(plain) is type(value) and kind != "O":  # of more bits than Python's
         plain = float(value) if kind == "f" else complex(value)
     return _plain(plain, depth + 1)
+
+
+def _plain_enum(value: Enum, depth: int) -> Any:
+    _check_depth(depth)  # a value may be a member again
+    return _plain(value.value, depth + 1)
 
 
 def _plain_number(value: Any, depth: int) -> int | float:
@@ -218,7 +229,7 @@ _ENCODERS: dict[type, Callable[[Any, int], Any]] = {
     datetime: _plain_datetime,
     date: _plain_date,
     tuple: _plain_list,
-    Enum: lambda value, depth: _plain(value.value, depth),
+    Enum: _plain_enum,
     np.generic: _plain_array,
     np.ndarray: _plain_array,
     str: lambda value, depth: str.__str__(value),

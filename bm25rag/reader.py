@@ -161,7 +161,8 @@ class Reader:
             corrections = [one.corrections for one in corrected]
         result = search_filtered(snapshot, terms, most, parsed, floor, threads)
         result.corrections = corrections
-        warn_of_texts(snapshot, queries, result.counts)
+        if parsed is None:  # or a warning would tell what rejected documents hold
+            warn_of_texts(snapshot, queries, result.counts)
         return result
 
     def warmup(self) -> None:

@@ -71,13 +71,18 @@ class Saver(Writer):
             If the disk refuses; what the folder held is still there.
         """
         folder = Path(realpath(path))
+        before = self._extra
         if extra is not None:
             self._extra = check_extra(extra)
-        if self._store is not None and self._store.holds(folder):
-            self.commit()
-            return
-        with self._locked():
-            self._kept = Store.write(folder, self._state(), overwrite, self._kept)
+        try:
+            if self._store is not None and self._store.holds(folder):
+                self.commit()
+                return
+            with self._locked():
+                self._kept = Store.write(folder, self._state(), overwrite, self._kept)
+        except BaseException:
+            self._extra = before  # what was not saved is not kept for the next time
+            raise
 
     @classmethod
     def open(

@@ -104,14 +104,18 @@ def verify_folder(folder: Path) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, parts = read_index(folder, mapped=True, known={})
     _, next_id, *_ = _check_settings(folder, manifest.settings)
-    for name, number in (("commit", manifest.commit), ("next_id", next_id)):
+    _check_counts(folder, manifest.commit, next_id)
+    _check_analyzer(folder, manifest.settings["analyzer"])
+    verify_parts(parts)
+
+
+def _check_counts(folder: Path, commit: int, next_id: int) -> None:
+    for name, number in (("commit", commit), ("next_id", next_id)):
         if number > _FURTHEST:
             raise CorruptIndexError(
                 f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
                 "restore the folder from a copy"
             )
-    _check_analyzer(folder, manifest.settings["analyzer"])
-    verify_parts(parts)
 
 
 def _check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
@@ -150,14 +154,14 @@ def _are_strings(probe: object) -> bool:
 def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str) -> None:
     now = analyzer.stems(list(probe))
     changed = [
-        f"{word!r} was {old!r}, is {new!r}"
+        f"{word!r:.40} was {old!r:.40}, is {new!r:.40}"
         for (word, old), new in zip(probe.items(), now, strict=True)
         if old != new
     ]
     if changed:
         warnings.warn(
             "the stemmer has changed since these documents were indexed "
-            f"(Snowball {version}, now {snowball_version()}): "
+            f"(Snowball {version:.40}, now {snowball_version()}): "
             f"{'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries can miss documents; "
             "index.reanalyze() makes the index anew from its stored texts",
             AnalyzerChangedWarning,
@@ -205,6 +209,7 @@ class Source:
             analyzer = self._analyzer(manifest.settings, probe)
         state = State(analyzer, parameters, parts, next_id, probe, extra)
         if self._untrusted:
+            _check_counts(self._folder, manifest.commit, next_id)
             state.check_all()
         self.manifest, self._state, self._mark = manifest, state, mark
         return state

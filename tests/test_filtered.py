@@ -186,6 +186,17 @@ def test_it_is_refused_when_that_shows_only_at_the_call(function: Any) -> None:
         MANY.search(["red"], filter=lambda metadata: function(metadata))
 
 
+def test_an_iterator_is_no_answer_either() -> None:
+    with pytest.raises(TypeError, match="an iterator"):
+        MANY.search(["red"], filter=lambda metadata: map(bool, [0]))
+
+
+def test_a_warning_tells_nothing_of_documents_that_the_filter_rejects() -> None:
+    index = BM25Index.from_texts(["secretword"], metadata=[{"p": 0}])
+    for word in ("secretword", "unknown"):
+        assert index.search([word, "a b"], filter={"p": 1}) == []  # warnings are errors here
+
+
 def test_a_filter_that_changes_during_the_search_counts_as_it_was() -> None:
     members = [1, 2, 3]
     filter: dict[str, Any] = {"n": {"$in": members}}

@@ -7,7 +7,7 @@ import enum
 import math
 import types
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -319,3 +319,66 @@ def test_one_mapping_yielded_again_and_again_is_taken_as_it_was_each_time() -> N
     found = [hit.metadata for hit in index.search("red")]
     assert [one["tags"] for one in found] == [[0], [0, 1], [0, 1, 2]]
     assert [one["array"] for one in found] == [[0], [1], [2]]
+
+
+def test_a_dict_within_a_tuple_is_taken_as_it_was_too() -> None:
+    def changing() -> Iterator[Any]:
+        inner = {"n": 0}
+        array = np.array([inner], object)
+        for number in range(3):
+            inner["n"] = number
+            yield {"span": (inner,), "array": array}
+
+    index = BM25Index.from_texts(["red"] * 3, metadata=changing())
+    found = [hit.metadata for hit in index.search("red")]
+    assert [one["span"][0]["n"] for one in found] == [0, 1, 2]
+    assert [one["array"][0]["n"] for one in found] == [0, 1, 2]
+
+
+class Same(enum.Enum):
+    """A member whose value is a member again, without end."""
+
+    SELF = "self"
+
+    @property
+    def value(self) -> Any:
+        """Return the member."""
+        return self
+
+
+class Odd(tzinfo):
+    """A time zone of more than a day."""
+
+    def utcoffset(self, when: Any) -> timedelta:
+        """Return the offset."""
+        return timedelta(hours=30)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"k": [10**5000]}, r"'bad\.k\.0'.*digits"),
+        (np.array([(1, "2024-01-01")], [("a", "i4"), ("t", "M8[ns]")])[0], "'bad'.*numpy"),
+        (np.array([(1, 5)], [("a", "i4"), ("t", "m8[ns]")]), "'bad'.*numpy"),
+        ({"red": 1, Color.RED: 2}, "'bad'.*two keys"),
+        (Same.SELF, "'bad'.*deep"),
+        (datetime(2024, 1, 1, tzinfo=Odd()), "'bad'.*datetime"),
+    ],
+    ids=["long integer", "record", "records", "two keys", "enum", "time zone"],
+)
+def test_other_values_without_an_obvious_form_are_refused_by_row_and_key(
+    value: Any, words: str
+) -> None:
+    index = BM25Index()
+    rows: list[dict[str, Any]] = [{}, {"bad": value}]
+    with pytest.raises(MetadataError, match=r"metadata\[1\].*" + words):
+        index.add(["red"] * 2, metadata=rows)
+    with pytest.raises(MetadataError, match=r"documents\[1\].*" + words):
+        index.add_documents(records(["a", "b"], rows))
+
+
+def test_a_timestamp_beyond_pythons_years_is_refused_by_row_and_key() -> None:
+    pandas = pytest.importorskip("pandas")
+    far = pandas.Timestamp(np.datetime64("20000-01-01", "s"))
+    with pytest.raises(MetadataError, match=r"metadata\[0\].*'bad'.*datetime"):
+        BM25Index.from_texts(["red"], metadata=[{"bad": far}])

@@ -44,6 +44,14 @@ def test_an_index_is_kept_when_overwriting_is_not_allowed(tmp_path: Path) -> Non
     assert len(BM25Index.open(tmp_path / "index")) == 1
 
 
+def test_what_is_not_saved_is_not_kept_for_the_next_time(tmp_path: Path) -> None:
+    BM25Index.from_texts(["red"]).save(tmp_path / "index")
+    index = BM25Index()
+    with pytest.raises(FileExistsError):
+        index.save(tmp_path / "index", extra={"new": 1}, overwrite=False)
+    assert index.extra == {}
+
+
 # --- saving again in the same folder ------------------------------------------------------
 
 

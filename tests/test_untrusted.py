@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import CorruptIndexError, UntrustedIndexError
+from bm25rag.errors import AnalyzerChangedWarning, CorruptIndexError, UntrustedIndexError
 
 # Backtracks without end on a long run of a's.
 ENDLESS = r"(?:a+)+$"
@@ -68,16 +69,42 @@ def test_damage_is_found_before_anything_is_searched(tmp_path: Path) -> None:
         BM25Index.open(folder, untrusted=True)
 
 
-def test_what_a_later_commit_brings_is_refused_at_the_refresh(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "index")
-    reader = BM25Index.open(folder, untrusted=True)
+def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the body of a manifest, and make its checksum right."""
     manifest = folder / "manifest.json"
     outer = json.loads(manifest.read_text("utf-8"))
-    outer["body"]["settings"]["analyzer"]["token_pattern"] = ENDLESS
-    outer["body"]["commit"] += 1
+    change(outer["body"])
     canonical = json.dumps(outer["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     outer["checksum"] = zlib.crc32(canonical.encode())
     manifest.write_text(json.dumps(outer), "utf-8")
+
+
+def test_a_warning_stays_short_whatever_the_manifest_says(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "index")
+    long = {"x" * 1_000_000: "y" * 1_000_000}
+    forge(folder, lambda body: body["settings"].update(probe=long, snowball="z" * 1_000_000))
+    with pytest.warns(AnalyzerChangedWarning) as caught:
+        BM25Index.open(folder, untrusted=True)
+    assert len(str(caught[0].message)) < 1000
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_counts_that_would_soon_end_are_refused(tmp_path: Path, mode: Any) -> None:
+    folder = saved(tmp_path / "index")
+    forge(folder, lambda body: body["settings"].update(next_id=2**62 - 1))
+    with pytest.raises(CorruptIndexError, match="next_id"):
+        BM25Index.open(folder, mode, untrusted=True)
+
+
+def test_what_a_later_commit_brings_is_refused_at_the_refresh(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "index")
+    reader = BM25Index.open(folder, untrusted=True)
+
+    def change(body: dict[str, Any]) -> None:
+        body["settings"]["analyzer"]["token_pattern"] = ENDLESS
+        body["commit"] += 1
+
+    forge(folder, change)
     with pytest.raises(UntrustedIndexError, match="token_pattern"):
         reader.refresh()
     assert [hit.id for hit in reader.search("boat")] == ["0"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from bm25rag._records import Record
@@ -193,8 +193,8 @@ class CallableFilter(Record, Filter):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that nobody awaited it
             raise _not_plain("an awaitable")
-        if inspect.isgenerator(result):
-            raise _not_plain("a generator")
+        if isinstance(result, Iterator):
+            raise _not_plain("an iterator")
         return bool(result)
 
 
