@@ -13,6 +13,7 @@ import click
 
 from bm25rag.cli.build import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.demo import demo_command
+from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.health import info_command, verify_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
@@ -117,6 +118,7 @@ for _command in (
     compact_command,
     search_command,
     explain_command,
+    evaluate_command,
     info_command,
     verify_command,
     demo_command,

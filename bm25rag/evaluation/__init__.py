@@ -1,0 +1,35 @@
+"""Measure as the papers do: how good a retriever is, what it costs, and what tuning gains.
+
+Nothing of this is imported by ``import bm25rag``; it needs ``pip install 'bm25rag[eval]'``.
+"""
+
+from bm25rag.evaluation.collections import Collection, load_beir, load_ir_dataset
+from bm25rag.evaluation.files import read_qrels, read_run, write_qrels, write_run
+from bm25rag.evaluation.measures import MEASURES, Evaluation, evaluate
+from bm25rag.evaluation.runs import run_of
+from bm25rag.evaluation.significance import (
+    Change,
+    Comparison,
+    Interval,
+    bootstrap_interval,
+    compare,
+)
+
+__all__ = [
+    "MEASURES",
+    "Change",
+    "Collection",
+    "Comparison",
+    "Evaluation",
+    "Interval",
+    "bootstrap_interval",
+    "compare",
+    "evaluate",
+    "load_beir",
+    "load_ir_dataset",
+    "read_qrels",
+    "read_run",
+    "run_of",
+    "write_qrels",
+    "write_run",
+]
