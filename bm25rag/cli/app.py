@@ -17,6 +17,7 @@ from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.health import info_command, verify_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
+from bm25rag.cli.tune import tune_command
 from bm25rag.errors import BM25Error, TokenizerRequiredError
 
 __all__ = ["commands"]
@@ -119,6 +120,7 @@ for _command in (
     search_command,
     explain_command,
     evaluate_command,
+    tune_command,
     info_command,
     verify_command,
     demo_command,

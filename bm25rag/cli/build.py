@@ -23,7 +23,7 @@ from bm25rag.cli.sources import SOURCES_HELP, check_sources, read_sources, sourc
 from bm25rag.manifest import MANIFEST, check_target
 from bm25rag.writer import OnDuplicate
 
-__all__ = ["add_command", "compact_command", "delete_command", "index_command"]
+__all__ = ["add_command", "check_output", "compact_command", "delete_command", "index_command"]
 
 
 def _none_for_none(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
@@ -85,7 +85,7 @@ def index_command(
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         index = BM25Index(analyzer=analyzer, **scoring_parameters(options))
     check_sources(sources)
-    _check_output(output, force)
+    check_output(output, force)
     _fill(index, read_sources(sources, options), options["on_duplicate"])
     index.save(output)
     _report("Indexed", len(index), perf_counter() - start, output)
@@ -147,7 +147,7 @@ def compact_command(index_path: Path) -> None:
     _report("Compacted", len(index), perf_counter() - start, index_path)
 
 
-def _check_output(output: Path, force: bool) -> None:
+def check_output(output: Path, force: bool) -> None:
     """Refuse to write where something else is; an index is replaced only when asked."""
     check_target(output)
     if (output / MANIFEST).exists() and not force:

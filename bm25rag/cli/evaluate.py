@@ -35,7 +35,7 @@ from bm25rag.evaluation.runs import Asked, ask
 from bm25rag.index import BM25Index
 from bm25rag.readers import read_queries
 
-__all__ = ["evaluate_command", "judged_options", "read_judged", "tell"]
+__all__ = ["evaluate_command", "judged_options", "parse_measures", "read_judged", "tell"]
 
 _SHOWN = 5
 
@@ -78,11 +78,12 @@ def tell(notes: Sequence[str]) -> None:
         message_console().print(f"Note: {note}")
 
 
-def _check_measures(
-    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
-) -> tuple[str, ...]:
+def parse_measures(
+    context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]
+) -> str | tuple[str, ...]:
+    """Refuse a wrong measure, or wrong ones, as what the command line says."""
     with usage_errors():
-        for name in value:
+        for name in (value,) if isinstance(value, str) else value:
             parse_measure(name)
     return value
 
@@ -107,7 +108,7 @@ def _check_measures(
     metavar="NAME",
     default=MEASURES,
     show_default=True,
-    callback=_check_measures,
+    callback=parse_measures,
     help="In ir-measures' notation; repeatable.",
 )
 @click.option(

@@ -14,6 +14,7 @@ from bm25rag.evaluation.significance import (
     bootstrap_interval,
     compare,
 )
+from bm25rag.evaluation.tuning import Settings, Tuning, other_analyzers, tune
 
 __all__ = [
     "MEASURES",
@@ -22,14 +23,18 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Interval",
+    "Settings",
+    "Tuning",
     "bootstrap_interval",
     "compare",
     "evaluate",
     "load_beir",
     "load_ir_dataset",
+    "other_analyzers",
     "read_qrels",
     "read_run",
     "run_of",
+    "tune",
     "write_qrels",
     "write_run",
 ]
