@@ -4,6 +4,15 @@ Nothing of this is imported by ``import bm25rag``; it needs ``pip install 'bm25r
 """
 
 from bm25rag.evaluation.collections import Collection, load_beir, load_ir_dataset
+from bm25rag.evaluation.cost import (
+    PRICES,
+    Instance,
+    cheapest,
+    cost_by_latency,
+    cost_by_throughput,
+    read_prices,
+)
+from bm25rag.evaluation.dynascore import Dynascores, dynascore
 from bm25rag.evaluation.files import read_qrels, read_run, write_qrels, write_run
 from bm25rag.evaluation.measures import MEASURES, Evaluation, evaluate
 from bm25rag.evaluation.runs import run_of
@@ -18,19 +27,33 @@ from bm25rag.evaluation.tuning import Settings, Tuning, other_analyzers, tune
 
 __all__ = [
     "MEASURES",
+    "PRICES",
     "Change",
     "Collection",
     "Comparison",
+    "Dynascores",
     "Evaluation",
+    "Instance",
     "Interval",
     "Settings",
     "Tuning",
+    "bm25rag",
     "bootstrap_interval",
+    "cheapest",
     "compare",
+    "cost_by_latency",
+    "cost_by_throughput",
+    "dynascore",
+    "eval",
     "evaluate",
+    "install",
+    "it",
     "load_beir",
     "load_ir_dataset",
+    "needs",
     "other_analyzers",
+    "pip",
+    "read_prices",
     "read_qrels",
     "read_run",
     "run_of",
