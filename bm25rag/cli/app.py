@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 import click
 
+from bm25rag.cli.bench import bench_command
 from bm25rag.cli.build import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.demo import demo_command
 from bm25rag.cli.evaluate import evaluate_command
@@ -121,6 +122,7 @@ for _command in (
     explain_command,
     evaluate_command,
     tune_command,
+    bench_command,
     info_command,
     verify_command,
     demo_command,

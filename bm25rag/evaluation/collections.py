@@ -13,7 +13,7 @@ from bm25rag.evaluation.files import read_qrels
 from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
 
-__all__ = ["Collection", "load_beir", "load_ir_dataset"]
+__all__ = ["Collection", "load_beir", "load_collection", "load_ir_dataset"]
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,19 @@ def load_ir_dataset(name: str) -> Collection:
     texts = {one.query_id: one.default_text() for one in dataset.queries_iter()}
     queries = {id: texts[id] for id in qrels if id in texts}
     return Collection(name, lambda: map(_document, dataset.docs_iter()), queries, qrels)
+
+
+def load_collection(name: str, split: str = "test") -> Collection:
+    """Load a BEIR folder or, where there is none of that name, what ir_datasets knows.
+
+    Parameters
+    ----------
+    name
+        A folder, or a name of ``ir_datasets``.
+    split
+        Which judgements of a folder.
+    """
+    return load_beir(name, split) if Path(name).is_dir() else load_ir_dataset(name)
 
 
 def _document(found: Any) -> Document:
