@@ -123,7 +123,7 @@ function drawTable() {
   document.getElementById("systems").innerHTML = html + "</tbody>";
 }
 
-const W = 520, H = 330, L = 52, R = 20, T = 14, B = 40;
+const W = 520, H = 340, L = 52, R = 20, T = 26, B = 40;
 function ticks(low, high, log) {
   if (!log) {
     const step = 10 ** Math.floor(Math.log10((high - low) || 1));
@@ -146,7 +146,7 @@ function axes(x, y, xTitle, yTitle) {
   for (const t of y.ticks) svg += `<line class="axis" x1="${L}" x2="${W - R}" y1="${y.at(t)}" y2="${y.at(t)}"/>`
     + `<text x="${L - 6}" y="${y.at(t) + 4}" text-anchor="end">${shown(t)}</text>`;
   return svg + `<text x="${(L + W - R) / 2}" y="${H - 6}" text-anchor="middle">${escaped(xTitle)}</text>`
-    + `<text x="12" y="${T - 3}">${escaped(yTitle)}</text>`;
+    + `<text x="12" y="12">${escaped(yTitle)}</text>`;
 }
 function scale(values, from, to, log) {
   let low = Math.min(...values), high = Math.max(...values);
@@ -169,10 +169,11 @@ function drawScatter(place, name, title) {
   svg += `<polyline class="frontier" points="${frontier.map((p) => x.at(p[name]) + "," + y.at(p.accuracy)).join(" ")}"/>`;
   const taken = [];
   for (const p of points) {
-    const px = x.at(p[name]), on = frontier.includes(p), left = px > W - 130;
-    let py = y.at(p.accuracy) + 4;
-    while (taken.some(([tx, ty]) => Math.abs(tx - px) < 100 && Math.abs(ty - py) < 11)) py += 11;
+    const px = x.at(p[name]), on = frontier.includes(p), left = px > W - 130, real = y.at(p.accuracy);
+    let py = real + 4;
+    while (taken.some(([tx, ty]) => Math.abs(tx - px) < 100 && Math.abs(ty - py) < 12)) py += 12;
     taken.push([px, py]);
+    if (py > real + 4) svg += `<line stroke="var(--soft)" stroke-width="0.7" x1="${px}" y1="${real}" x2="${px + (left ? -7 : 7)}" y2="${py - 4}"/>`;
     svg += `<circle cx="${px}" cy="${y.at(p.accuracy)}" r="${on ? 5 : 4}" fill="var(--${on ? "front" : "mark"})">`
       + `<title>${escaped(p.system)}: ${shown(p.accuracy)}, ${shown(p[name])}</title></circle>`
       + `<text class="name" x="${px + (left ? -8 : 8)}" y="${py}" text-anchor="${left ? "end" : "start"}">${escaped(p.system)}</text>`;
@@ -184,7 +185,7 @@ function drawDistribution() {
   const holder = document.getElementById("distribution");
   if (!rows.length) { holder.innerHTML = "<p>Not measured.</p>"; return; }
   const all = rows.flatMap((row) => row.latency.percentiles).filter((v) => v > 0);
-  const x = scale(all, L, W - R - 90, true), height = (H - T - B) / rows.length;
+  const x = scale(all, 12, W - R - 118, true), height = (H - T - B) / rows.length;
   let svg = "";
   for (const t of x.ticks) svg += `<line class="axis" x1="${x.at(t)}" x2="${x.at(t)}" y1="${T}" y2="${H - B}"/>`
     + `<text x="${x.at(t)}" y="${H - B + 15}" text-anchor="middle">${shown(t)}</text>`;
@@ -194,7 +195,7 @@ function drawDistribution() {
     svg += `<line x1="${at(0)}" x2="${at(100)}" y1="${y}" y2="${y}" stroke="var(--soft)"/>`
       + `<line x1="${at(26)}" x2="${at(76)}" y1="${y}" y2="${y}" stroke="var(--mark)" stroke-width="${Math.min(9, height * 0.5)}"/>`
       + `<line x1="${at(50)}" x2="${at(50)}" y1="${y - 6}" y2="${y + 6}" stroke="var(--front)" stroke-width="2"/>`
-      + `<text class="name" x="${W - R - 84}" y="${y + 4}">${escaped(row.system)}</text>`;
+      + `<text class="name" x="${W - R - 110}" y="${y + 4}">${escaped(row.system)}</text>`;
   });
   holder.innerHTML = `<svg viewBox="0 0 ${W} ${H}" role="img">${svg}<text x="${(L + W) / 2 - 50}" y="${H - 6}" text-anchor="middle">milliseconds</text></svg>`
     + "<p>From the fastest to the slowest query; thick: the middle half; mark: the median.</p>";
@@ -213,10 +214,10 @@ function drawWinners() {
   }
   const ranked = [...wins.keys()].sort((a, b) => wins.get(b) - wins.get(a));
   const colour = (best) => ranked.indexOf(best) < 6 ? `var(--c${ranked.indexOf(best)})` : "var(--soft)";
-  let svg = cells.map(([i, j, best]) => `<rect x="${L + i * cell}" y="${H - B - (j + 1) * cell}" width="${cell + .3}" height="${cell + .3}" fill="${colour(best)}"><title>${escaped(table[best].system)}</title></rect>`).join("");
+  let svg = cells.map(([i, j, best]) => `<rect x="${L + i * cell}" y="${H - B - (j + 1) * cell}" width="${cell + 0.5}" height="${cell + 0.5}" shape-rendering="crispEdges" fill="${colour(best)}"><title>${escaped(table[best].system)}</title></rect>`).join("");
   for (const t of [0, 0.25, 0.5, 0.75, 1]) svg += `<text x="${L + t * N * cell}" y="${H - B + 15}" text-anchor="middle">${t}</text>`
     + `<text x="${L - 6}" y="${H - B - t * N * cell + 4}" text-anchor="end">${t}</text>`;
-  svg += `<text x="${L + N * cell / 2}" y="${H - 6}" text-anchor="middle">weight of latency</text><text x="${L + 8}" y="${T + 8}">weight of cost; the rest is accuracy's</text>`;
+  svg += `<text x="${L + N * cell / 2}" y="${H - 6}" text-anchor="middle">weight of latency</text><text x="12" y="12">weight of cost; the rest is accuracy's</text>`;
   holder.innerHTML = `<svg viewBox="0 0 ${W} ${H}" role="img">${svg}</svg>`;
   document.getElementById("winners-key").innerHTML = ranked.map((best) =>
     `<span class="key"><i style="background:${colour(best)}"></i>${escaped(table[best].system)}</span>`).join("");
