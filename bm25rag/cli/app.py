@@ -16,6 +16,7 @@ from bm25rag.cli.build import add_command, compact_command, delete_command, inde
 from bm25rag.cli.demo import demo_command
 from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.health import info_command, verify_command
+from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
 from bm25rag.cli.tune import tune_command
@@ -123,6 +124,7 @@ for _command in (
     evaluate_command,
     tune_command,
     bench_command,
+    make_queries_command,
     info_command,
     verify_command,
     demo_command,

@@ -3,6 +3,7 @@
 Nothing of this is imported by ``import bm25rag``; it needs ``pip install 'bm25rag[eval]'``.
 """
 
+from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.collections import Collection, load_beir, load_ir_dataset
 from bm25rag.evaluation.cost import (
     PRICES,
@@ -14,6 +15,7 @@ from bm25rag.evaluation.cost import (
 )
 from bm25rag.evaluation.dynascore import Dynascores, dynascore
 from bm25rag.evaluation.files import read_qrels, read_run, write_qrels, write_run
+from bm25rag.evaluation.known_items import KnownItems, ask_model, known_items
 from bm25rag.evaluation.measures import MEASURES, Evaluation, evaluate
 from bm25rag.evaluation.runs import run_of
 from bm25rag.evaluation.significance import (
@@ -35,8 +37,11 @@ __all__ = [
     "Evaluation",
     "Instance",
     "Interval",
+    "KnownItems",
     "Settings",
     "Tuning",
+    "ask_model",
+    "benchmark",
     "bm25rag",
     "bootstrap_interval",
     "cheapest",
@@ -48,6 +53,7 @@ __all__ = [
     "evaluate",
     "install",
     "it",
+    "known_items",
     "load_beir",
     "load_ir_dataset",
     "needs",
