@@ -195,6 +195,14 @@ def test_without_the_extra_the_message_has_the_pip_line(monkeypatch: pytest.Monk
         evaluate({"a": {"d": 1.0}}, {"a": {"d": 1}})
 
 
+def test_what_is_public_is_there_and_documented() -> None:
+    import bm25rag.evaluation as package
+
+    for name in package.__all__:
+        assert getattr(package, name, None) is not None
+        assert name.isupper() or getattr(package, name).__doc__
+
+
 def test_importing_the_core_imports_nothing_of_evaluation() -> None:
     import subprocess
     import sys
