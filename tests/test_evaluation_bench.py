@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ import pytest
 from test_cli import fails, ok
 
 from bm25rag import BM25Index, Document
-from bm25rag.evaluation import evaluate, load_beir, run_of
+from bm25rag.evaluation import evaluate, load_beir, run_of, worker
 from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.report import dynascores, to_html, to_markdown
-from bm25rag.evaluation.systems import Made
+from bm25rag.evaluation.systems import SYSTEMS, Made, make_system
 
 pytest.importorskip("pytrec_eval")
 
@@ -122,6 +123,43 @@ def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
         assert row["resident"] <= row["peak"]
         assert row["instance"] == "m7g.medium"
         assert row["cost"] == pytest.approx(0.0408 / 3600 * time["mean"] / 1000 * 1e6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "bm25s numba" else n for n in SYSTEMS],
+)
+def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path) -> None:
+    try:
+        system = make_system(name)
+    except ImportError as error:
+        pytest.skip(f"not installed: {error}")
+    system.build([Document(id, text) for id, text in TEXTS.items()])
+    found = system.search("red boat", 3)
+    assert found[0][0] == "boat"
+    assert {id for id, _ in found} <= {"boat", "apple"}
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert system.search("red boat", 1) == found[:1]
+    assert system.search("zebra", 3) == system.search("", 3) == []
+    system.search_batch(["red boat", "green car"], 3, 2)
+    if system.can_save:
+        (tmp_path / "saved").mkdir()
+        system.save(tmp_path / "saved")
+        again = make_system(name)
+        again.load(tmp_path / "saved")
+        assert again.search("red boat", 3) == found
+
+
+def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) -> None:
+    job = {"collection": collection, "k": 2, "depth": 4, "warmup": 1, "trials": 3}
+    job |= {"threads": [1, 2], "saved": str(tmp_path / "saved")}
+    raw = worker._measure(make_system("bm25rag bm25+"), job)
+    assert [len(trial) for trial in raw["trials"]] == [4, 4, 4]
+    assert set(raw["throughput"]) == {"1", "2"}
+    assert max(len(found) for found in raw["run"].values()) > 2, "as deep as the measures look"
+    worker._cold_start({"system": "bm25rag bm25+", "open": raw["saved"], "query": "sea", "k": 2})
+    assert worker._version("numpy of any kind") == version("numpy")
+    assert worker._version("factories:alphabet") is None
 
 
 def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collection: str) -> None:

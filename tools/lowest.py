@@ -12,14 +12,15 @@ _FLOOR = re.compile(r"(?P<name>[\w.-]+)(\[.*])?[^;>]*>=(?P<floor>[\w.]+)")
 
 
 def lowest_versions(project: dict[str, Any]) -> list[str]:
-    """Pin every requirement of a ``[project]`` table, and of its extra ``cli``, to its floor.
+    """Pin what a ``[project]`` table and its extras ``cli`` and ``eval`` require to its floor.
 
     Raises
     ------
     ValueError
         If a requirement has no floor.
     """
-    wanted = project["dependencies"] + project.get("optional-dependencies", {}).get("cli", [])
+    extras = project.get("optional-dependencies", {})
+    wanted = project["dependencies"] + extras.get("cli", []) + extras.get("eval", [])
     pins = []
     for requirement in wanted:
         found = _FLOOR.match(requirement)
