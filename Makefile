@@ -89,9 +89,9 @@ tree-after: $(STAMP)
 
 # --- longer than a check ------------------------------------------------------------
 
-soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; many more kills and crashes.
+soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; many more kills, crashes and forgeries.
 	$(PY) tools/soak.py
-	$(PY) $(PYTEST) --hypothesis-profile=soak tests/test_kills.py tests/test_crashes.py tests/test_machine.py
+	$(PY) $(PYTEST) --hypothesis-profile=soak tests/test_kills.py tests/test_crashes.py tests/test_machine.py tests/test_hostile_forgeries.py
 
 test-long: $(STAMP)  ## Run the tests with fifty times as many random examples (hours).
 	$(PY) $(PYTEST) --hypothesis-profile=long

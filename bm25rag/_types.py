@@ -15,6 +15,7 @@ from bm25rag.turns import BLOCK, blocks
 Float32: TypeAlias = npt.NDArray[np.float32]
 Float64: TypeAlias = npt.NDArray[np.float64]
 Int64: TypeAlias = npt.NDArray[np.int64]
+Int16: TypeAlias = npt.NDArray[np.int16]
 UInt32: TypeAlias = npt.NDArray[np.uint32]
 UInt64: TypeAlias = npt.NDArray[np.uint64]
 UInt16: TypeAlias = npt.NDArray[np.uint16]
@@ -66,6 +67,13 @@ def check_real(name: str, value: object, low: float, high: float) -> float:
     if math.isnan(real) or not low <= real <= high:
         raise ValueError(message)
     return real
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return ``value`` if it is a ``bool``; raise ``TypeError`` otherwise."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r:.100}")
+    return value
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:

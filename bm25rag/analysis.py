@@ -18,7 +18,7 @@ from bm25rag.errors import TokenizerRequiredError
 from bm25rag.languages import LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.stemming import Stemmer, check_algorithm
 
-Tokenizer = Callable[[str], list[str]]
+Tokenizer = Callable[[str], list[str] | tuple[str, ...]]
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 # Words of queries of which the terms are remembered, unless they are longer.
@@ -66,7 +66,7 @@ class Analyzer:
         so a query of one character finds only documents where it stands alone.
         ``False``: leave them to ``token_pattern``.
     tokenizer
-        A callable from text to a list of terms, which replaces all of the above.
+        A callable from text to a list or tuple of terms, which replaces all of the above.
 
     Raises
     ------
@@ -377,9 +377,9 @@ def _check_tokenizer(tokenizer: object, given: tuple[object, ...]) -> None:
 
 
 def _check_tokens(tokens: object) -> list[str]:
-    if not isinstance(tokens, list) or not are_strings(tokens):
+    if not isinstance(tokens, (list, tuple)) or not are_strings(tokens):
         raise TypeError(f"tokenizer must return a list of str, got {tokens!r:.100}")
-    return tokens
+    return list(tokens)
 
 
 def _name_of(function: Tokenizer) -> str:

@@ -176,37 +176,81 @@ class ArraysFile:
         dtype, _, offset = self._places[name]
         size = np.dtype(dtype).itemsize
         first, last = (offset + start * size) // BLOCK, -(-(offset + stop * size) // BLOCK)
-        checked = self._checked
         for block in range(first, last):
-            if not checked[block]:
-                data = self._body[block * BLOCK : (block + 1) * BLOCK]
-                if zlib.crc32(data) != self._sums[block]:
-                    raise self.reject(name, "does not have the recorded checksum")
-                checked[block] = 1
+            self._check_block(name, block)
 
     def check_all(self) -> None:
         """Check every block; raise ``CorruptIndexError``."""
-        for name, (_, count, _) in self._places.items():
-            self.check(name, 0, count)
+        for block in range(len(self._checked)):
+            self._check_block("a block", block)
+
+    def _check_block(self, name: str, block: int) -> None:
+        if not self._checked[block]:
+            data = self._body[block * BLOCK : (block + 1) * BLOCK]
+            if zlib.crc32(data) != self._sums[block]:
+                raise self.reject(name, "does not have the recorded checksum")
+            self._checked[block] = 1
 
     def reject(self, name: str, problem: str) -> CorruptIndexError:
         """Return the error for contents that cannot be right."""
-        return CorruptIndexError(f"{self._path}: {name} {problem}; restore the folder from a copy")
+        return damage(self._path, name, problem)
+
+
+def damage(path: Path, name: str, problem: str) -> CorruptIndexError:
+    """Return the error for contents of a file that cannot be right."""
+    return CorruptIndexError(f"{path}: {name} {problem}; restore the folder from a copy")
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; refuse folders, pipes and devices, which could hang."""
+    """Open a file for reading; refuse folders, pipes and devices, which could hang.
+
+    A link is followed: caches of models keep files elsewhere.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it is anything but a file, or a link that leads to none.
+    FileNotFoundError
+        If there is nothing.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         handle = os.open(path, flags)
-    except PermissionError:
-        if path.is_dir():  # so Windows says it
-            raise CorruptIndexError(f"{path}: is no regular file") from None
+    except OSError:
+        check_regular(path)
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise CorruptIndexError(f"{path}: is no regular file")
+        check_regular(path)
     return os.fdopen(handle, "rb")
+
+
+def check_regular(path: Path, *, links: bool = True) -> None:
+    """Check that what is at a path, if anything is, is a file, or perhaps a link to one.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it is anything else.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # there is nothing, or no folder that it could be in
+        return
+    what = "no regular file"
+    if stat.S_ISLNK(mode):
+        what = "a link that leads to no file" if links else "a link"
+        mode = _mode_behind(path) if links else 0
+    if not stat.S_ISREG(mode):
+        raise CorruptIndexError(f"{path}: is {what}; remove it, or restore it from a copy")
+
+
+def _mode_behind(path: Path) -> int:
+    """Return the mode of what a link leads to, 0 if that is nothing or the link itself."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
 
 
 def _load(path: Path, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:

@@ -1,24 +1,20 @@
-"""Columns of byte strings, and the tables that find one of them.
+"""Columns of byte strings.
 
 A column is an array of offsets into one buffer, in memory or mapped from a file.
-A table adds the strings' CRC-32 in sorted order, so that a look-up is a bisection
-that touches a few cache lines and needs nothing loaded. Whatever comes from a file
-passes its ``Guard`` before its first use.
+Whatever comes from a file passes its ``Guard`` before its first use.
 """
 
 from __future__ import annotations
 
-import zlib
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, islice, pairwise, repeat
-from typing import Any, NamedTuple, Protocol
+from itertools import islice, pairwise, repeat
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
+from bm25rag._types import Bool, Int64, UInt8, UInt64, Unsigned
 from bm25rag.errors import CorruptIndexError
-from bm25rag.turns import give_way, in_turns
+from bm25rag.turns import give_way
 
 # A column is checked whole in the time in which this share of it is checked one by one.
 _CHECK_ALL = 256
@@ -31,6 +27,9 @@ class Guard(Protocol):
 
     def check(self, name: str, start: int, stop: int) -> None:
         """Check elements ``start`` to ``stop`` of an array; raise ``CorruptIndexError``."""
+
+    def check_all(self) -> None:
+        """Check every block of the file; raise ``CorruptIndexError``."""
 
     def reject(self, name: str, problem: str) -> Exception:
         """Return the ``CorruptIndexError`` for contents that cannot be right."""
@@ -142,20 +141,44 @@ class Column:
         return self._starts[first : last + 1], self._bytes
 
     def check_all(self) -> None:
-        """Check every string that a guard has not yet passed."""
+        """Check every string that a guard has not yet passed, and that they are all there is."""
         guard = self._guard
         if guard is not None and len(self._starts):
             self._check(guard, 0, self.count)
+            if self._starts[0] or self._starts[self.count] != len(self._bytes):
+                raise guard.reject(f"{self._name}.offsets", "does not cover the data")
+        elif guard is not None and len(self._bytes):
+            raise guard.reject(f"{self._name}.data", "belongs to no string")
         self._guard = self._checked = None
 
     def _check(self, guard: Guard, first: int, last: int) -> None:
         guard.check(f"{self._name}.offsets", first, last + 1)
-        ascending = bool(np.all(self.offsets[first:last] <= self.offsets[first + 1 : last + 1]))
-        if not ascending or self._starts[last] > len(self._bytes):
+        starts, stops = self.offsets[first:last], self.offsets[first + 1 : last + 1]
+        if not np.all(starts <= stops) or self._starts[last] > len(self._bytes):
             raise guard.reject(f"{self._name}.offsets", "does not ascend within the data")
         guard.check(f"{self._name}.data", self._starts[first], self._starts[last])
         if len(self.null):
             guard.check(f"{self._name}.null", first, last)
+            null = self.null[first:last].view(np.uint8)
+            if np.any(null > 1) or np.any((null == 1) & (starts < stops)):
+                raise guard.reject(f"{self._name}.null", "does not agree with the strings")
+
+    def check_text(self, guard: Guard) -> None:
+        """Check that every string is UTF-8; those of ``check_all`` have been checked."""
+        if not len(self.offsets):
+            return
+        offsets = self.offsets.astype(np.int64)
+        try:
+            for first in range(0, self.count, _AT_ONCE):
+                last = min(first + _AT_ONCE, self.count)
+                str(self._bytes[offsets[first] : offsets[last]], "utf-8", "surrogatepass")
+                give_way()
+        except UnicodeDecodeError:
+            raise guard.reject(f"{self._name}.data", "is no UTF-8") from None
+        # What is UTF-8 as a whole is so in pieces that begin where characters do.
+        begins = offsets[offsets < len(self.data)]
+        if np.any(self.data[begins] & 0xC0 == 0x80):
+            raise guard.reject(f"{self._name}.offsets", "cuts a character in two")
 
     def __iter__(self) -> Iterator[memoryview | None]:
         self.check_all()
@@ -244,150 +267,3 @@ def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
     while some := list(islice(remaining, _AT_ONCE)):
         builder.extend(join(some))
     return builder.finish()
-
-
-class StringTable:
-    """Finds a string of a column that holds each once and no ``None``.
-
-    Parameters
-    ----------
-    column
-        The strings.
-    keys
-        Their CRC-32, ascending, uint32; of equal ones the strings ascend.
-    order
-        The number in ``column`` of the string that each key belongs to, uint32;
-        empty if the column is in the keys' order.
-    guard, name
-        As for ``Column``.
-    """
-
-    def __init__(
-        self,
-        column: Column,
-        keys: UInt32,
-        order: UInt32,
-        guard: Guard | None = None,
-        name: str = "",
-    ) -> None:
-        self.column = column
-        self.keys = keys
-        self.order = order
-        self._guard = guard
-        self._name = name
-        self._keys = keys.data
-        self._order = order.data
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def find(self, value: bytes) -> int:
-        """Return the number of ``value`` in the column, or -1."""
-        guard = self._guard
-        if guard is not None:
-            self._check_keys(guard)
-        key = zlib.crc32(value)
-        low = bisect_left(self._keys, key)
-        high = low + 1 if low < len(self._keys) and self._keys[low] == key else low
-        if high < len(self._keys) and self._keys[high] == key:
-            high = bisect_right(self._keys, key, high)
-            low = bisect_left(range(high), value, low, key=self._string_at)
-        if low < high and self._string_at(low) == value:
-            return self._number_at(low)
-        return -1
-
-    def find_all(self, values: Sequence[bytes]) -> Int64:
-        """Return the numbers of those of ``values`` that are in the column."""
-        if self._guard is not None:
-            self._check_keys(self._guard)
-        if not len(self.keys):
-            return np.empty(0, np.int64)
-        wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        alike = self.keys[places] == wanted
-        numbers = (self.order[places] if len(self.order) else places)[alike].tolist()
-        there = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
-        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
-        return np.array([number for number in found if number >= 0], np.int64)
-
-    def _number_at(self, place: int) -> int:
-        return int(self._order[place]) if len(self._order) else place
-
-    def _string_at(self, place: int) -> bytes:
-        return bytes(self.column.get(self._number_at(place)) or b"")
-
-    def _check_keys(self, guard: Guard) -> None:
-        # A damaged key would hide a term, so all are checked before the first look-up.
-        guard.check(f"{self._name}.keys", 0, len(self.keys))
-        if not np.all(self.keys[:-1] <= self.keys[1:]):
-            raise guard.reject(f"{self._name}.keys", "is not sorted")
-        if len(self.order):
-            guard.check(f"{self._name}.order", 0, len(self.order))
-            if int(self.order.max()) >= len(self.column):
-                raise guard.reject(f"{self._name}.order", "points beyond the column")
-        self._guard = None
-
-    def __reduce__(self) -> tuple[type[StringTable], tuple[object, ...]]:
-        self.check_all()
-        return StringTable, (self.column, self.keys, self.order)
-
-    def check_all(self) -> None:
-        """Check every key and string that a guard has not yet passed."""
-        guard = self._guard
-        if guard is not None:
-            self._check_keys(guard)
-        self.column.check_all()
-
-
-def index_column(column: Column) -> StringTable:
-    """Make the table of a column whose order must stay."""
-    keys, order = _sort_keys(column)
-    return StringTable(column, keys, order.astype(np.uint32))
-
-
-def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
-    """Make a table of distinct strings, in its own order, which depends on nothing but them.
-
-    Returns
-    -------
-    table
-        Its column is sorted by CRC-32, then by bytes.
-    ranks
-        Where each of ``values`` went, uint32.
-    """
-    keys, order = _sort_keys(values)
-    ranks = np.empty(len(values), np.uint32)
-    ranks[order] = np.arange(len(values), dtype=np.uint32)
-    column = build_column([values[number] for number in in_turns(order.tolist())])
-    return StringTable(column, keys, ranks[:0]), ranks
-
-
-def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
-    """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
-    strings: Iterable[Any] = in_turns(values)
-    keys = np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    sort_ties(keys, order, values)
-    return keys, order
-
-
-def sort_ties(keys: UInt32, order: Int64, strings: Sequence[bytes] | Column) -> None:
-    """Put numbers in ``order`` whose keys are equal into the order of their strings.
-
-    Parameters
-    ----------
-    keys
-        The CRC-32 of the string of each number in ``order``, ascending.
-    order
-        Numbers of strings, changed in place.
-    strings
-        The strings.
-    """
-    # Equal keys are rare (260 pairs in 1.5 M terms).
-    equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
-    starts = np.flatnonzero(~equal[:-1] & equal[1:])
-    stops = np.flatnonzero(equal[:-1] & ~equal[1:]) + 1
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        numbers = order[start:stop].tolist()
-        order[start:stop] = sorted(numbers, key=strings.__getitem__)

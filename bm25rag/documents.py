@@ -65,6 +65,8 @@ class Hit:
         As given.
     payload
         As given.
+    corrections
+        What the search replaced in its query, if it was to correct it and did.
     """
 
     id: str
@@ -72,9 +74,12 @@ class Hit:
     text: str | None
     metadata: dict[str, Any] = field(default_factory=dict)
     payload: bytes | None = None
+    corrections: dict[str, str] | None = None
 
     def __repr__(self) -> str:
         first, *rest = _shown(self)
+        if self.corrections:
+            rest.append(f"corrections={_cut(repr(self.corrections))}")
         return f"Hit({', '.join([first, f'score={self.score!r}', *rest])})"
 
 

@@ -75,8 +75,8 @@ class Explanation:
             f"  {'term':{width}}  count      df      idf   tf         f  contribution",
         ]
         lines += [
-            f"  {part.term:{width}}  {part.count:5g} {part.document_frequency:7d} {part.idf:8.4f} "
-            f"{part.tf:4d} {part.f:9.4f}  {part.contribution:12.6f}"
+            f"  {part.term:{width}}  {part.count:5.4g} {part.document_frequency:7d} "
+            f"{part.idf:8.4f} {part.tf:4d} {part.f:9.4f}  {part.contribution:12.6f}"
             for part in self.terms
         ]
         if self.shift:

@@ -179,8 +179,8 @@ class BM25Index(Saver):
         bare = [document.id for document in documents if document.text is None]
         if bare:
             raise ValueError(
-                f"the texts of {len(bare)} documents are not stored ({bare[0]!r} ...): "
-                "index them again from their source"
+                f"the texts of {len(bare)} of {len(documents)} documents are not stored "
+                f"({bare[0]!r} ...): index them again from their source"
             )
         index.add_documents(documents)
         index._next_id = self._next_id
@@ -188,4 +188,5 @@ class BM25Index(Saver):
 
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
-        return f"BM25Index({len(self)} documents, {settings})"
+        noun = "document" if len(self) == 1 else "documents"
+        return f"BM25Index({len(self)} {noun}, {settings})"

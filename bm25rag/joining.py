@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt8, UInt32
-from bm25rag.columns import Column, StringTable, arrange, sort_ties
+from bm25rag.columns import Column, arrange
+from bm25rag.errors import CorruptIndexError
+from bm25rag.tables import StringTable, sort_ties, ties
 
 # Bytes that are copied at once, and strings.
 _BYTES = 1 << 18
@@ -89,7 +91,13 @@ def _places(starts: Int64, lengths: Int64) -> Int64:
 
 
 def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTable:
-    """Join the tables of strings of which no two that stay are equal."""
+    """Join the tables of strings of which no two that stay are equal.
+
+    Raises
+    ------
+    CorruptIndexError
+        If two are, which only files that somebody has forged can bring about.
+    """
     keys, numbers, offset = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], 0
     for table, living in pieces:
         table.check_all()
@@ -108,6 +116,12 @@ def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTabl
     order = np.argsort(joined, kind="stable")
     keys_now, found = joined[order], np.concatenate(numbers)[order]
     sort_ties(keys_now, found, column)
+    for place in ties(keys_now):
+        if column[found[place]] == column[found[place - 1]]:
+            raise CorruptIndexError(
+                f"two documents have the id {column[found[place]]!r:.100}; "
+                "restore the folder from a copy"
+            )
     return StringTable(column, keys_now, found.astype(np.uint32))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -27,12 +28,14 @@ class Layer:
         Numbers of the documents deleted, ascending, uint32.
     changed
         New metadata, as JSON, by document number.
+    origin
+        The file that it was read from, if any.
 
     ``masks`` are those of filters on the new metadata.
     """
 
-    def __init__(self, dead: UInt32, changed: dict[int, bytes]) -> None:
-        self.dead, self.changed = dead, changed
+    def __init__(self, dead: UInt32, changed: dict[int, bytes], origin: Path | None = None) -> None:
+        self.dead, self.changed, self.origin = dead, changed, origin
         self.masks = MaskCache()
 
     def __len__(self) -> int:

@@ -10,27 +10,21 @@ from bm25rag._types import Int64, utf8
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
-# Longer terms are looked up every time: they may be large, and are hardly asked twice.
-_LONGEST_TERM = 100
-# Terms that no living document contains and that are remembered: clients may send any number.
-MOST_UNKNOWN = 1 << 14
+# Terms that no living document contains and that are remembered, and their length: clients
+# may send any.
+MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
 
 
 class LexiconFullError(Exception):
     """A lexicon has given all its numbers."""
 
 
-def most_numbers(terms: Sequence[str]) -> int:
-    """Return how many numbers an empty lexicon may give to terms."""
-    return len(set(terms)) + sum(len(term) > _LONGEST_TERM for term in terms)
-
-
 class Lexicon(dict[str, int]):
     """Maps a term to its number; to -1 if no living document contains it.
 
     Missing terms are looked up. A number is given once, and what belongs to it is written
-    before anybody else can know it, so threads need no lock: two that miss a term at once
-    give it two numbers, which mean the same.
+    before anybody else can know it, so threads need no lock: of two that miss a term at once
+    one gives it its number, and the other's is never used.
 
     Parameters
     ----------
@@ -73,10 +67,12 @@ class Lexicon(dict[str, int]):
 
     def __missing__(self, term: str) -> int:
         number = self._look_up(utf8(term))
-        if len(term) <= _LONGEST_TERM:
+        if number >= 0:
+            # A query's repeated term has one number, or its parts would be added apart.
+            return self.setdefault(term, number)
+        if len(term) <= _LONGEST_UNKNOWN:
             self[term] = number
-            if number < 0:
-                self._bound_unknown(term)
+            self._bound_unknown(term)
         return number
 
     def _bound_unknown(self, term: str) -> None:

@@ -6,6 +6,7 @@ leftover. It is replaced in one step, after everything that it names is on disk.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag._types import text_of, utf8
-from bm25rag.arrays_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.arrays_file import UNREADABLE, FileRecord, check_regular, open_regular
 from bm25rag.disk import new_file
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 
@@ -30,6 +31,8 @@ LOCK = "lock"
 _OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far more than a manifest ever has; a larger one is not read.
 _LARGEST_MANIFEST = 1 << 26
+# No size or count is larger.
+_LARGEST = (1 << 62) - 1
 
 
 class Stored(NamedTuple):
@@ -64,6 +67,10 @@ def read_manifest(folder: Path) -> Manifest:
             data = file.read(_LARGEST_MANIFEST)
     except (FileNotFoundError, NotADirectoryError):
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
     try:
         outer = json.loads(text_of(data))
         if not isinstance(outer, dict) or outer.get("format") != "bm25rag":
@@ -112,7 +119,7 @@ def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
 
 def natural(number: object) -> int:
     """Return a number that may be a size or a count; raise ``ValueError``."""
-    if type(number) is not int or not 0 <= number < 1 << 62:
+    if type(number) is not int or not 0 <= number <= _LARGEST:
         raise ValueError(f"{number!r} is no size")
     return number
 
@@ -129,6 +136,8 @@ def check_target(folder: Path) -> None:
     CorruptIndexError
         If it holds an index whose manifest is damaged: its texts may still be saved.
     """
+    if folder.is_symlink() and not folder.exists():
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -156,9 +165,12 @@ def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
     ------
     LockedError
         If another writer still holds it then.
+    CorruptIndexError
+        If it is a folder or a link.
     """
     from filelock import FileLock, Timeout
 
+    check_regular(folder / LOCK, links=False)  # a lock behind a link is not this folder's
     held = FileLock(folder / LOCK, timeout=timeout, thread_local=False)
     try:
         held.acquire()
@@ -198,15 +210,32 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }
+    data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
+    _check_readable(folder, manifest, data)
     new = folder / f"manifest-{os.urandom(8).hex()}.tmp"
     with new_file(new) as file:
-        file.write(utf8(json.dumps(outer, indent=1, ensure_ascii=False)))
+        file.write(data)
     try:
         new.replace(folder / MANIFEST)
     except BaseException:
         with suppress(OSError):
             new.unlink()
         raise
+
+
+def _check_readable(folder: Path, manifest: Manifest, data: bytes) -> None:
+    """Refuse what could not be read again."""
+    if len(data) > _LARGEST_MANIFEST:
+        raise ValueError(
+            f"the settings of {folder} take {len(data):,} bytes, of which there may be "
+            f"{_LARGEST_MANIFEST:,}; keep less in extra"
+        )
+    for number in (manifest.commit, *manifest.tokens):
+        if number > _LARGEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: has counted to {number:,}, beyond what can be stored; "
+                "save the index in another folder"
+            )
 
 
 def _record(record: FileRecord) -> dict[str, Any]:

@@ -10,21 +10,26 @@ stripes of 65,536, and ``stripes`` says where the postings of each begin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.backend import kernels
-from bm25rag.columns import Guard, StringTable, build_table
+from bm25rag.columns import Guard
 from bm25rag.joining import JoinedTerms
+from bm25rag.spelling import Spelling
 from bm25rag.stripes import Stripes, cut, pointer_type, spans, stripe_count
+from bm25rag.tables import StringTable, build_table
 from bm25rag.turns import in_turns
 
 # Most codes that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
 # Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
 _LARGEST_GRID = 1 << 24
+# Postings that are compared at a time.
+_AT_ONCE = 1 << 17
 
 
 class Run(NamedTuple):
@@ -160,11 +165,16 @@ class Postings:
         guard.check("documents", start, stop)
         guard.check("codes", start, stop)
         self.stripes.check(guard, number, self._bounds)
+        self._check_stripe(guard, self.documents[start:stop])
         documents = self.documents_of(self.stripes.starts(number, self._bounds))
         if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
             raise guard.reject("documents", "does not ascend within the documents")
         if int(self.codes[start:stop].max()) >= len(self.code_tf):
             raise guard.reject("codes", "points beyond the table of codes")
+
+    def _check_stripe(self, guard: Guard, documents: UInt16) -> None:
+        if documents.max(initial=0) >= self.stripes.size:
+            raise guard.reject("documents", "points beyond its stripe")
 
     def check_all(self) -> None:
         """Check everything that the guard has not yet passed.
@@ -185,6 +195,7 @@ class Postings:
         if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
             raise guard.reject("indptr", "does not ascend and cover the postings")
         self.stripes.check_all(guard, bounds)
+        self._check_stripe(guard, self.documents)
         documents = self.all_documents()
         ascending = documents[1:] > documents[:-1]
         ascending[bounds[1:-1] - 1] = True  # a new term begins again
@@ -192,6 +203,11 @@ class Postings:
             raise guard.reject("documents", "does not ascend within the documents")
         if np.any(self.codes >= len(self.code_tf)):
             raise guard.reject("codes", "points beyond the table of codes")
+        for first in range(0, len(documents), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            own = self.code_length.take(self.codes[some])
+            if np.any(own != self.lengths.take(documents[some])):
+                raise guard.reject("codes", "does not agree with the lengths")
         tokens = np.bincount(
             documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
         )
@@ -221,6 +237,11 @@ class Postings:
         if guard is not None and len(documents):
             guard.check("lengths", int(documents.min()), int(documents.max()) + 1)
         return self.lengths[documents].astype(np.int64)
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The terms, to be found by how they are spelt; made when first asked for."""
+        return Spelling(self.terms.column)
 
     def frequencies(self) -> Int64:
         """Return how many postings each term has, (V,), int64."""

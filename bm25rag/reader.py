@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag._types import Float64, Int64, check_count, check_real, check_sequence
+from bm25rag._types import Float64, Int64, check_count, check_flag, check_real, check_sequence
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import available, use
+from bm25rag.correction import Correction, correct_queries
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
+from bm25rag.expansion import expand
 from bm25rag.explain import Explanation, explain
 from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
@@ -59,6 +61,7 @@ class Reader:
         k: int = 10,
         filter: FilterSpec | None = None,
         min_score: float | None = None,
+        correct: bool = False,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
 
@@ -72,6 +75,8 @@ class Reader:
             A filter in bm25rag's language, a set of ids, or a callable on the metadata.
         min_score
             The least score returned.
+        correct
+            Whether to correct the query first, as ``correct()`` does; hits say how.
 
         Returns
         -------
@@ -92,7 +97,7 @@ class Reader:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        return self._search([query], k, filter, min_score, 1, "query").hits()[0]
+        return self._search([query], k, filter, min_score, 1, correct, "query").hits()[0]
 
     def search_batch(
         self,
@@ -101,6 +106,7 @@ class Reader:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         threads: int | None = None,
+        correct: bool = False,
     ) -> BatchResult:
         """Search for many queries at once.
 
@@ -112,6 +118,8 @@ class Reader:
             As in ``search``.
         threads
             How many threads to use at most; ``None`` for one a core. The result is the same.
+        correct
+            As in ``search``.
 
         Returns
         -------
@@ -129,7 +137,7 @@ class Reader:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        return self._search(batch, k, filter, min_score, workers, "queries[{}]")
+        return self._search(batch, k, filter, min_score, workers, correct, "queries[{}]")
 
     def _search(
         self,
@@ -138,6 +146,7 @@ class Reader:
         filter: FilterSpec | None,
         min_score: float | None,
         threads: int | None,
+        correct: bool,
         name: str,
     ) -> BatchResult:
         most = check_count("k", k)
@@ -145,7 +154,13 @@ class Reader:
         parsed = parse_filter(filter)
         snapshot = self._current
         terms = terms_of(snapshot.analyzer, queries, name)
+        corrections = []
+        if check_flag("correct", correct):
+            corrected = correct_queries(snapshot, terms, parsed)
+            terms = [one.terms for one in corrected]
+            corrections = [one.corrections for one in corrected]
         result = search_filtered(snapshot, terms, most, parsed, floor, threads)
+        result.corrections = corrections
         warn_of_texts(snapshot, queries, result.counts)
         return result
 
@@ -198,6 +213,87 @@ class Reader:
             passing = "" if parsed is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
         return explain(snapshot, terms, *found)
+
+    def expand(
+        self,
+        query: Query,
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_query_weight: float = 0.5,
+        filter: FilterSpec | None = None,
+    ) -> dict[str, float]:
+        """Expand a query by terms of the documents that answer it best (RM3).
+
+        It finds more where questions are short and collections of one subject, and less
+        where the first documents are wrong: measure before you use it. It reads all
+        postings of the index, which takes longer than a search.
+
+        Parameters
+        ----------
+        query
+            As in ``search``.
+        fb_docs
+            How many documents to learn from.
+        fb_terms
+            How many terms to add, and to take from each document.
+        original_query_weight
+            The share of the query's own terms in the weights, from 0 to 1.
+        filter
+            As in ``search``; only documents that pass are learnt from.
+
+        Returns
+        -------
+        expanded
+            Terms and their weights, the query's own first: a query for ``search``.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If a number is out of its range.
+        FilterError
+            If the filter is malformed.
+        """
+        documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
+        share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
+        parsed, snapshot = parse_filter(filter), self._current
+        terms = terms_of(snapshot.analyzer, [query], "query")[0]
+        feedback = search_filtered(snapshot, [terms], documents, parsed, None, 1)
+        return expand(terms, feedback, most, share)
+
+    def correct(self, query: Query, filter: FilterSpec | None = None) -> Correction:
+        """Replace terms of a query that no document has by terms that are spelt alike.
+
+        Of the terms that one edit makes of an unknown one, the most frequent stands for it;
+        if there is none and it has 8 characters or more, of those that two edits make and
+        that have the same first character. An edit inserts, deletes or replaces a character,
+        or swaps two. Terms of less than 4 or more than 40 characters, or with digits, stay
+        as they are, as do unknown terms of a query after the first thirty.
+
+        Parameters
+        ----------
+        query
+            As in ``search``. A text is analysed first, so what is replaced are stems.
+        filter
+            As in ``search``; only documents that pass have their terms known and offered.
+
+        Returns
+        -------
+        correction
+            The query to search for, and what was replaced in it.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If a weight is wrong.
+        FilterError
+            If the filter is malformed.
+        """
+        parsed, snapshot = parse_filter(filter), self._current
+        return correct_queries(snapshot, terms_of(snapshot.analyzer, [query], "query"), parsed)[0]
 
     # --- looking ------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from os import PathLike
+from os.path import realpath
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -14,7 +15,7 @@ from bm25rag.analysis import Tokenizer
 from bm25rag.errors import ReadOnlyError, StorageError
 from bm25rag.filters.values import fresh
 from bm25rag.snapshot import Snapshot
-from bm25rag.store import Source, State, Store, check_extra, verify_folder
+from bm25rag.store import Kept, Source, State, Store, check_extra, verify_folder
 from bm25rag.writer import Writer
 
 Mode: TypeAlias = Literal["r", "w"]
@@ -28,7 +29,7 @@ class Saver(Writer):
     _store: Store | None
     _source: Source | None
     # What was last saved in a folder that this is not the writer of.
-    _kept: Snapshot | None
+    _kept: Kept | None
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -45,7 +46,8 @@ class Saver(Writer):
         """Save the index in a folder, in one atomic step.
 
         A folder that holds an index is replaced: until the last moment it opens to the
-        old one, then to the new.
+        old one, then to the new. In the folder that it was last saved in, or that it is a
+        copy of, only what is new is written, unless another has written there since.
 
         Parameters
         ----------
@@ -68,15 +70,14 @@ class Saver(Writer):
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = Path(path).resolve()
+        folder = Path(realpath(path))
         if extra is not None:
             self._extra = check_extra(extra)
         if self._store is not None and self._store.holds(folder):
             self.commit()
             return
         with self._locked():
-            Store.write(folder, self._state(), overwrite)
-            self._kept = self._snapshot
+            self._kept = Store.write(folder, self._state(), overwrite, self._kept)
 
     @classmethod
     def open(
@@ -104,7 +105,7 @@ class Saver(Writer):
         tokenizer
             The callable of an analyzer that was made with one.
         verify
-            Whether to check every byte now, and not each part before its first use.
+            Whether to check all now, as ``verify`` does, and not each part before its first use.
         untrusted
             Whether the folder may come from a stranger: refuses an analyzer with a
             ``token_pattern`` of its own, which could keep a search busy without end, and
@@ -134,7 +135,7 @@ class Saver(Writer):
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, threading.TIMEOUT_MAX)
-        folder = Path(path).resolve()
+        folder = Path(realpath(path))
         store = Store.lock(folder, seconds) if mode == "w" else None
         source = Source(folder, mmap, tokenizer, untrusted)
         try:
@@ -157,8 +158,9 @@ class Saver(Writer):
     def refresh(self) -> bool:
         """Go to the last commit of the folder, as another process may have made it.
 
-        Takes milliseconds: what is open already stays open. Searches in other threads
-        see the state before or after, and a snapshot taken earlier keeps its own.
+        Takes milliseconds, and some microseconds if there is none: what is open already
+        stays open. Searches in other threads see the state before or after, and a snapshot
+        taken earlier keeps its own.
 
         Returns
         -------
@@ -185,7 +187,9 @@ class Saver(Writer):
 
     @classmethod
     def verify(cls, path: str | PathLike[str]) -> None:
-        """Check every byte of a saved index.
+        """Check every byte of a saved index, and that its files say what bm25rag would write.
+
+        It reads the whole index. ``docs/format.md`` lists what is checked.
 
         Parameters
         ----------
@@ -194,6 +198,10 @@ class Saver(Writer):
 
         Raises
         ------
+        NotAnIndexError
+            If the folder holds no index.
+        FormatVersionError
+            If a newer bm25rag wrote it.
         CorruptIndexError
             If a file is damaged; the message names it.
         """
@@ -232,20 +240,23 @@ class Saver(Writer):
         ResourceWarning
             If there are changes since the last commit, which are lost.
         """
+        if self._release():
+            warnings.warn(
+                "closed without the changes since the last commit(): call commit() "
+                "before close(), or rollback() to drop them",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    def _release(self) -> bool:
+        """Give up the writer's lock; return whether changes are lost with it."""
         with self._locked():
-            if self._store is not None:
-                now = self._snapshot
-                lost = now is not self._kept and list(now.parts) != self._store.last.parts
-                self._store.close()
-                self._store = None
-                self._why_read_only = "a writer that was closed"
-                if lost:
-                    warnings.warn(
-                        "closed without the changes since the last commit(): call commit() "
-                        "before close(), or rollback() to drop them",
-                        ResourceWarning,
-                        stacklevel=2,
-                    )
+            store, now, kept = self._store, list(self._snapshot.parts), self._kept
+            if store is None:
+                return False
+            store.close()
+            self._store, self._why_read_only = None, "a writer that was closed"
+            return store.ours and now != store.last.parts and (kept is None or now != kept.parts)
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +271,7 @@ class Saver(Writer):
             if self._store is not None:
                 self.commit() if error is None else self.rollback()
         finally:
-            self.close()
+            self._release()
 
     def _writer(self) -> Store:
         if self._store is None:
@@ -285,6 +296,12 @@ class Saver(Writer):
     def _load(self, state: State) -> None:
         self._snapshot = Snapshot(state.parts, state.parameters, state.analyzer)
         self._next_id, self._probe, self._extra = state.next_id, state.probe, state.extra
+
+    def __copy__(self) -> Self:
+        copy = type(self).__new__(type(self))
+        copy.__setstate__(self._state())
+        copy._kept = self._kept if self._source is None else self._source.kept()
+        return copy
 
     def __getstate__(self) -> State:
         return self._state()

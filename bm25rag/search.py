@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise, repeat
 from typing import NamedTuple
 
@@ -60,12 +60,15 @@ class BatchResult:
         How many cells each query uses, int64 (q,).
     snapshot
         The state of the index that was searched.
+    corrections
+        What was replaced in each query; empty if nothing was to be corrected.
     """
 
     rows: Int64
     scores: Float64
     counts: Int64
     snapshot: Snapshot
+    corrections: list[dict[str, str]] = field(default_factory=list)
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
@@ -77,7 +80,11 @@ class BatchResult:
         """Return the matches of each query as fresh hits."""
         hits = self.snapshot.hits
         used = zip(self.rows.tolist(), self.scores.tolist(), self.counts.tolist(), strict=True)
-        return [hits(rows[:count], scores[:count]) for rows, scores, count in used]
+        found = [hits(rows[:count], scores[:count]) for rows, scores, count in used]
+        for own, corrections in zip(found, self.corrections, strict=False):
+            for hit in own if corrections else ():
+                hit.corrections = dict(corrections)
+        return found
 
     def __repr__(self) -> str:
         queries, width = self.rows.shape

@@ -19,13 +19,14 @@ import numpy as np
 from bm25rag._types import Bool, Int64, UInt32, utf8_each
 from bm25rag.analysis import Analyzer
 from bm25rag.backend import kernels
-from bm25rag.columns import Column, ColumnBuilder, StringTable, index_column, join, join_none
+from bm25rag.columns import Column, ColumnBuilder, join, join_none
 from bm25rag.documents import write_metadata
 from bm25rag.encoding import Encoder, Read
 from bm25rag.fields import Fields, FieldsBuilder, build_fields
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
 from bm25rag.postings import Postings, Run, TermList, build_postings
+from bm25rag.tables import StringTable, index_column
 from bm25rag.turns import give_way, help_thread, in_turns
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class Part:
         self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
-        self._gone: dict[int, int] = {}
+        self._gone: dict[tuple[int, int], int] = {}
         gone = int(segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
         self.tokens = segment.tokens - gone
         self.count = len(segment) - len(self.dead)
@@ -277,9 +278,9 @@ class Part:
         first, last = int(starts[0]), int(starts[-1])
         if first == last or not len(self.dead):
             return last - first
-        gone = self._gone.get(first)
+        gone = self._gone.get((first, last))
         if gone is None:
-            gone = self._gone[first] = self._count_dead(starts)
+            gone = self._gone[first, last] = self._count_dead(starts)
         return last - first - gone
 
     def _count_dead(self, starts: Int64) -> int:

@@ -15,7 +15,7 @@ from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8, utf8_ea
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
-from bm25rag.lexicon import Lexicon, LexiconFullError, most_numbers
+from bm25rag.lexicon import Lexicon, LexiconFullError
 from bm25rag.masks import masks_of
 from bm25rag.segment import Part
 from bm25rag.turns import BLOCK, blocks
@@ -64,7 +64,7 @@ class Snapshot:
             return lexicon, lexicon.numbers(terms)
         except LexiconFullError:
             more = min(4 * lexicon.capacity, _MOST_TERMS)
-            capacity = max(_FEWEST_TERMS, more, most_numbers(terms))
+            capacity = max(_FEWEST_TERMS, more, len(set(terms)))
             lexicon = Lexicon(self.parts, self.parameters, self.count, capacity)
             numbers = lexicon.numbers(terms)
             if capacity <= _MOST_TERMS:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.arrays_file import Array, ArraysFile, FileRecord, write_arrays
-from bm25rag.columns import Column, StringTable, build_column
+from bm25rag.columns import Column, build_column
 from bm25rag.disk import flush_folder
 from bm25rag.errors import CorruptIndexError
 from bm25rag.fields import Fields
@@ -26,6 +26,7 @@ from bm25rag.manifest import Manifest, Stored, read_manifest, replace_manifest
 from bm25rag.postings import Postings
 from bm25rag.segment import Part, Segment
 from bm25rag.stripes import Stripes, stripe_count
+from bm25rag.tables import StringTable
 
 _RETRIES = 20
 
@@ -96,6 +97,8 @@ def _read_part(
 def _read_segment(file: ArraysFile, tokens: int) -> Segment:
     lengths = file.array("lengths", "u4")
     count = len(lengths)
+    if not count:
+        raise file.reject("lengths", "has no document")
     term_keys = file.array("terms.keys", "u4")
     documents = file.array("documents", "u2")
     code_tf = file.array("code_tf", "u4")
@@ -171,7 +174,8 @@ def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) ->
 
 
 def _read_layer(folder: Path, record: FileRecord, count: int) -> Layer:
-    file = ArraysFile(folder / record.name, record, mapped=False)
+    path = folder / record.name
+    file = ArraysFile(path, record, mapped=False)
     file.check_all()
     dead, numbers = file.array("dead", "u4"), file.array("changed", "u4")
     for name, values in (("dead", dead), ("changed", numbers)):
@@ -179,7 +183,7 @@ def _read_layer(folder: Path, record: FileRecord, count: int) -> Layer:
             raise file.reject(name, "does not ascend within the documents")
     column = _read_column(file, "metadata", len(numbers))
     changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
-    return Layer(dead, dict(changed))
+    return Layer(dead, dict(changed), path)
 
 
 def write_commit(

@@ -6,13 +6,13 @@ import json
 import os
 import unicodedata
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import PAPER_PATTERN, Analyzer, Tokenizer
-from bm25rag.arrays_file import FileRecord
+from bm25rag.arrays_file import ArraysFile, FileRecord
 from bm25rag.disk import flush_folder, make_folder
 from bm25rag.errors import (
     AnalyzerChangedWarning,
@@ -21,6 +21,7 @@ from bm25rag.errors import (
     TokenizerRequiredError,
     UntrustedIndexError,
 )
+from bm25rag.file_mark import FileMark
 from bm25rag.layers import Layer
 from bm25rag.manifest import (
     MANIFEST,
@@ -31,13 +32,21 @@ from bm25rag.manifest import (
     natural,
     read_manifest,
 )
+from bm25rag.metadata import DEEPEST
 from bm25rag.segment import Part, Segment
 from bm25rag.stemming import snowball_version
 from bm25rag.storage import read_index, write_commit
 from bm25rag.variants import Parameters
+from bm25rag.verifying import verify_parts
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+
+# What making an analyzer of wrong settings can raise; the last two come from its pattern.
+_NO_ANALYZER = (ValueError, TypeError, OverflowError, RecursionError)
+# Nobody counts so far; from there on, counting can still go on as long again.
+_FURTHEST = 1 << 61
 
 
 class State(NamedTuple):
@@ -55,9 +64,8 @@ class State(NamedTuple):
     extra: dict[str, Any]
 
     def check_all(self) -> None:
-        """Check every byte that comes from a file; raise ``CorruptIndexError``."""
-        for part in self.parts:
-            part.segment.check_all()
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
+        verify_parts(self.parts)
 
     def settings(self) -> dict[str, Any]:
         """Return what the manifest holds of the index itself, as JSON values."""
@@ -78,17 +86,43 @@ def check_extra(extra: object) -> dict[str, Any]:
         raise TypeError(f"extra must be a dict of JSON values or None, got {extra!r:.100}")
     try:
         copy: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
+        _check_depth(copy, DEEPEST)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"extra must be a dict of JSON values: {error}") from None
     return copy
 
 
+def _check_depth(value: object, levels: int) -> None:
+    if isinstance(value, (dict, list)):
+        if not levels:
+            raise ValueError(f"nested more than {DEEPEST} levels deep")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, levels - 1)
+
+
 def verify_folder(folder: Path) -> None:
-    """Check every byte of a folder; needs neither its stemmer nor its tokenizer."""
+    """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, parts = read_index(folder, mapped=True, known={})
-    _check_settings(folder, manifest.settings)
-    for part in parts:
-        part.segment.check_all()
+    _, next_id, *_ = _check_settings(folder, manifest.settings)
+    for name, number in (("commit", manifest.commit), ("next_id", next_id)):
+        if number > _FURTHEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
+                "restore the folder from a copy"
+            )
+    _check_analyzer(folder, manifest.settings["analyzer"])
+    verify_parts(parts)
+
+
+def _check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
+    """Check the settings of an analyzer, whatever stemmers are installed here."""
+    try:
+        for name in ("language", "stemmer", "tokenizer"):
+            if not isinstance(settings[name], str | None):
+                raise TypeError(f"{name} is no string")
+        Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
+    except (KeyError, *_NO_ANALYZER) as error:
+        raise CorruptIndexError(f"{folder / MANIFEST}: wrong analyzer ({error})") from None
 
 
 def _check_settings(
@@ -97,10 +131,9 @@ def _check_settings(
     try:
         parameters = Parameters(**settings["parameters"])
         next_id, probe = natural(settings["next_id"]), settings["probe"]
-        extra = settings["extra"]
-        for name in ("analyzer", "extra"):
-            if not isinstance(settings[name], dict):
-                raise ValueError(f"{name} is no object")
+        extra = check_extra(settings["extra"])
+        if not isinstance(settings["analyzer"], dict):
+            raise ValueError("analyzer is no object")
         if not _are_strings(probe):
             raise ValueError("probe does not map words to stems")
     except (ValueError, KeyError, TypeError) as error:
@@ -156,10 +189,12 @@ class Source:
         self._untrusted = untrusted
         self.manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
+        self._mark: FileMark | None = None
 
     def read(self) -> State:
         """Read the last commit; see ``BM25Index.open`` for what is raised."""
         before = self._state
+        mark = self._make_mark()
         known = zip(self.manifest.stored, before.parts if before else (), strict=True)
         manifest, parts = read_index(self._folder, self._mapped, dict(known))
         parameters, next_id, probe, extra = _check_settings(self._folder, manifest.settings)
@@ -171,12 +206,28 @@ class Source:
         state = State(analyzer, parameters, parts, next_id, probe, extra)
         if self._untrusted:
             state.check_all()
-        self.manifest, self._state = manifest, state
+        self.manifest, self._state, self._mark = manifest, state, mark
         return state
+
+    def kept(self) -> Kept | None:
+        """Return what an index that was read from here knows of the folder."""
+        state = self._state
+        return None if state is None else Kept(self._folder, self.manifest, state.parts)
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
-        return read_manifest(self._folder) != self.manifest
+        if self._mark is not None and self._mark.is_current():
+            return False
+        mark = self._make_mark()
+        if read_manifest(self._folder) != self.manifest:
+            return True
+        self._mark = mark  # the same commit in another file: a copy that was restored
+        return False
+
+    def _make_mark(self) -> FileMark:
+        # Always before the manifest is read: a mark of an older one costs a look too many, a
+        # mark of a newer one would hide a commit.
+        return FileMark(self._folder / MANIFEST)
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         pattern = settings["analyzer"].get("token_pattern")
@@ -190,11 +241,44 @@ class Source:
             analyzer = Analyzer.from_dict(settings["analyzer"], self._tokenizer)
         except TokenizerRequiredError:
             raise
-        except (ValueError, TypeError) as error:
+        except _NO_ANALYZER as error:
             message = f"the analyzer of {self._folder} cannot be made here: {error}"
             raise ValueError(message) from error
         _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
         return analyzer
+
+
+class Kept(NamedTuple):
+    """What an index knows to be in a folder that it is not the writer of: what it read or saved."""
+
+    folder: Path
+    manifest: Manifest
+    parts: Sequence[Part]
+
+    def files_in(self, folder: Path, manifest: Manifest) -> dict[Segment | Layer, FileRecord]:
+        """Return the files of a folder that need not be written again."""
+        return {} if (self.folder, self.manifest) != (folder, manifest) else self._there()
+
+    def _there(self) -> dict[Segment | Layer, FileRecord]:
+        files = _files_of(self.parts, self.manifest)
+        return {of: file for of, file in files.items() if self._is_whole(file)}
+
+    def _is_whole(self, file: FileRecord) -> bool:
+        """Whether a file is as it was written; who saves may mean to mend it."""
+        try:
+            ArraysFile(self.folder / file.name, file, mapped=True).check_all()
+        except OSError:  # StorageError is one
+            return False
+        return True
+
+
+def _files_of(parts: Sequence[Part], manifest: Manifest) -> dict[Segment | Layer, FileRecord]:
+    """Return the file of each segment and layer of a commit."""
+    files: dict[Segment | Layer, FileRecord] = {}
+    for part, stored in zip(parts, manifest.stored, strict=True):
+        files[part.segment] = stored.segment
+        files.update(zip(part.layers, stored.changes, strict=True))
+    return files
 
 
 class Store:
@@ -214,18 +298,22 @@ class Store:
         return cls(folder, lock(folder, timeout))
 
     @classmethod
-    def write(cls, folder: Path, state: State, overwrite: bool) -> None:
-        """Save a state into a folder."""
+    def write(cls, folder: Path, state: State, overwrite: bool, kept: Kept | None) -> Kept:
+        """Save a state into a folder: what is kept there already is not written again."""
         check_target(folder)
         make_folder(folder)
         store = cls(folder, lock(folder))
+        known: dict[Segment | Layer, FileRecord] = {}
         try:
             check_target(folder)
             if (folder / MANIFEST).exists():
                 if not overwrite:
                     raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
-                store._manifest = Manifest(read_manifest(folder).commit, {}, (), ())
-            store.commit(state)
+                manifest = read_manifest(folder)
+                known = {} if kept is None else kept.files_in(folder, manifest)
+                store._manifest = Manifest(manifest.commit, {}, (), ())
+            store.commit(state, known)
+            return Kept(folder, store._manifest, state.parts)
         finally:
             store.close()
 
@@ -247,20 +335,18 @@ class Store:
         except OSError:  # one of them is not there
             return False
 
-    def commit(self, state: State) -> None:
-        """Make a state durable."""
-        if self._process != os.getpid():
+    def commit(
+        self, state: State, known: Mapping[Segment | Layer, FileRecord] | None = None
+    ) -> None:
+        """Make a state durable; ``known`` files are there, ``None`` for the last commit's."""
+        if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
-        known: dict[Segment | Layer, FileRecord] = {}
-        if self._state is not None:
-            for part, stored in zip(self._state.parts, self._manifest.stored, strict=True):
-                known[part.segment] = stored.segment
-                known.update(zip(part.layers, stored.changes, strict=True))
-        commit = self._manifest.commit + 1
+        if known is None:
+            known = {} if self._state is None else _files_of(self._state.parts, self._manifest)
+        commit, settings = self._manifest.commit + 1, state.settings()
+        _check_settings(self._folder, settings)  # what could not be read again is not written
         try:
-            self._manifest = write_commit(
-                self._folder, commit, state.settings(), state.parts, known
-            )
+            self._manifest = write_commit(self._folder, commit, settings, state.parts, known)
         except BaseException:
             # An interrupt may have come when the commit was visible already.
             with suppress(OSError):
@@ -273,7 +359,12 @@ class Store:
         flush_folder(self._folder)
         clean(self._folder, self._manifest)
 
+    @property
+    def ours(self) -> bool:
+        """Whether this process opened it, and not one that it was forked from."""
+        return self._process == os.getpid()
+
     def close(self) -> None:
         """Give up the lock."""
-        if self._process == os.getpid():
+        if self.ours:
             self._held.release()

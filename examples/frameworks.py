@@ -33,8 +33,8 @@ def langchain(passages: list[Document], question: str) -> Found:
     from langchain_bm25rag import BM25Retriever
 
     texts, ids = [one.text or "" for one in passages], [one.id for one in passages]
-    found = BM25Retriever.from_texts(texts, ids=ids, k=3).invoke(question)
-    return [(document.metadata["bm25_id"], document.metadata["bm25_score"]) for document in found]
+    found = BM25Retriever.from_texts(texts, ids=ids, k=3, score_key="score").invoke(question)
+    return [(document.id or "", document.metadata["score"]) for document in found]
 
 
 def llamaindex(passages: list[Document], question: str) -> Found:

@@ -66,7 +66,7 @@ if __name__ == "__main__":
     embeddings = init_embeddings(name) if name else LatentSemanticAnalysis(passages)
     print(f"{question}\n(embeddings: {name or 'latent semantic analysis, no download'})")
 
-    lexical = BM25Retriever.from_documents(passages, k=5, id_key="id")
+    lexical = BM25Retriever.from_documents(passages, k=5)
     store = InMemoryVectorStore.from_documents(passages, embeddings)
     dense = store.as_retriever(search_kwargs={"k": 5})
     hybrid = EnsembleRetriever(retrievers=[lexical, dense], weights=[0.5, 0.5], id_key="id")

@@ -68,10 +68,10 @@ def make_reader() -> tuple[str, Runnable[dict[str, Any], str]]:
 
 if __name__ == "__main__":
     question = " ".join(sys.argv[1:]) or "How are dates compared in a filter?"
-    retriever = BM25Retriever.from_documents(load(), k=4)
+    retriever = BM25Retriever.from_documents(load(), k=4, score_key="score")
     name, reader = make_reader()
     search = RunnableParallel(documents=retriever, question=RunnablePassthrough())
     result = (search | RunnablePassthrough.assign(answer=reader)).invoke(question)
     print(f"{question}\n\n{result['answer']}\n\n({name})\nSources:")
     for document in result["documents"]:
-        print(f"  {document.metadata['bm25_score']:6.3f}  {document.id}")
+        print(f"  {document.metadata['score']:6.3f}  {document.id}")

@@ -85,7 +85,7 @@ def saved_and_opened(index: BM25Index) -> BM25Index:
     """Send an index through a folder; a pickle of the reader can be written to again."""
     with tempfile.TemporaryDirectory() as folder:
         index.save(Path(folder) / "index")
-        opened = BM25Index.open(Path(folder) / "index", mode="w", mmap=False)
+        opened = BM25Index.open(Path(folder) / "index", mode="w", mmap=False, verify=True)
         copied = copy.deepcopy(opened)
         opened.close()
     return copied

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+
+from bm25rag import BM25Index
 
 SECTOR = 512
 
@@ -232,3 +235,10 @@ def _take(names: dict[str, _Node], goes: str, comes: str, node: _Node | None) ->
     names.pop(goes, None)
     if node is not None:
         names[comes] = node
+
+
+def abandon(writer: BM25Index) -> None:
+    """Close a writer as the end of its process would, whatever is not committed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        writer.close()

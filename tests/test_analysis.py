@@ -282,3 +282,16 @@ def test_a_filter_that_must_be_awaited_is_refused() -> None:
     for call in calls:
         with pytest.raises((TypeError, ValueError), match=r"filter.*await"):
             call()
+
+
+def test_a_tokenizer_may_return_a_tuple_of_terms() -> None:
+    split = Analyzer(tokenizer=lambda text: tuple(text.split()))
+    assert split.terms("Red Fish") == ["Red", "Fish"]
+    index = BM25Index.from_texts(["Red Fish", "red"], analyzer=split)
+    assert [hit.id for hit in index.search("Fish")] == ["0"]
+
+
+@pytest.mark.parametrize("wrong", ["Red", None, {"Red"}, ("Red", 1), ["Red", None], iter(["Red"])])
+def test_a_tokenizer_that_returns_no_list_of_strings_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^tokenizer must return a list of str, got"):
+        Analyzer(tokenizer=lambda text: wrong).terms("Red")

@@ -14,6 +14,7 @@ from bm25rag import backend as backends
 
 _THREADS = "test_building.py::test_an_index_is_the_same_on_any_number_of_threads"
 _WINDOWS = "test_backend.py::test_backends_agree_on_many_windows"
+_WEIGHTS = "test_weights.py"
 
 
 @pytest.mark.slow
@@ -23,7 +24,13 @@ _WINDOWS = "test_backend.py::test_backends_agree_on_many_windows"
     "tests",
     [
         ["test_scanner.py", _THREADS],
-        ["test_selecting.py", "test_unknown_terms.py", "test_small_constants.py", _WINDOWS],
+        [
+            "test_selecting.py",
+            "test_unknown_terms.py",
+            "test_small_constants.py",
+            _WINDOWS,
+            _WEIGHTS,
+        ],
     ],
     ids=["building", "searching"],
 )

@@ -44,10 +44,12 @@ def names(hits: list[Hit]) -> list[str]:
         ("get", "ids filter=None"),
         ("ids", "filter=None"),
         ("count", "filter=None"),
-        ("search", "query k=10 filter=None min_score=None"),
-        ("search_batch", "queries k=10 filter=None min_score=None threads=None"),
+        ("search", "query k=10 filter=None min_score=None correct=False"),
+        ("search_batch", "queries k=10 filter=None min_score=None threads=None correct=False"),
         ("explain", "query id filter=None"),
         ("scores", "query"),
+        ("correct", "query filter=None"),
+        ("expand", "query fb_docs=10 fb_terms=10 original_query_weight=0.5 filter=None"),
         ("save", "path extra=None overwrite=True"),
         (
             "open",
@@ -86,6 +88,7 @@ def test_hits_are_plain_python_values(index: BM25Index) -> None:
         float,
         str,
         dict,
+        type(None),
         type(None),
     ]
     assert hit == Hit("boat", hit.score, TEXTS[2], {"n": 2, "tags": ["x", {"deep": 2}]}, None)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from recording import Crash, Disk, Operation, broken, crash, full, leftover
+from recording import Crash, Disk, Operation, abandon, broken, crash, full, leftover
 
 import bm25rag
 from bm25rag import BM25Index, arrays_file
@@ -154,7 +154,7 @@ def test_a_crash_during_a_commit_does_not_keep_the_next_writer_out(
             try:
                 writer.commit()
             except Crash:
-                writer.close()  # as the end of its process would
+                abandon(writer)
             else:
                 break
         assert opened(tmp_path / "index")[0][: len(before)] == state(writer)[0][: len(before)]

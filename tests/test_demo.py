@@ -13,7 +13,7 @@ from bm25rag import BM25Index
 from bm25rag.cli.app import commands
 from bm25rag.cli.demo import QUESTIONS, run_demo
 from bm25rag.cli.docstrings import read_docstrings, standard_library
-from bm25rag.cli.output import result_console
+from bm25rag.cli.terminal import result_console
 
 SOURCE = '''"""About the module."""
 
@@ -78,7 +78,7 @@ def test_a_tiny_library_is_shown_whole(tmp_path: Path) -> None:
     write(tmp_path / "module.py", SOURCE)
     stream = io.StringIO()
     run_demo(result_console(stream), tmp_path)
-    assert "5 passages from 1 modules" in stream.getvalue()
+    assert "5 passages from 1 module in" in stream.getvalue()
 
 
 def test_an_index_that_forgets_makes_the_demo_fail(

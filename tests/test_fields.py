@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,6 +232,23 @@ def test_strings_name_at_once_the_instants_that_they_name_alone(texts: list[str]
     assert instants_of(Strings(column, 0, len(texts))).tolist() == [
         NO_INSTANT if instant is None else ticks(instant) for instant in expected
     ]
+
+
+def test_verify_lets_metadata_of_every_kind_through(
+    corpus: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    rare = [{"v": value} for value in ("\\u0024", "$", {"$date": 1}, float("nan"), float("inf"))]
+    index = index_of([*corpus, *rare])
+    index.save(tmp_path / "index")
+    BM25Index.verify(tmp_path / "index")
+    with BM25Index.open(tmp_path / "index", mode="w") as writer:
+        writer.update_metadata(map(str, range(0, 40, 3)), corpus[20:34])
+        writer.add([[]] * len(rare), metadata=rare)
+    BM25Index.verify(tmp_path / "index")
+    with BM25Index.open(tmp_path / "index", mode="w") as writer:
+        writer.delete(map(str, range(10)))
+        writer.compact()
+    BM25Index.verify(tmp_path / "index")
 
 
 # --- histories ----------------------------------------------------------------------------------

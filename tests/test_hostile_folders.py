@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import BM25Error, CorruptIndexError, NotAnIndexError, StorageError
+
+needs_links = pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "unknown"]
 
@@ -161,6 +164,115 @@ def test_a_save_that_fails_leaves_the_folder_as_it_was(
             BM25Index.from_texts(["something else"]).save(broken)
     assert everything(BM25Index.open(broken)) == expected
     BM25Index.verify(broken)
+
+
+def link(place: Path, target: Path) -> None:
+    """Put a link in the place of what is there."""
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+
+
+def make_folder(place: Path) -> None:
+    """Put a folder in the place of what is there."""
+    place.unlink(missing_ok=True)
+    place.mkdir()
+
+
+# What may lie in the place of a file.
+STRANGE: dict[str, Callable[[Path], None]] = {
+    "a folder": make_folder,
+    "a link to nothing": lambda place: link(place, place.with_name("nothing")),
+    "a link to itself": lambda place: link(place, place),
+    "a link to a folder": lambda place: link(place, place.parent),
+}
+WAYS: dict[str, Callable[[Path, BM25Index], object]] = {
+    "open": lambda folder, _: BM25Index.open(folder),
+    "open to write": lambda folder, _: BM25Index.open(folder, mode="w"),
+    "verify": lambda folder, _: BM25Index.verify(folder),
+    "refresh": lambda _, reader: reader.refresh(),
+    "save": lambda folder, _: BM25Index.from_texts(["other"]).save(folder),
+}
+
+
+@needs_links
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_lies_in_the_place_of_the_manifest_is_named(broken: Path, what: str, way: str) -> None:
+    reader = BM25Index.open(broken)
+    STRANGE[what](broken / "manifest.json")
+    with pytest.raises(CorruptIndexError, match=r"manifest\.json: is .*; remove it"):
+        WAYS[way](broken, reader)
+
+
+@needs_links
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_lies_in_the_place_of_a_segment_is_named(broken: Path, what: str) -> None:
+    segment = next(broken.glob("segment-*"))
+    STRANGE[what](segment)
+    for way in ("open", "open to write", "verify"):
+        with pytest.raises(CorruptIndexError, match=f"{segment.name}: is .*; remove it"):
+            WAYS[way](broken, BM25Index())
+
+
+@needs_links
+@pytest.mark.parametrize("what", [*STRANGE, "a link to a file"])
+def test_what_lies_in_the_place_of_the_lock_stops_writers_and_not_readers(
+    broken: Path, tmp_path: Path, what: str
+) -> None:
+    (tmp_path / "other").write_text("not ours")
+    strange = STRANGE | {"a link to a file": lambda place: link(place, tmp_path / "other")}
+    strange[what](broken / "lock")
+    expected = everything(BM25Index.open(broken))
+    BM25Index.verify(broken)
+    for way in ("open to write", "save"):
+        with pytest.raises(CorruptIndexError, match=r"lock: is .*; remove it"):
+            WAYS[way](broken, BM25Index())
+    assert everything(BM25Index.open(broken)) == expected
+    assert (tmp_path / "other").read_text() == "not ours"
+
+
+@needs_links
+@pytest.mark.parametrize("way", ["open", "open to write", "verify", "save"])
+def test_a_folder_that_is_a_link_to_itself_is_named(tmp_path: Path, way: str) -> None:
+    link(tmp_path / "loop", tmp_path / "loop")
+    with pytest.raises(NotAnIndexError, match="loop is a link to itself"):
+        WAYS[way](tmp_path / "loop", BM25Index())
+
+
+@needs_links
+def test_files_behind_links_are_read_and_a_commit_leaves_what_they_lead_to(
+    saved: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    for path in files(saved):
+        if path.name != "lock":
+            (folder / path.name).symlink_to(path)
+    expected = everything(BM25Index.open(saved))
+    BM25Index.verify(folder)
+    assert everything(BM25Index.open(folder)) == expected
+    with BM25Index.open(folder, mode="w") as writer:
+        writer.delete(["7"])
+        writer.compact()
+    BM25Index.verify(folder)
+    assert "7" not in BM25Index.open(folder)
+    BM25Index.verify(saved)
+    assert everything(BM25Index.open(saved)) == expected
+
+
+def test_a_manifest_that_could_not_be_read_again_is_not_written(
+    broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = everything(BM25Index.open(broken))
+    monkeypatch.setattr("bm25rag.manifest._LARGEST_MANIFEST", 10_000)
+    with pytest.raises(ValueError, match="keep less in extra"):
+        BM25Index.from_texts(["red"]).save(broken, extra={"large": "x" * 10_000})
+    deep: dict[str, object] = {}
+    for _ in range(300):
+        deep = {"deeper": deep}
+    with pytest.raises(ValueError, match=r"extra must be .*nested more than 100 levels"):
+        BM25Index.from_texts(["red"]).save(broken, extra=deep)
+    assert everything(BM25Index.open(broken)) == expected
 
 
 @pytest.mark.parametrize("mode", ["a", "rw", "", None, 3, True])

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from recording import Crash, Disk, crash, leftover
+from recording import Crash, Disk, abandon, crash, leftover
 from reference import Reference
 from strategies import LABELS, Add, Delete, Relabel, additions, documents, parameters, queries
 
@@ -53,7 +53,7 @@ class Histories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "writer"):
-            self.writer.close()
+            abandon(self.writer)
             self.patch.undo()
             shutil.rmtree(self.root, ignore_errors=True)
 
@@ -108,7 +108,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(mmap=st.booleans())
     def reopen(self, mmap: bool) -> None:
-        self.writer.close()
+        abandon(self.writer)
         self.open(mmap)
         self.present = copy.deepcopy(self.committed)
 
@@ -135,7 +135,7 @@ class Histories(RuleBasedStateMachine):
                 self.committed = copy.deepcopy(self.present)
             except Crash:
                 pass
-        self.writer.close()
+        abandon(self.writer)
         if not power:
             files = leftover(before, disk.operations, Random(seed))
             shutil.rmtree(self.folder)

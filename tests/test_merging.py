@@ -20,10 +20,11 @@ from strategies import Step, histories, parameters, queries
 from test_concurrency import together
 
 from bm25rag import BM25Index, joining, merging
-from bm25rag.columns import build_column, build_table, index_column
+from bm25rag.columns import build_column
 from bm25rag.errors import ReadOnlyError
 from bm25rag.joining import JoinedTerms, Kept, join_columns, join_tables
 from bm25rag.merging import SHARE, plan
+from bm25rag.tables import build_table, index_column
 
 LIMIT = 30  # seconds after which a thread counts as hanging
 
@@ -167,7 +168,7 @@ def arrays_of(column: Any) -> list[Any]:
 
 def collide(patch: pytest.MonkeyPatch) -> None:
     """Let strings have one of four keys, so that most are of equal ones."""
-    patch.setattr("bm25rag.columns.zlib.crc32", lambda data: sum(data) % 4)
+    patch.setattr("bm25rag.tables.zlib.crc32", lambda data: sum(data) % 4)
 
 
 @pytest.mark.parametrize("colliding", [False, True])

@@ -5,21 +5,24 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
 from bm25rag import Document
 from bm25rag.readers import (
+    Fields,
     Query,
     find_beir_corpus,
+    find_files,
     read_jsonl,
     read_lines,
     read_passages,
     read_queries,
     read_text,
-    walk_texts,
 )
 
 
@@ -33,7 +36,7 @@ def write(name: str, content: str | bytes) -> Path:
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = content.encode() if isinstance(content, str) else content
-    path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    path.write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
     return path
 
 
@@ -56,7 +59,7 @@ def test_title_and_text_are_joined_by_a_space_and_the_rest_is_metadata(name: str
 def test_fields_can_be_named() -> None:
     line = {"url": "u", "head": "h", "body": "b", "lang": "en", "junk": 1}
     path = write("c.jsonl", json.dumps(line))
-    (document,) = read_jsonl(path, "url", ("head", "body"), ("lang", "absent"))
+    (document,) = read_jsonl(path, Fields("url", ("head", "body"), ("lang", "absent")))
     assert document == Document("u", "h b", {"lang": "en"}, None)
 
 
@@ -100,7 +103,7 @@ def test_a_bad_line_is_named_by_file_and_number(line: str, complaint: str) -> No
 def test_an_id_field_that_was_named_must_be_there() -> None:
     path = write("c.jsonl", '{"id": "a", "text": "x"}')
     with pytest.raises(ValueError, match=r"c\.jsonl:1: no id field 'url'"):
-        list(read_jsonl(path, "url"))
+        list(read_jsonl(path, Fields("url")))
 
 
 def test_bytes_that_are_not_utf8_are_named_by_file_and_line() -> None:
@@ -109,7 +112,7 @@ def test_bytes_that_are_not_utf8_are_named_by_file_and_line() -> None:
         list(read_jsonl(path))
 
 
-@pytest.mark.parametrize("raw", [b"no gzip at all", gzip.compress(b"{}" * 999)[:-9]])
+@pytest.mark.parametrize("raw", [b"no gzip at all", gzip.compress(b"{}" * 999, mtime=0)[:-9]])
 def test_a_damaged_archive_is_named(raw: bytes) -> None:
     Path("c.jsonl.gz").write_bytes(raw)
     with pytest.raises(ValueError, match=r"c\.jsonl\.gz: not a whole gzip file"):
@@ -249,15 +252,67 @@ def test_an_empty_file_has_no_passages() -> None:
     assert list(read_passages(write("a.md", "\n \n"))) == []
 
 
-def test_a_folder_is_walked_in_order_without_hidden_and_other_files() -> None:
-    for name in ("d/b.md", "d/a/z.txt", "d/A.MD", "d/c.py", "d/.git/x.md", "d/.y.md", "d/e.rst"):
+def test_a_paragraph_of_many_megabytes_is_cut_in_no_time() -> None:
+    """Each cut once copied the rest: hours for a log of 50 MB without a blank line."""
+    path = write("log.txt", "word " * 2_000_000)
+    start = perf_counter()
+    assert sum(1 for _ in read_passages(path)) == 10_000
+    assert perf_counter() - start < 10
+
+
+def test_a_line_of_signs_and_spaces_is_read_in_no_time() -> None:
+    path = write("a.md", "#" + " " * 50_000 + "x" + " #" * 20_000 + "x")
+    start = perf_counter()
+    assert list(read_passages(path))
+    assert perf_counter() - start < 10
+
+
+def test_a_name_takes_the_place_of_the_path() -> None:
+    path = write("docs/guide.md", "# One\ntext")
+    (passage,) = read_passages(path, name="guide.md")
+    assert (passage.id, passage.metadata["source"]) == ("guide.md#1", "guide.md")
+    (line,) = read_lines(write("docs/a.txt", "one"), "a.txt")
+    assert (line.id, line.metadata) == ("a.txt#1", {"source": "a.txt"})
+
+
+# --- folders --------------------------------------------------------------------
+
+
+def test_a_folder_is_walked_in_order_and_what_is_hidden_is_left_out() -> None:
+    for name in ("d/b.md", "d/a/z.txt", "d/A.MD", "d/c.py", "d/.git/x.md", "d/.y.md"):
         write(name, "x")
-    assert [path.as_posix() for path in walk_texts(Path("d"))] == [
-        "d/A.MD",
-        "d/b.md",
-        "d/e.rst",
-        "d/a/z.txt",
+    write("d/node_modules/p/readme.md", "x")
+    write("d/index/manifest.json", "x")
+    found = [(one.name, one.problem) for one in find_files(Path("d"), Path("d/../d/index"))]
+    assert found == [
+        (".y.md", "hidden"),
+        ("A.MD", None),
+        ("b.md", None),
+        ("c.py", None),
+        (".git", "hidden"),
+        ("index", "the index itself"),
+        ("node_modules", "node_modules"),
+        ("a/z.txt", None),
     ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there, and there are no pipes")
+def test_links_to_folders_broken_links_and_pipes_are_not_followed() -> None:
+    write("d/a.md", "x")
+    Path("d/loop").symlink_to("..")
+    Path("d/self.md").symlink_to("self.md")
+    Path("d/gone.md").symlink_to("nowhere.md")
+    Path("d/there.md").symlink_to("a.md")
+    os.mkfifo("d/pipe.md")
+    found = {one.name: (one.problem, one.expected) for one in find_files(Path("d"))}
+    assert found.pop("self.md")[1]
+    assert found == {
+        "a.md": (None, False),
+        "there.md": (None, False),
+        "gone.md": ("No such file or directory", True),
+        "pipe.md": ("no regular file", False),
+        "loop": ("a link to a folder", False),
+    }
 
 
 # --- queries --------------------------------------------------------------------

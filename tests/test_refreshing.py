@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -114,6 +116,59 @@ def test_a_refresh_reads_only_the_files_that_are_new(
     assert reader.refresh()
     assert opened == ["segment"]
     assert reader.ids() == ["1", "2", "3"]
+
+
+def test_a_refresh_reads_nothing_where_nothing_was_committed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = BM25Index.open(folder)
+    change(folder, lambda index: index.add(["red"]))
+    assert reader.refresh()
+
+    def read(folder: Path) -> None:
+        raise AssertionError(f"{folder} was read")
+
+    monkeypatch.setattr("bm25rag.store.read_manifest", read)
+    assert not reader.refresh()
+
+
+def test_no_commit_is_missed_however_fast_they_follow(folder: Path) -> None:
+    """A file system gives the number of a file that is gone to the next, in the same tick."""
+    reader = BM25Index.open(folder)
+    writer = BM25Index.open(folder, mode="w")
+    for commits in (1, 2, 3, 4) * 10:
+        for _ in range(commits):
+            writer.commit()
+        assert reader.refresh()
+        assert not reader.refresh()
+    writer.close()
+
+
+def test_a_manifest_that_was_copied_back_is_no_commit(folder: Path) -> None:
+    reader = BM25Index.open(folder)
+    manifest = folder / "manifest.json"
+    shutil.copy(manifest, folder.parent / "copy")
+    (folder.parent / "copy").replace(manifest)
+    assert not reader.refresh()
+    change(folder, lambda index: index.add(["red"]))
+    assert reader.refresh()
+
+
+def open_manifests() -> int:
+    files = Path("/proc/self/fd").iterdir()
+    return sum("manifest" in os.path.realpath(file) for file in files)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs a list of open files")
+def test_a_reader_that_is_gone_leaves_no_file_open(folder: Path) -> None:
+    reader = BM25Index.open(folder)
+    for _ in range(3):
+        change(folder, lambda index: index.commit())
+        reader.refresh()
+    assert open_manifests() == 1
+    del reader
+    gc.collect()
+    assert open_manifests() == 0
 
 
 def test_uncommitted_changes_are_not_seen(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,70 @@ def test_an_index_is_kept_when_overwriting_is_not_allowed(tmp_path: Path) -> Non
     with pytest.raises(FileExistsError, match="overwrite=True"):
         BM25Index().save(tmp_path / "index", overwrite=False)
     assert len(BM25Index.open(tmp_path / "index")) == 1
+
+
+# --- saving again in the same folder ------------------------------------------------------
+
+
+@pytest.fixture
+def large() -> BM25Index:
+    """Return an index so large that a write does not merge it."""
+    return BM25Index.from_texts(f"word{n} " + "filler " * 700 for n in range(1000))
+
+
+def segments(folder: Path) -> dict[str, int]:
+    """Return the files of segments and when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("segment-*.bin")}
+
+
+def test_saving_again_writes_only_what_is_new(large: BM25Index, tmp_path: Path) -> None:
+    large.save(tmp_path)
+    before = segments(tmp_path)
+    large.add(["one more"])
+    large.save(tmp_path)
+    after = segments(tmp_path)
+    assert before.items() < after.items(), "the large segment was written again"
+    assert len(after) == 2
+    large.save(tmp_path)
+    assert segments(tmp_path) == after
+    again = BM25Index.open(tmp_path, verify=True)
+    assert again.ids() == large.ids()
+    assert again.search("more word7") == large.search("more word7")
+
+
+def test_a_copy_of_a_reader_saves_only_what_is_new(large: BM25Index, tmp_path: Path) -> None:
+    large.save(tmp_path)
+    before = segments(tmp_path)
+    changed = copy.copy(BM25Index.open(tmp_path))
+    changed.add(["one more"])
+    changed.delete(["3"])
+    changed.save(tmp_path)
+    assert before.items() < segments(tmp_path).items()
+    again = BM25Index.open(tmp_path, verify=True)
+    assert again.ids() == changed.ids()
+    assert "3" not in again
+
+
+@pytest.mark.parametrize(
+    "what", ["another commit", "a file is missing", "a file is damaged", "another folder"]
+)
+def test_all_is_written_where_the_folder_is_not_as_it_was_left(
+    large: BM25Index, tmp_path: Path, what: str
+) -> None:
+    large.save(tmp_path)
+    folder = tmp_path
+    if what == "another commit":
+        BM25Index.from_texts(["other"]).save(tmp_path)
+    elif what == "a file is missing":
+        next(tmp_path.glob("segment-*.bin")).unlink()
+    elif what == "a file is damaged":
+        path = next(tmp_path.glob("segment-*.bin"))
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    else:
+        folder = tmp_path / "another"
+    large.save(folder)
+    again = BM25Index.open(folder, verify=True)
+    assert again.search("word7") == large.search("word7")
+    assert len(segments(folder)) == 1

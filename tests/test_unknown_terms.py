@@ -171,3 +171,12 @@ def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
         for done in [pool.submit(ask, first) for first in (0, 1, 2, 3)]:
             done.result()
     assert len(index._snapshot.number([])[0]) < 30
+
+
+def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
+    long = "x" * 5000
+    index = BM25Index.from_texts([[long, "red"], ["red"]])
+    lexicon, numbers = index._snapshot.number([long, "red", long, "red", "y" * 5000])
+    assert numbers.tolist() == [0, 1, 0, 1, -1]
+    assert lexicon._look_up(long.encode()) == 2  # as if by a thread that missed it, too
+    assert lexicon.numbers([long, long]).tolist() == [0, 0]

@@ -36,11 +36,16 @@ def test_such_a_pattern_would_keep_a_search_busy_without_end(tmp_path: Path) -> 
     folder = saved(tmp_path / "index", token_pattern=ENDLESS)
     code = (
         "import sys; from bm25rag import BM25Index;"
-        " BM25Index.open(sys.argv[1], untrusted=len(sys.argv) > 2).search('a' * 60 + '!')"
+        " index = BM25Index.open(sys.argv[1], untrusted=len(sys.argv) > 2);"
+        " print('opened', flush=True); index.search('a' * 60 + '!'); print('found')"
     )
     command = [sys.executable, "-c", code, str(folder)]
-    with pytest.raises(subprocess.TimeoutExpired):
-        subprocess.run(command, timeout=5, check=False, capture_output=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as searching:
+        assert searching.stdout is not None
+        assert searching.stdout.readline() == "opened\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            searching.wait(2)
+        searching.kill()
     refused = subprocess.run([*command, "x"], timeout=60, check=False, capture_output=True)
     assert b"UntrustedIndexError" in refused.stderr
 

@@ -12,7 +12,7 @@ _FLOOR = re.compile(r"(?P<name>[\w.-]+)(\[.*])?[^;>]*>=(?P<floor>[\w.]+)")
 
 
 def lowest_versions(project: dict[str, Any]) -> list[str]:
-    """Pin what a ``[project]`` table and its extras ``cli`` and ``eval`` require to its floor.
+    """Pin every requirement of a ``[project]`` table, and of the extras for users, to its floor.
 
     Raises
     ------
@@ -20,7 +20,8 @@ def lowest_versions(project: dict[str, Any]) -> list[str]:
         If a requirement has no floor.
     """
     extras = project.get("optional-dependencies", {})
-    wanted = project["dependencies"] + extras.get("cli", []) + extras.get("eval", [])
+    names = ("cli", "eval", "html")
+    wanted = [*project["dependencies"], *(one for name in names for one in extras.get(name, []))]
     pins = []
     for requirement in wanted:
         found = _FLOOR.match(requirement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         # Ctrl-C while modules are still being imported.
         sys.exit(130)
+    except Exception:
+        # Python would write the message to the terminal as it is.
+        from bm25rag.cli.terminal import write_message
+
+        write_message(traceback.format_exc())
+        sys.exit(1)
 
 
 def _load_commands() -> Callable[..., Any]:

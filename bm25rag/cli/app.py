@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -19,8 +21,11 @@ from bm25rag.cli.health import info_command, verify_command
 from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
+from bm25rag.cli.sync import sync_command
+from bm25rag.cli.terminal import one_line, write_message
 from bm25rag.cli.tune import tune_command
-from bm25rag.errors import BM25Error, TokenizerRequiredError
+from bm25rag.cli.wording import describe, describe_warning
+from bm25rag.errors import BM25Error
 
 __all__ = ["commands"]
 
@@ -37,8 +42,22 @@ class _Failure(click.ClickException):
 class _Commands(click.Group):
     """Turns what the commands raise into messages and exit codes."""
 
+    def main(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Run, complain if need be, and exit."""
+        try:
+            code = super().main(*arguments, **options | {"standalone_mode": False})
+        except click.ClickException as error:
+            # Click would write names and arguments to the terminal as they are.
+            complaint = io.StringIO()
+            error.show(complaint)
+            write_message(complaint.getvalue().rstrip("\n"))
+            code = error.exit_code
+        except click.Abort:
+            code = _INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; only a bug of ours shows a traceback, unless --debug asks for it."""
+        """Run the command; a traceback is shown if --debug asks for it."""
         try:
             with _short_warnings():
                 result = super().invoke(ctx)
@@ -50,19 +69,11 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
         except click.FileError as error:
-            raise _Failure(error.format_message()) from error
+            raise _Failure(one_line(error.format_message())) from error
         except (BM25Error, OSError, ValueError) as error:
             if ctx.params["debug"]:
-                raise
-            raise _Failure(_describe(error)) from error
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    if isinstance(error, TokenizerRequiredError):
-        return f"{error} (from Python: the command line imports no code)"
-    return str(error)
+                write_message(traceback.format_exc())
+            raise _Failure(one_line(describe(error))) from error
 
 
 @contextmanager
@@ -75,7 +86,7 @@ def _short_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        click.echo(f"Warning: {message}", err=True)
+        write_message(f"Warning: {one_line(describe_warning(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -103,6 +114,7 @@ Exit codes:
   1    a bug in bm25rag (please report it, with its traceback)
   2    the command line is wrong: an option, a parameter, a filter
   3    an input file, an index or the disk is not as it should be
+  4    done, but files were skipped that could not be read (they are named)
   130  interrupted (Ctrl-C)
   141  nobody reads the output any more (as in: bm25rag search ... | head)
 
@@ -117,6 +129,7 @@ def commands(debug: bool) -> None:
 for _command in (
     index_command,
     add_command,
+    sync_command,
     delete_command,
     compact_command,
     search_command,

@@ -8,7 +8,8 @@ import click
 
 from bm25rag.cli.evaluate import parse_measures
 from bm25rag.cli.options import PATH, examples
-from bm25rag.cli.output import message_console, to_json
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import one_line, write_message, write_result
 from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.cost import PRICES, read_prices
 from bm25rag.evaluation.report import to_html, to_markdown
@@ -68,7 +69,6 @@ def bench_command(
     list of documents and returns a callable from query and k to ids, or a retriever of
     LangChain, LlamaIndex or Haystack.
     """
-    console = message_console()
     report = benchmark(
         collection,
         output,
@@ -80,11 +80,11 @@ def bench_command(
         trials=trials,
         timeout=timeout,
         prices=PRICES if prices is None else read_prices(prices),
-        told=console.print,
+        told=lambda line: write_message(one_line(line)),
     )
     markdown = to_markdown(report)
     (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")
     (output / "report.md").write_text(markdown, encoding="utf-8")
     (output / "report.html").write_text(to_html(report), encoding="utf-8")
-    click.echo(markdown, nl=False)
-    console.print(f"Written: {output / 'report.html'}, report.md, report.json")
+    write_result(markdown.rstrip("\n"))
+    write_message(f"Written: {one_line(output / 'report.html')}, report.md, report.json")

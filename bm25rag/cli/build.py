@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import click
 
-from bm25rag import Analyzer, BM25Index, Document
+from bm25rag import Analyzer, BM25Index
 from bm25rag.cli.options import (
     PATH,
     examples,
+    filter_option,
     index_argument,
     scoring_options,
     scoring_parameters,
     usage_errors,
 )
-from bm25rag.cli.output import message_console
-from bm25rag.cli.sources import SOURCES_HELP, check_sources, read_sources, source_options
+from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
+from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
 from bm25rag.manifest import MANIFEST, check_target
 from bm25rag.writer import OnDuplicate
 
@@ -84,11 +87,13 @@ def index_command(
     with usage_errors():
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         index = BM25Index(analyzer=analyzer, **scoring_parameters(options))
-    check_sources(sources)
+    documents = Sources(sources, options, output)
     check_output(output, force)
-    _fill(index, read_sources(sources, options), options["on_duplicate"])
-    index.save(output)
+    with reporting(documents):
+        _fill(index, documents, options["on_duplicate"])
+        index.save(output)
     _report("Indexed", len(index), perf_counter() - start, output)
+    exit_if_skipped(documents)
 
 
 @click.command(
@@ -97,7 +102,8 @@ def index_command(
 
 {SOURCES_HELP}
 
-Nothing is added when anything is wrong.
+All documents become visible at once, in the end. What a file or a folder no
+longer has stays in the index; 'bm25rag sync' follows a folder that changes.
 """,
     epilog=examples(
         "bm25rag add docs.bm25 news/ --on-duplicate replace",
@@ -106,29 +112,74 @@ Nothing is added when anything is wrong.
 )
 @index_argument
 @source_options
-def add_command(index_path: Path, sources: tuple[Path, ...], **options: Any) -> None:
+def add_command(
+    index_path: Path, untrusted: bool, sources: tuple[Path, ...], **options: Any
+) -> None:
     """Add SOURCE... to an index."""
     start = perf_counter()
-    check_sources(sources)
-    with BM25Index.open(index_path, mode="w") as index:
-        written = _fill(index, read_sources(sources, options), options["on_duplicate"])
+    documents = Sources(sources, options, index_path)
+    with (
+        reporting(documents),
+        BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
+    ):
+        written = _fill(index, documents, options["on_duplicate"])
     _report("Added", written, perf_counter() - start, index_path)
+    exit_if_skipped(documents)
 
 
 @click.command(
     "delete",
     epilog=examples(
-        "bm25rag delete docs.bm25 docs/old.md#1 docs/old.md#2",
+        "bm25rag delete docs.bm25 old.md#1 old.md#2",
+        "bm25rag delete docs.bm25 --source guide/old.md --source archive/",
+        """bm25rag delete docs.bm25 --filter '{"year": {"$lt": 2020}}'""",
         "bm25rag delete docs.bm25 -- -id-that-begins-with-a-dash",
     ),
 )
 @index_argument
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-def delete_command(index_path: Path, ids: tuple[str, ...]) -> None:
-    """Delete documents from an index; ids that it does not have are ignored."""
-    with BM25Index.open(index_path, mode="w") as index:
-        deleted = index.delete(list(ids))
-    message_console().print(f"Deleted {deleted:,} of {len(ids):,} documents from {index_path}.")
+@click.argument("ids", metavar="[ID...]", nargs=-1)
+@filter_option
+@click.option(
+    "--source",
+    "sources",
+    metavar="PATH",
+    multiple=True,
+    help="Documents from this file, or from below this folder, by the path that their"
+    " metadata have as source; repeatable.",
+)
+def delete_command(
+    index_path: Path,
+    untrusted: bool,
+    ids: tuple[str, ...],
+    filter_: dict[str, Any] | None,
+    sources: tuple[str, ...],
+) -> None:
+    """Delete documents from an index, by ID, --filter or --source.
+
+    Ids that it does not have are ignored.
+    """
+    if bool(ids) + (filter_ is not None) + bool(sources) != 1:
+        message = "give either ID... or --filter JSON or --source PATH"
+        raise click.UsageError(message)
+    with BM25Index.open(index_path, mode="w", untrusted=untrusted) as index:
+        if sources:
+            filter_ = _filter_of(sources)
+        with usage_errors():
+            wanted = list(ids) or index.ids(filter_)
+        deleted = index.delete(wanted)
+    asked = f"of {len(ids):,} " if ids else ""
+    noun = counted(len(ids) if ids else deleted, "document").partition(" ")[2]
+    write_message(f"Deleted {deleted:,} {asked}{noun} from {one_line(index_path)}.")
+    if sources and not deleted:
+        write_message("Sources are paths below the folder that was indexed, as search shows them.")
+
+
+def _filter_of(sources: Sequence[str]) -> dict[str, Any]:
+    # As they are spelt too: a source may be an address, or have come from elsewhere.
+    paths = [posixpath.normpath(Path(source).as_posix()) for source in sources]
+    names = list(dict.fromkeys([*paths, *sources]))
+    below = [{"source": {"$startswith": f"{name.rstrip('/')}/"}} for name in names]
+    return {"$or": [{"source": {"$in": names}}, *below]}
 
 
 @click.command(
@@ -136,13 +187,13 @@ def delete_command(index_path: Path, ids: tuple[str, ...]) -> None:
     epilog=examples("bm25rag compact docs.bm25 && bm25rag verify docs.bm25"),
 )
 @index_argument
-def compact_command(index_path: Path) -> None:
+def compact_command(index_path: Path, untrusted: bool) -> None:
     """Write an index anew as one part, without what was deleted or replaced.
 
     Until then the texts of deleted documents are still in its files.
     """
     start = perf_counter()
-    with BM25Index.open(index_path, mode="w") as index:
+    with BM25Index.open(index_path, mode="w", untrusted=untrusted) as index:
         index.compact()
     _report("Compacted", len(index), perf_counter() - start, index_path)
 
@@ -155,13 +206,28 @@ def check_output(output: Path, force: bool) -> None:
         raise FileExistsError(message)
 
 
-def _fill(index: BM25Index, documents: Iterator[Document], on_duplicate: OnDuplicate) -> int:
+@contextmanager
+def reporting(documents: Sources) -> Iterator[None]:
+    """Tell what was left out and skipped, also when the command fails."""
+    try:
+        yield
+    except Exception:
+        documents.report()
+        raise
+    documents.report()
+
+
+def exit_if_skipped(documents: Sources) -> None:
+    """End with an exit code of its own if files were skipped that should have been read."""
+    if documents.skipped:
+        click.get_current_context().exit(SKIPPED)
+
+
+def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> int:
     """Add all or, if anything is wrong, none; return how many documents were written."""
-    written = index.add_documents(
-        documents, on_duplicate=on_duplicate, progress=message_console().is_terminal
-    )
-    return len(written)
+    progress = shows_progress()
+    return len(index.add_documents(documents, on_duplicate=on_duplicate, progress=progress))
 
 
 def _report(done: str, count: int, seconds: float, path: Path) -> None:
-    message_console().print(f"{done} {count:,} documents in {seconds:.1f} s: {path}")
+    write_message(f"{done} {counted(count, 'document')} in {seconds:.1f} s: {one_line(path)}")

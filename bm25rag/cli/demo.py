@@ -16,7 +16,8 @@ from rich.text import Text
 
 from bm25rag import Analyzer, BM25Index, Document, Hit
 from bm25rag.cli.docstrings import read_docstrings, standard_library
-from bm25rag.cli.output import first_lines, result_console
+from bm25rag.cli.snippets import first_lines
+from bm25rag.cli.terminal import counted, result_console
 
 __all__ = ["QUESTIONS", "demo_command", "run_demo"]
 
@@ -101,7 +102,8 @@ def _read(console: Console, root: Path) -> list[Document]:
         raise ValueError(message)
     modules = len({document.metadata["module"] for document in documents})
     console.print(
-        f"{len(documents):,} passages from {modules:,} modules in {perf_counter() - start:.1f} s"
+        f"{counted(len(documents), 'passage')} from {counted(modules, 'module')} "
+        f"in {perf_counter() - start:.1f} s"
     )
     return documents
 
@@ -121,7 +123,8 @@ def _build(console: Console, documents: Sequence[Document]) -> BM25Index:
     seconds = perf_counter() - start
     stats = index.stats()
     console.print(
-        f"{len(index):,} documents, {stats['terms']:,} terms, {stats['postings']:,} postings\n"
+        f"{counted(len(index), 'document')}, {stats['terms']:,} terms, "
+        f"{stats['postings']:,} postings\n"
         f"{megabytes:.1f} MB of text in {seconds:.2f} s: {megabytes / seconds:.1f} MB/s, "
         f"{len(index) / seconds:,.0f} documents/s"
     )

@@ -17,7 +17,8 @@ from bm25rag.cli.options import (
     scoring_options,
     usage_errors,
 )
-from bm25rag.cli.output import message_console, printable, result_console, to_json
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import one_line, result_console, write_message, write_result
 from bm25rag.evaluation import (
     MEASURES,
     Comparison,
@@ -75,7 +76,7 @@ def read_judged(index: BM25Index, queries: Path, qrels: Path) -> Asked:
 def tell(notes: Sequence[str]) -> None:
     """Print what should be known beside the results."""
     for note in notes:
-        message_console().print(f"Note: {note}")
+        write_message(f"Note: {one_line(note)}")
 
 
 def parse_measures(
@@ -148,7 +149,7 @@ def evaluate_command(
         write_run(run_to, run)
     comparisons = [] if before is None else [compare(after, before, name) for name in measures]
     if as_json:
-        click.echo(_as_json(after, comparisons, asked.notes))
+        write_result(_as_json(after, comparisons, asked.notes))
         return
     tell(after.notes)
     _print_means(after)
@@ -194,6 +195,6 @@ def _print_comparison(comparison: Comparison) -> None:
     table = _table("query", "before", "after", "difference")
     for change in one.gained(_SHOWN) + one.lost(_SHOWN)[::-1]:
         values = (f"{change.before:.4f}", f"{change.after:.4f}", f"{change.difference:+.4f}")
-        table.add_row(printable(change.query), *values)
+        table.add_row(one_line(change.query), *values)
     if one.changes:
         console.print(table)

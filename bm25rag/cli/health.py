@@ -11,7 +11,8 @@ from rich.text import Text
 
 from bm25rag import BM25Index
 from bm25rag.cli.options import examples, index_argument
-from bm25rag.cli.output import result_console, to_json
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import one_line, result_console, write_result
 
 __all__ = ["info_command", "verify_command"]
 
@@ -25,17 +26,17 @@ __all__ = ["info_command", "verify_command"]
 )
 @index_argument
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def info_command(index_path: Path, as_json: bool) -> None:
+def info_command(index_path: Path, untrusted: bool, as_json: bool) -> None:
     """Tell what an index holds: counts, parameters, analyzer."""
-    index = BM25Index.open(index_path)
+    index = BM25Index.open(index_path, untrusted=untrusted)
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
     if as_json:
-        click.echo(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
+        write_result(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in (facts | {"analyzer": repr(index.analyzer)}).items():
-        table.add_row(Text(name.replace("_", " "), style="bold"), Text(_show(value)))
+        table.add_row(Text(name.replace("_", " "), style="bold"), Text(one_line(_show(value))))
     result_console().print(table)
 
 
@@ -54,10 +55,13 @@ def _show(value: object) -> str:
     ),
 )
 @index_argument
-def verify_command(index_path: Path) -> None:
+def verify_command(index_path: Path, untrusted: bool) -> None:
     """Check every byte of an index: checksums, sizes and contents.
 
-    A damaged file is named, and the exit code is 3.
+    A damaged file is named, and the exit code is 3. With --untrusted, so is
+    what an index from a stranger could misuse.
     """
     BM25Index.verify(index_path)
-    click.echo(f"{index_path}: no damage found")
+    if untrusted:
+        BM25Index.open(index_path, untrusted=True)
+    write_result(f"{one_line(index_path)}: no damage found")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from bm25rag.cli.options import PATH, examples, index_argument
-from bm25rag.cli.output import message_console
+from bm25rag.cli.terminal import one_line, write_message
 from bm25rag.evaluation.files import write_qrels
 from bm25rag.evaluation.known_items import ask_model, known_items
 from bm25rag.index import BM25Index
@@ -34,7 +34,13 @@ _KEY = "BM25RAG_MODEL_KEY"
 @click.option("--url", help="Base of an OpenAI-compatible endpoint; texts are sent there.")
 @click.option("--model", help="The model to ask at --url.")
 def make_queries_command(
-    index_path: Path, output: Path, count: int, seed: int, url: str | None, model: str | None
+    index_path: Path,
+    untrusted: bool,
+    output: Path,
+    count: int,
+    seed: int,
+    url: str | None,
+    model: str | None,
 ) -> None:
     """Make queries from documents of an index, each with the one document it asks for.
 
@@ -46,11 +52,12 @@ def make_queries_command(
     if (url is None) != (model is None):
         message = "--url and --model go together"
         raise click.UsageError(message)
-    index = BM25Index.open(index_path)
+    index = BM25Index.open(index_path, untrusted=untrusted)
     maker = None if url is None else ask_model(url, model or "", os.environ.get(_KEY))
     made = known_items(index.get(index.ids()), count, maker, seed)
     output.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"_id": id, "text": text}) + "\n" for id, text in made.queries.items()]
     write_qrels(output / "qrels.txt", made.qrels)
     (output / "queries.jsonl").write_text("".join(lines), encoding="utf-8")
-    message_console().print(f"{len(lines):,} queries in {output}. Note: {made.source}.")
+    made_of = "query" if len(lines) == 1 else "queries"
+    write_message(f"{len(lines):,} {made_of} in {one_line(output)}. Note: {made.source}.")

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from bm25rag import BM25Index
+from bm25rag.cli.terminal import one_line
+from bm25rag.cli.wording import describe
 from bm25rag.variants import VARIANTS
 
 __all__ = [
@@ -58,12 +60,19 @@ def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in _SCORING if options[name] is not None}
 
 
-index_argument = click.argument("index_path", metavar="INDEX", type=PATH)
+def index_argument(function: _Function) -> _Function:
+    """Add INDEX, and --untrusted, which says how to open it."""
+    untrusted = click.option(
+        "--untrusted",
+        is_flag=True,
+        help="INDEX comes from a stranger: refuse what could be misused in it.",
+    )
+    return click.argument("index_path", metavar="INDEX", type=PATH)(untrusted(function))
 
 
 def open_index(path: Path, options: Mapping[str, Any]) -> BM25Index:
     """Open for reading, tuned by the scoring parameters that were given."""
-    index = BM25Index.open(path)
+    index = BM25Index.open(path, untrusted=options["untrusted"])
     parameters = scoring_parameters(options)
     with usage_errors():
         return index.tune(**parameters) if parameters else index
@@ -75,7 +84,7 @@ def usage_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(one_line(describe(error))) from error
 
 
 def _reject_constant(name: str) -> NoReturn:

@@ -1,92 +1,62 @@
-"""Results as a table for people, a TREC run or JSON lines for programs."""
+"""Results as a table for people, a TREC run or JSON for programs."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-import re
-import unicodedata
-from collections.abc import Callable, Sequence
-from typing import IO, Any
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import IO, Any, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bm25rag import BatchResult, Hit
+from bm25rag import Analyzer, BatchResult, Hit
+from bm25rag.cli.snippets import snippet
+from bm25rag.cli.terminal import UNSAFE, one_line, result_console
 from bm25rag.readers import Query
 
-__all__ = [
-    "WRITERS",
-    "first_lines",
-    "message_console",
-    "printable",
-    "result_console",
-    "to_json",
-    "write_jsonl",
-    "write_tables",
-    "write_trec",
-]
-
-_SNIPPET = 240
-_SURROGATES = re.compile("[\ud800-\udfff]")
+__all__ = ["WRITERS", "Answers", "to_json"]
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the group of commands, which knows the exit code."""
-        raise BrokenPipeError
+class Answers(NamedTuple):
+    """Queries and their hits; ``from_file`` tells them from the one of the command line."""
 
+    queries: Sequence[Query]
+    batch: BatchResult
+    analyzer: Analyzer
+    from_file: bool
 
-def result_console(stream: IO[str] | None = None) -> Console:
-    """Return a console for results; texts are shown as they are, never as markup."""
-    return _Console(file=stream, markup=False, emoji=False, highlight=False)
-
-
-def message_console() -> Console:
-    """Return a console for messages, on the standard error."""
-    return _Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-def printable(text: str) -> str:
-    """Return the text without what could steer a terminal, white space collapsed."""
-    kept = (
-        "\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in " ".join(text.split())
-    )
-    return "".join(kept)
-
-
-def first_lines(text: str | None, length: int = _SNIPPET) -> str:
-    """Return the beginning of a text on one line."""
-    if text is None:
-        return "(text not stored)"
-    # Four times is enough: what is longer is white space.
-    snippet = printable(text[: 4 * length])
-    return snippet if len(snippet) <= length else snippet[: length - 1].rstrip() + "…"
+    def pairs(self) -> Iterable[tuple[Query, list[Hit]]]:
+        """Return each query with its hits."""
+        return zip(self.queries, self.batch.hits(), strict=True)
 
 
 # --- for people -----------------------------------------------------------------
 
 
-def _hit_table(hits: Sequence[Hit]) -> Table:
+def _hit_table(hits: Sequence[Hit], query: Query, analyzer: Analyzer) -> Table:
+    terms = frozenset(analyzer.terms(query.text))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("#", justify="right", style="dim", no_wrap=True)
     table.add_column("score", justify="right", style="green", no_wrap=True)
     table.add_column("id", style="cyan", overflow="fold", max_width=40)
     table.add_column("text", overflow="fold")
     for rank, hit in enumerate(hits, start=1):
-        text = Text(first_lines(hit.text), style="dim" if hit.text is None else "")
-        table.add_row(str(rank), f"{hit.score:.4f}", Text(printable(hit.id)), text)
+        shown = snippet(hit.text, analyzer, terms)
+        table.add_row(str(rank), f"{hit.score:.4f}", Text(one_line(hit.id)), shown)
     return table
 
 
-def write_tables(stream: IO[str], queries: Sequence[Query], batch: BatchResult) -> None:
-    """Print a table of hits for each query."""
+def write_tables(stream: IO[str], answers: Answers) -> None:
+    """Print a table of hits for each query; above it the query, if it comes from a file."""
     console = result_console(stream)
-    for query, hits in zip(queries, batch.hits(), strict=True):
-        console.print(Text(f"{printable(query.id)}: {printable(query.text)}", style="bold"))
-        console.print(_hit_table(hits) if hits else "No document matches.")
-        console.print()
+    for query, hits in answers.pairs():
+        if answers.from_file:
+            console.print(Text(f"{one_line(query.id)}: {one_line(query.text)}", style="bold"))
+        console.print(_hit_table(hits, query, answers.analyzer) if hits else "No document matches.")
+        if answers.from_file:
+            console.print()
 
 
 # --- for programs ---------------------------------------------------------------
@@ -94,18 +64,20 @@ def write_tables(stream: IO[str], queries: Sequence[Query], batch: BatchResult) 
 
 def _trec_field(kind: str, value: str) -> str:
     """Return the value; white space separates the fields, and nothing can escape it."""
-    if not value or value.split() != [value]:
+    if not value or value.split() != [value] or UNSAFE.search(value):
         message = (
-            f"{kind} {value!r} is empty or has white space in it, which a TREC run cannot hold; "
-            "use --format jsonl"
+            f"{kind} {value!r} is empty or has white space or control characters in it, "
+            "which a TREC run cannot hold; use --format jsonl"
         )
         raise ValueError(message)
     return value
 
 
-def write_trec(stream: IO[str], queries: Sequence[Query], batch: BatchResult) -> None:
+def write_trec(stream: IO[str], answers: Answers) -> None:
     """Write ``qid Q0 docid rank score tag``; scores with all their digits."""
-    for query, ids, scores in zip(queries, batch.ids(), batch.scores.tolist(), strict=True):
+    batch = answers.batch
+    lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
+    for query, ids, scores in lists:
         query_id = _trec_field("query id", query.id)
         for rank, (id, score) in enumerate(zip(ids, scores, strict=False), start=1):
             row = f"{query_id} Q0 {_trec_field('document id', id)} {rank} {score!r} bm25rag\n"
@@ -119,17 +91,33 @@ def _jsonable(value: object) -> str:
     raise TypeError(message)
 
 
+def _dump(value: object, indent: int | None) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_jsonable, indent=indent)
+
+
+def _finite(value: object) -> object:
+    """Return the value with null for NaN and infinities, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return value
+
+
 def to_json(value: object, indent: int | None = None) -> str:
-    """Return readable JSON; dates as ISO strings, lone surrogates as escapes."""
-    text = json.dumps(value, ensure_ascii=False, default=_jsonable, indent=indent)
-    if _SURROGATES.search(text):
-        return json.dumps(value, default=_jsonable, indent=indent)
-    return text
+    r"""Return readable JSON, dates as ISO strings, as ``\u...`` whatever could steer a terminal."""
+    try:
+        text = _dump(value, indent)
+    except ValueError:
+        text = _dump(_finite(value), indent)
+    # All of these stand within strings, where an escape means the same.
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _json_hit(query: Query, rank: int, hit: Hit) -> dict[str, Any]:
+def _json_hit(rank: int, hit: Hit) -> dict[str, Any]:
     return {
-        "query_id": query.id,
         "rank": rank,
         "id": hit.id,
         "score": hit.score,
@@ -138,15 +126,24 @@ def _json_hit(query: Query, rank: int, hit: Hit) -> dict[str, Any]:
     }
 
 
-def write_jsonl(stream: IO[str], queries: Sequence[Query], batch: BatchResult) -> None:
+def write_jsonl(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object a hit."""
-    for query, hits in zip(queries, batch.hits(), strict=True):
+    for query, hits in answers.pairs():
         for rank, hit in enumerate(hits, start=1):
-            stream.write(to_json(_json_hit(query, rank, hit)) + "\n")
+            stream.write(to_json({"query_id": query.id} | _json_hit(rank, hit)) + "\n")
 
 
-WRITERS: dict[str, Callable[[IO[str], Sequence[Query], BatchResult], None]] = {
+def write_json(stream: IO[str], answers: Answers) -> None:
+    """Write one JSON object a query, with the list of its hits."""
+    for query, hits in answers.pairs():
+        found = [_json_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
+        answer = {"query_id": query.id, "query": query.text, "hits": found}
+        stream.write(to_json(answer) + "\n")
+
+
+WRITERS: dict[str, Callable[[IO[str], Answers], None]] = {
     "table": write_tables,
-    "trec": write_trec,
+    "json": write_json,
     "jsonl": write_jsonl,
+    "trec": write_trec,
 }

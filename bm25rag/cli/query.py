@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.options import (
     PATH,
     examples,
@@ -18,7 +19,8 @@ from bm25rag.cli.options import (
     scoring_options,
     usage_errors,
 )
-from bm25rag.cli.output import WRITERS
+from bm25rag.cli.output import WRITERS, Answers
+from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.readers import Query, read_queries
 
 __all__ = ["explain_command", "search_command"]
@@ -50,10 +52,10 @@ _BATCH = 1000
     "--format",
     "format_",
     type=click.Choice(list(WRITERS)),
-    default="table",
-    show_default=True,
-    help="trec: 'qid Q0 docid rank score tag'; jsonl: one JSON object a hit.",
+    help="json: one object a query; jsonl: one a hit; trec: 'qid Q0 docid rank score tag'."
+    "  [default: table]",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="Write here, not to the terminal.")
 @click.option(
     "-k", default=10, show_default=True, type=click.IntRange(min=0), help="Hits a query at most."
@@ -66,7 +68,8 @@ def search_command(
     index_path: Path,
     query: str | None,
     queries_path: Path | None,
-    format_: str,
+    format_: str | None,
+    as_json: bool,
     output: Path | None,
     **options: Any,
 ) -> None:
@@ -76,6 +79,7 @@ def search_command(
     saved stays as it is.
     """
     queries = _queries(query, queries_path)
+    write = WRITERS[_format(format_, as_json)]
     index = open_index(index_path, options)
     # Opened with the first write, so that an error before it leaves the file as it was.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
@@ -88,7 +92,7 @@ def search_command(
                     min_score=options["min_score"],
                     threads=options["threads"],
                 )
-            WRITERS[format_](stream, block, batch)
+            write(stream, Answers(block, batch, index.analyzer, query is None))
         stream.flush()
 
 
@@ -100,10 +104,17 @@ def _queries(query: str | None, path: Path | None) -> Iterator[Query]:
     return iter([Query("1", query or "")] if path is None else list(read_queries(path)))
 
 
+def _format(format_: str | None, as_json: bool) -> str:
+    if as_json and format_ not in (None, "json"):
+        message = f"give either --json or --format {format_}"
+        raise click.UsageError(message)
+    return "json" if as_json else format_ or "table"
+
+
 @click.command(
     "explain",
     epilog=examples(
-        'bm25rag explain docs.bm25 "how do I install it" docs/guide.md#3',
+        'bm25rag explain docs.bm25 "how do I install it" guide.md#3',
     ),
 )
 @index_argument
@@ -112,8 +123,18 @@ def _queries(query: str | None, path: Path | None) -> Iterator[Query]:
 @filter_option
 @scoring_options
 def explain_command(index_path: Path, query: str, id_: str, **options: Any) -> None:
-    """Explain the score of the document ID for QUERY, term by term."""
+    """Explain the score of the document ID for QUERY, term by term.
+
+    Words of QUERY that do not count are listed below, each with the reason.
+    """
     index = open_index(index_path, options)
     with usage_errors():
         explanation = index.explain(query, id_, filter=options["filter_"])
-    click.echo(str(explanation))
+    write_result(str(explanation))
+    dropped = dropped_words(query, index.analyzer, explanation)
+    if dropped:
+        write_result("words of the query that do not count:")
+        shown = {one_line(word): reason for word, reason in dropped.items()}
+        width = max(map(len, shown))
+        for word, reason in shown.items():
+            write_result(f"  {word:{width}}  {reason}")

@@ -2,50 +2,81 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from bm25rag import Document
+from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.wording import describe
+from bm25rag.errors import MissingDependencyError
 from bm25rag.readers import (
+    KINDS,
     PASSAGE_SIZE,
     TEXT_FIELDS,
+    Fields,
+    OtherContentError,
     find_beir_corpus,
-    is_jsonl,
+    find_files,
+    kind_of,
+    read_csv,
+    read_html,
+    read_json,
     read_jsonl,
     read_lines,
     read_passages,
     read_text,
-    walk_texts,
+    read_tsv,
 )
 
-__all__ = ["SOURCES_HELP", "check_sources", "read_sources", "source_options"]
+__all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "reading_options", "source_options"]
 
 SOURCES_HELP = """\b
 SOURCE is one of
   a file of JSON lines         one document a line (.jsonl, .ndjson)
+  a JSON array of objects      one document each (.json)
+  a CSV or TSV file            one document a row; the header names the fields
+  an HTML page                 cut into passages (.html; needs bm25rag[html])
   a BEIR folder                its corpus.jsonl, title and text joined
-  another folder               its Markdown and text files, cut into passages
+  another folder               all of these in it, and its Markdown and text
+                               files, cut into passages
   any other file               one document of plain text
   -                            JSON lines from the standard input
-and --format says so where the name does not. Files may be gzipped (.gz)."""
+and --format says so where the name does not. Files may be gzipped (.gz).
+
+In a folder, ids are FILE#NUMBER or FILE#ID, where FILE is the path below the
+folder; a file that stands alone is called by its name. Hidden files, hidden
+folders and node_modules are left out, and links to folders are not followed."""
+
+# The exit code if files were skipped that should have been read.
+SKIPPED = 4
+_READERS = {"jsonl": read_jsonl, "beir": read_jsonl, "json": read_json} | {
+    "csv": read_csv,
+    "tsv": read_tsv,
+}
+_NAMES_SHOWN = 3
+
+# Articles in cells are longer than the limit of the csv module. The process is ours.
+csv.field_size_limit(2**31 - 1)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def source_options(function: _Function) -> _Function:
-    """Add SOURCE... and the options that say how to read it."""
+def reading_options(function: _Function) -> _Function:
+    """Add the options that say how to read files."""
     for decorate in (
         click.option(
-            "--on-duplicate",
-            type=click.Choice(["error", "skip", "replace"]),
-            default="error",
+            "--on-error",
+            type=click.Choice(["skip", "stop"]),
+            default="skip",
             show_default=True,
-            help="What to do when an id comes again.",
+            help="A file that cannot be read is reported, and the exit code is 4; or nothing"
+            " is written at all, as always when SOURCE is one file.",
         ),
         click.option(
             "--passage-size",
@@ -60,7 +91,7 @@ def source_options(function: _Function) -> _Function:
             "metadata_fields",
             multiple=True,
             metavar="NAME",
-            help="Field to keep as metadata; repeatable.  [default: all that are left]",
+            help="Field or column to keep as metadata; repeatable.  [default: all that are left]",
         ),
         click.option(
             "--text-field",
@@ -69,78 +100,222 @@ def source_options(function: _Function) -> _Function:
             metavar="NAME",
             default=TEXT_FIELDS,
             show_default=True,
-            help="Field with text, joined by a space; repeatable.",
+            help="Field or column with text, joined by a space; repeatable.",
         ),
         click.option(
             "--id-field",
             metavar="NAME",
-            help="Field with the id.  [default: _id, id, or else FILE#LINE]",
+            help="Field or column with the id.  [default: _id, id, or else FILE#LINE]",
         ),
         click.option(
             "--format",
             "format_",
-            type=click.Choice(["auto", "jsonl", "beir", "text", "lines", "passages"]),
+            type=click.Choice(
+                ["auto", "jsonl", "json", "csv", "tsv", "html", "beir", "text", "lines", "passages"]
+            ),
             default="auto",
             show_default=True,
             help="What SOURCE is; lines: one document a line of text.",
-        ),
-        click.argument(
-            "sources",
-            metavar="SOURCE...",
-            nargs=-1,
-            required=True,
-            type=click.Path(path_type=Path, allow_dash=True),
         ),
     ):
         function = decorate(function)
     return function
 
 
-def check_sources(sources: Sequence[Path]) -> None:
-    """Raise FileNotFoundError before any work is done."""
-    for source in sources:
-        if str(source) != "-" and not source.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+def source_options(function: _Function) -> _Function:
+    """Add SOURCE... and the options that say how to read it."""
+    duplicates = click.option(
+        "--on-duplicate",
+        type=click.Choice(["error", "skip", "replace"]),
+        default="error",
+        show_default=True,
+        help="What to do when an id comes again.",
+    )
+    sources = click.argument(
+        "sources",
+        metavar="SOURCE...",
+        nargs=-1,
+        required=True,
+        type=click.Path(path_type=Path, allow_dash=True),
+    )
+    return sources(reading_options(duplicates(function)))
 
 
-def read_sources(sources: Sequence[Path], options: Mapping[str, Any]) -> Iterator[Document]:
-    """Yield the documents of all sources, one after the other."""
-    for source in sources:
-        kind = options["format_"]
-        yield from _read_source(source, _guess(source) if kind == "auto" else kind, options)
+class _File(NamedTuple):
+    """A file to be read; ``name`` is what ids call it, in its folder if it comes from one."""
+
+    path: Path
+    name: str
+    kind: str
+    in_folder: bool
+
+
+class Sources:
+    """The documents of all sources, and what was left out while they were read.
+
+    Parameters
+    ----------
+    sources
+        What stands on the command line.
+    options
+        Those of ``reading_options``.
+    index_path
+        A folder that is not read: the index itself.
+
+    Attributes
+    ----------
+    skipped
+        What should have been read and could not be: by its name, the complaint.
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of the sources is not there.
+    """
+
+    def __init__(
+        self, sources: Sequence[Path], options: Mapping[str, Any], index_path: Path
+    ) -> None:
+        for source in sources:
+            if str(source) != "-" and not source.exists():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+        self._sources, self._options, self._index_path = sources, options, index_path
+        alone = len(sources) == 1 and self._kind(sources[0]) != "folder"
+        self._stops = alone or options["on_error"] == "stop"
+        self._left_out: dict[str, list[str]] = {}
+        self.skipped: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        """Read the documents.
+
+        Raises
+        ------
+        ValueError
+            If a file cannot be read and that is a reason to stop, or if none could be.
+        """
+        read = False
+        for source in self._sources:
+            for file in self._files(source):
+                documents = self._documents(file)
+                if documents is not None:
+                    read = True
+                    yield from documents
+        if not read:
+            names = ", ".join(_name_of(source) for source in self._sources)
+            ends = " ".join(KINDS)
+            tried = "could be read" if self.skipped else f"is of a kind that is read ({ends})"
+            message = f"{names}: no file {tried}; nothing was written"
+            raise ValueError(message)
+
+    def report(self) -> None:
+        """Tell what was left out and what was skipped, with the reasons."""
+        for reason, names in self._left_out.items():
+            write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
+        by_complaint: dict[str, list[str]] = {}
+        for name, complaint in self.skipped.items():
+            by_complaint.setdefault(complaint, []).append(name)
+        for complaint, names in by_complaint.items():
+            if len(names) > 1:
+                complaint = f"{counted(len(names), 'file')} ({_some(names)}): {complaint}"
+            elif names[0] not in complaint:
+                complaint = f"{names[0]}: {complaint}"
+            write_message(f"Skipped {one_line(complaint)}")
+
+    # --- files ------------------------------------------------------------------
+
+    def _kind(self, source: Path) -> str:
+        """Return how a source is read; "folder" for one of which every file is."""
+        format_: str = self._options["format_"]
+        if format_ == "auto":
+            format_ = _guess(source)
+        return "folder" if format_ != "beir" and source.is_dir() else format_
+
+    def _files(self, source: Path) -> Iterator[_File]:
+        kind = self._kind(source)
+        if kind == "folder":
+            yield from self._files_of_folder(source)
+        elif kind == "beir":
+            corpus = find_beir_corpus(source)
+            if corpus is None:
+                message = f"{source}: no BEIR folder, there is no corpus.jsonl in it"
+                raise ValueError(message)
+            yield _File(corpus, corpus.name, kind, False)
+        else:
+            yield _File(source, _name_of(source), kind, False)
+
+    def _files_of_folder(self, folder: Path) -> Iterator[_File]:
+        for found in find_files(folder, self._index_path):
+            kind = _kind_in_folder(found.path, self._options["format_"])
+            if found.problem is not None and found.expected:
+                self._skip(found.name, f"{found.path}: {found.problem}", None)
+            elif found.problem is not None:
+                self._leave_out(found.problem, found.name)
+            elif kind is None:
+                self._leave_out("no kind that is read", found.name)
+            else:
+                yield _File(found.path, found.name, kind, True)
+
+    def _leave_out(self, reason: str, name: str) -> None:
+        self._left_out.setdefault(reason, []).append(name)
+
+    def _skip(self, name: str, complaint: str, error: Exception | None) -> None:
+        if self._options["on_error"] == "stop":
+            raise ValueError(complaint) from error
+        self.skipped[name] = complaint
+
+    # --- documents --------------------------------------------------------------
+
+    def _documents(self, file: _File) -> Iterator[Document] | None:
+        """Return the documents of a file; None if it is skipped, which it is as a whole."""
+        if self._stops and not file.in_folder:
+            return self._read(file)
+        try:
+            return iter(list(self._read(file)))
+        except (OSError, ValueError, MissingDependencyError) as error:
+            if isinstance(error, OtherContentError) and file.in_folder:
+                self._leave_out(str(error).partition(": ")[2], file.name)
+            else:
+                self._skip(file.name, describe(error), error)
+        return None
+
+    def _read(self, file: _File) -> Iterator[Document]:
+        options = self._options
+        if file.kind in _READERS:
+            fields = Fields(
+                options["id_field"], options["text_fields"], options["metadata_fields"] or None
+            )
+            return _READERS[file.kind](file.path, fields, file.name if file.in_folder else None)
+        if file.kind in ("passages", "html"):
+            read_pieces = read_passages if file.kind == "passages" else read_html
+            return read_pieces(file.path, options["passage_size"], file.name)
+        read_plain = read_lines if file.kind == "lines" else read_text
+        return read_plain(file.path, file.name)
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(one_line, names[:_NAMES_SHOWN]))
+    more = len(names) - _NAMES_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _name_of(source: Path) -> str:
+    """Return what ids call a file that stands alone: its name, however its path is spelt."""
+    return "<stdin>" if str(source) == "-" else source.name or str(source)
 
 
 def _guess(source: Path) -> str:
-    if str(source) == "-" or is_jsonl(source):
+    if str(source) == "-":
         return "jsonl"
     if source.is_dir():
-        return "passages" if find_beir_corpus(source) is None else "beir"
-    return "text"
+        return "folder" if find_beir_corpus(source) is None else "beir"
+    kind = kind_of(source) or "text"
+    return "text" if kind == "passages" else kind
 
 
-def _read_source(source: Path, kind: str, options: Mapping[str, Any]) -> Iterator[Document]:
-    if kind == "beir":
-        corpus = find_beir_corpus(source)
-        if corpus is None:
-            message = f"{source}: no BEIR folder, there is no corpus.jsonl in it"
-            raise ValueError(message)
-        source = corpus
-    if kind in ("beir", "jsonl"):
-        metadata_fields = options["metadata_fields"] or None
-        yield from read_jsonl(source, options["id_field"], options["text_fields"], metadata_fields)
-        return
-    for path in _text_files(source):
-        if kind == "passages":
-            yield from read_passages(path, options["passage_size"])
-        else:
-            yield from read_lines(path) if kind == "lines" else read_text(path)
-
-
-def _text_files(source: Path) -> list[Path]:
-    if not source.is_dir():
-        return [source]
-    files = list(walk_texts(source))
-    if not files:
-        message = f"{source}: no Markdown or text files in this folder"
-        raise ValueError(message)
-    return files
+def _kind_in_folder(path: Path, format_: str) -> str | None:
+    kind = kind_of(path)
+    if format_ in ("text", "lines"):
+        return format_ if kind == "passages" else None
+    if format_ == "auto" or kind == format_ or (format_ == "passages" and kind == "html"):
+        return kind
+    return None

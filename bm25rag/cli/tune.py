@@ -9,7 +9,8 @@ import click
 from bm25rag.cli.build import check_output
 from bm25rag.cli.evaluate import judged_options, parse_measures, tell
 from bm25rag.cli.options import PATH, examples, index_argument, usage_errors
-from bm25rag.cli.output import message_console, result_console, to_json
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import shows_progress, write_result
 from bm25rag.evaluation.files import read_qrels
 from bm25rag.evaluation.tuning import K1, VARIANTS, B, other_analyzers, tune
 from bm25rag.index import BM25Index
@@ -63,6 +64,7 @@ __all__ = ["tune_command"]
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object, with all points.")
 def tune_command(
     index_path: Path,
+    untrusted: bool,
     queries_path: Path,
     qrels_path: Path,
     measure: str,
@@ -83,7 +85,7 @@ def tune_command(
     """
     if output is not None:
         check_output(output, force)
-    index = BM25Index.open(index_path)
+    index = BM25Index.open(index_path, untrusted=untrusted)
     queries = {query.id: query.text for query in read_queries(queries_path)}
     qrels = read_qrels(qrels_path)
     with usage_errors():
@@ -103,12 +105,12 @@ def tune_command(
         analyzers=analyzers,
         folds=folds,
         seed=seed,
-        progress=message_console().is_terminal,
+        progress=shows_progress(),
     )
     if output is not None:
         found.apply(index).save(output)
     if as_json:
-        click.echo(to_json(found.to_dict(), indent=2))
+        write_result(to_json(found.to_dict(), indent=2))
         return
     tell(found.notes)
-    result_console().print(f"{len(found.points):,} settings tried\n{found}", soft_wrap=True)
+    write_result(f"{len(found.points):,} settings tried\n{found}")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bm25rag._types import Int64, text_of, utf8
 from bm25rag.columns import Column, ColumnBuilder, Guard, join
+from bm25rag.errors import CorruptIndexError
 from bm25rag.fields.field import (
     DATE,
     FLAGS,
@@ -112,19 +113,26 @@ class Fields:
         CorruptIndexError
             If the fields are read from a file that is damaged.
         """
-        field = self._open().get(path)
+        field, guard = self._open().get(path), self._guard
         if field is None and not self.complete:
             raise KeyError(path)
-        if field is not None and field.spans and self._guard is not None:
-            _check(field, path, self.count, self._guard)
+        if field is not None and field.spans and guard is not None:
+            _check(field, path, self.count, guard)
             field.spans = []
         return field
 
     def check_all(self) -> None:
-        """Check everything that a guard has not yet passed."""
+        """Check everything that a guard has not yet passed, and what a merge relies on."""
+        guard = self._guard
+        if guard is None:
+            return
         for path in self:
-            self.find(path)
+            field = self.find(path)
+            if field and not all(field.strings_of(kind).ascend() for kind in STRINGS):
+                raise guard.reject("fields.strings", "does not ascend")
+        self.paths.check_all()
         self.strings.check_all()
+        self._guard = None
 
     def _open(self) -> dict[Path, Field]:
         if self._opened is None:
@@ -132,6 +140,8 @@ class Fields:
             if guard is not None:
                 for name in ("complete", "counts", "entries"):
                     guard.check(f"fields.{name}", 0, len(self.arrays[name]))
+                if self.arrays["complete"].view(np.uint8)[0] > 1:
+                    raise guard.reject("fields.complete", "is no bool")
             self._opened = _cut(self, guard)
         return self._opened
 
@@ -188,7 +198,7 @@ def codes_for(distinct: int) -> str:
 def _path_of(name: bytes, guard: Guard | None) -> Path:
     try:
         path = json.loads(text_of(name))
-    except (ValueError, RecursionError):
+    except (CorruptIndexError, ValueError, RecursionError):
         path = None
     if guard is not None and not (
         isinstance(path, list)

@@ -1,6 +1,7 @@
 """The hot loops, compiled by Numba; ``kernels_numpy`` is their twin.
 
-Nothing here checks bounds: whoever calls has validated every array. All functions
+Nothing here checks bounds: whoever calls has validated every array, and "What is checked" in
+``docs/format.md`` lists what of files is relied on. All functions
 release the GIL and share nothing, so threads may call them at once.
 """
 

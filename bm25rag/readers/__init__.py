@@ -1,31 +1,44 @@
-"""Files to documents: JSON lines, BEIR folders, plain text, passages of Markdown.
+"""Files to documents: JSON, CSV, BEIR folders, plain text, passages of Markdown and HTML.
 
 Every reader is a generator, so that a corpus need not fit in memory twice, and
 every complaint about the input is a ``ValueError`` that begins with
 ``file:line:``. Files are UTF-8, with or without a byte order mark; names that
 end in ``.gz`` are unpacked on the way; ``-`` is the standard input.
 
-Ids are made from the path *as it was given* (``docs/guide.md#3``), so that two
-folders with a ``README.md`` each do not get in each other's way.
+Ids are made from the name that the caller gives a file (``guide.md#3``): its
+path within the folder that is read, with ``/`` on every platform.
 """
 
 from __future__ import annotations
 
-from bm25rag.readers.jsonl import TEXT_FIELDS, find_beir_corpus, is_jsonl, read_jsonl
-from bm25rag.readers.passages import PASSAGE_SIZE, read_passages, walk_texts
+from bm25rag.readers.folders import KINDS, Found, find_files, kind_of
+from bm25rag.readers.html_pages import read_html
+from bm25rag.readers.jsonl import find_beir_corpus, read_json, read_jsonl
+from bm25rag.readers.lines import OtherContentError
+from bm25rag.readers.passages import PASSAGE_SIZE, read_passages
 from bm25rag.readers.plain import read_lines, read_text
 from bm25rag.readers.queries import Query, read_queries
+from bm25rag.readers.records import TEXT_FIELDS, Fields
+from bm25rag.readers.tables import read_csv, read_tsv
 
 __all__ = [
+    "KINDS",
     "PASSAGE_SIZE",
     "TEXT_FIELDS",
+    "Fields",
+    "Found",
+    "OtherContentError",
     "Query",
     "find_beir_corpus",
-    "is_jsonl",
+    "find_files",
+    "kind_of",
+    "read_csv",
+    "read_html",
+    "read_json",
     "read_jsonl",
     "read_lines",
     "read_passages",
     "read_queries",
     "read_text",
-    "walk_texts",
+    "read_tsv",
 ]

@@ -11,7 +11,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, NoReturn
 
-__all__ = ["content", "fail", "name_of", "numbered_lines"]
+__all__ = [
+    "OtherContentError",
+    "content",
+    "decoded_lines",
+    "fail",
+    "name_of",
+    "numbered_lines",
+    "raw_content",
+]
+
+
+class OtherContentError(ValueError):
+    """A file is well formed, and not documents: a suffix says little about JSON."""
 
 
 def _open(path: Path) -> AbstractContextManager[IO[bytes]]:
@@ -32,13 +44,17 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 def name_of(path: Path) -> str:
-    """Return the path as ids and messages show it."""
+    """Return the path as messages show it, and ids if they are given no other name."""
     return "<stdin>" if str(path) == "-" else path.as_posix()
 
 
-def fail(path: Path, line: int | None, problem: str, cause: Exception | None = None) -> NoReturn:
-    """Raise the ``ValueError`` that names file and line."""
-    place = name_of(path) if line is None else f"{name_of(path)}:{line}"
+def fail(
+    path: Path, line: int | str | None, problem: str, cause: Exception | None = None
+) -> NoReturn:
+    """Raise the ``ValueError`` that names file and line, or whatever else the file consists of."""
+    place = name_of(path)
+    if line is not None:
+        place = f"{place}:{line}" if isinstance(line, int) else f"{place}: {line}"
     message = f"{place}: {problem}"
     raise ValueError(message) from cause
 
@@ -49,19 +65,33 @@ def _decode(raw: bytes, path: Path, line: int | None) -> str:
     except UnicodeDecodeError as cause:
         if line is None:
             line = cause.object.count(b"\n", 0, cause.start) + 1
-        fail(path, line, f"not UTF-8 text: byte 0x{cause.object[cause.start]:02x}", cause)
+        byte = cause.object[cause.start]
+        fail(path, line, f"not UTF-8 text: byte 0x{byte:02x}; save the file as UTF-8", cause)
+
+
+def decoded_lines(path: Path) -> Iterator[str]:
+    """Yield all lines as they are, with what ends them; only a newline ends one."""
+    with open_bytes(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            yield _decode(raw, path, number)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, numbered from 1; only a newline ends one."""
+    """Yield the lines that are not blank, numbered from 1, without what ends them."""
+    for number, line in enumerate(decoded_lines(path), start=1):
+        if line.strip():
+            yield number, line.rstrip("\r\n")
+
+
+def raw_content(path: Path) -> bytes:
+    """Return the whole of a file."""
     with open_bytes(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            line = _decode(raw, path, number).rstrip("\r\n")
-            if line.strip():
-                yield number, line
+        return stream.read()
 
 
 def content(path: Path) -> str:
     """Return the whole of a text file, lines ended by a newline alone."""
-    with open_bytes(path) as stream:
-        return _decode(stream.read(), path, None).replace("\r\n", "\n")
+    text = _decode(raw_content(path), path, None).replace("\r\n", "\n")
+    if "\0" in text:
+        fail(path, text.count("\n", 0, text.index("\0")) + 1, "not a text: there is a NUL byte")
+    return text

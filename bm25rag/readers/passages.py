@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,15 +10,14 @@ from typing import NamedTuple
 from bm25rag import Document
 from bm25rag.readers.lines import content, name_of
 
-__all__ = ["PASSAGE_SIZE", "read_passages", "walk_texts"]
+__all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages"]
 
 PASSAGE_SIZE = 1000
 
-_MARKDOWN_SUFFIXES = (".md", ".markdown")
-_SUFFIXES = (*_MARKDOWN_SUFFIXES, ".rst", ".txt")
+_MARKDOWN_SUFFIXES = (".md", ".markdown", ".md.gz", ".markdown.gz")
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """A paragraph or a fenced piece of code (level 0), or a heading (level 1 to 6)."""
 
     level: int
@@ -31,7 +29,7 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
-def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
+def _blocks(text: str, markdown: bool) -> Iterator[Block]:
     """Cut a text at blank lines and, in Markdown, at headings outside of fenced code."""
     paragraph: list[str] = []
     fence = ""
@@ -44,29 +42,32 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
         heading = _HEADING.fullmatch(line) if markdown else None
         underline = _UNDERLINE.fullmatch(line) if markdown and len(paragraph) == 1 else None
         if underline:
-            yield _Block(1 if underline[1][0] == "=" else 2, paragraph.pop().strip())
+            yield Block(1 if underline[1][0] == "=" else 2, paragraph.pop().strip())
         elif heading or not line.strip():
             if paragraph:
-                yield _Block(0, "\n".join(paragraph))
+                yield Block(0, "\n".join(paragraph))
                 paragraph = []
             if heading:
-                yield _Block(len(heading[1]), heading[2])
+                yield Block(len(heading[1]), heading[2])
         else:
             paragraph.append(line)
             fence = opening[1] if opening else ""
     if paragraph:
-        yield _Block(0, "\n".join(paragraph))
+        yield Block(0, "\n".join(paragraph))
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
     """Cut a text longer than `size` after a white space, or hard where there is none."""
-    while len(text) > size:
-        cut = max(text.rfind(space, 1, size + 1) for space in " \n\t")
-        cut = cut if cut > 0 else size
-        yield text[:cut].rstrip()
-        text = text[cut:].lstrip()
-    if text:
-        yield text
+    start = 0
+    while len(text) - start > size:
+        end = max(text.rfind(space, start + 1, start + size + 1) for space in " \n\t")
+        end = end if end > 0 else start + size
+        yield text[start:end].rstrip()
+        while end < len(text) and text[end].isspace():
+            end += 1
+        start = end
+    if start < len(text):
+        yield text[start:]
 
 
 def _pack(paragraphs: Sequence[str], size: int) -> Iterator[str]:
@@ -83,9 +84,9 @@ def _pack(paragraphs: Sequence[str], size: int) -> Iterator[str]:
         yield packed
 
 
-def _sections(blocks: Iterator[_Block]) -> Iterator[tuple[list[str], list[str]]]:
+def _sections(blocks: Iterator[Block]) -> Iterator[tuple[list[str], list[str]]]:
     """Group blocks into (headings from the top, paragraphs below the last of them)."""
-    headings: list[_Block] = []
+    headings: list[Block] = []
     paragraphs: list[str] = []
     for block in blocks:
         if not block.level:
@@ -100,7 +101,23 @@ def _sections(blocks: Iterator[_Block]) -> Iterator[tuple[list[str], list[str]]]
         yield [heading.text for heading in headings], paragraphs
 
 
-def read_passages(path: Path, size: int = PASSAGE_SIZE) -> Iterator[Document]:
+def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Document]:
+    """Make passages of blocks; see ``read_passages``."""
+    number = 0
+    for headings, paragraphs in _sections(blocks):
+        heading = " > ".join(filter(None, headings))
+        for body in _pack(paragraphs, size) if paragraphs else [""]:
+            text = "\n\n".join(filter(None, (heading, body)))
+            if not text:
+                continue
+            number += 1
+            metadata = {"source": name, "heading": heading}
+            yield Document(id=f"{name}#{number}", text=text, metadata=metadata, payload=None)
+
+
+def read_passages(
+    path: Path, size: int = PASSAGE_SIZE, name: str | None = None
+) -> Iterator[Document]:
     """Cut a Markdown or text file into passages at headings and paragraphs.
 
     A passage never crosses a heading; its text begins with the headings above
@@ -112,31 +129,14 @@ def read_passages(path: Path, size: int = PASSAGE_SIZE) -> Iterator[Document]:
         The file. Headings are understood in ``.md`` and ``.markdown`` files.
     size
         Characters a passage should have at most, its headings not counted.
+    name
+        What ids and metadata call the file; None for its path.
 
     Yields
     ------
     Document
-        With ids ``path#1``, ``path#2``, ... and metadata ``source`` and
+        With ids ``name#1``, ``name#2``, ... and metadata ``source`` and
         ``heading`` (the headings from the top joined by ``" > "``).
     """
-    markdown = path.suffix.lower() in _MARKDOWN_SUFFIXES
-    number = 0
-    for headings, paragraphs in _sections(_blocks(content(path), markdown)):
-        heading = " > ".join(filter(None, headings))
-        for body in _pack(paragraphs, size) if paragraphs else [""]:
-            text = "\n\n".join(filter(None, (heading, body)))
-            if not text:
-                continue
-            number += 1
-            metadata = {"source": name_of(path), "heading": heading}
-            id = f"{name_of(path)}#{number}"
-            yield Document(id=id, text=text, metadata=metadata, payload=None)
-
-
-def walk_texts(folder: Path) -> Iterator[Path]:
-    """Yield the Markdown and text files below a folder, sorted, hidden ones left out."""
-    for where, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            if not name.startswith(".") and name.lower().endswith(_SUFFIXES):
-                yield Path(where, name)
+    markdown = path.name.lower().endswith(_MARKDOWN_SUFFIXES)
+    yield from cut_blocks(_blocks(content(path), markdown), size, name or name_of(path))

@@ -11,17 +11,18 @@ from bm25rag.readers.lines import content, name_of, numbered_lines
 __all__ = ["read_lines", "read_text"]
 
 
-def _plain(path: Path, number: int | None, text: str) -> Document:
-    id = name_of(path) if number is None else f"{name_of(path)}#{number}"
-    return Document(id=id, text=text, metadata={"source": name_of(path)}, payload=None)
+def _plain(id: str, text: str, source: str) -> Document:
+    return Document(id=id, text=text, metadata={"source": source}, payload=None)
 
 
-def read_text(path: Path) -> Iterator[Document]:
-    """Read a file as one document; its id is the path."""
-    yield _plain(path, None, content(path))
+def read_text(path: Path, name: str | None = None) -> Iterator[Document]:
+    """Read a file as one document; its id is the name, or else the path."""
+    name = name or name_of(path)
+    yield _plain(name, content(path), name)
 
 
-def read_lines(path: Path) -> Iterator[Document]:
-    """Read one document a line; ids are ``path#line``, blank lines are passed over."""
+def read_lines(path: Path, name: str | None = None) -> Iterator[Document]:
+    """Read one document a line; ids are ``name#line``, blank lines are passed over."""
+    name = name or name_of(path)
     for number, line in numbered_lines(path):
-        yield _plain(path, number, line)
+        yield _plain(f"{name}#{number}", line, name)

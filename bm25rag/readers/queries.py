@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bm25rag.readers.jsonl import id_of, is_jsonl, parse_record, text_of
-from bm25rag.readers.lines import fail, numbered_lines
+from bm25rag.readers.jsonl import is_jsonl, parse_record
+from bm25rag.readers.lines import fail, name_of, numbered_lines
+from bm25rag.readers.records import id_of, text_of
 
 __all__ = ["Query", "read_queries"]
 
@@ -31,6 +32,7 @@ def _query(kind: str, path: Path, number: int, line: str) -> Query:
     if kind == "jsonl":
         record = parse_record(line, path, number)
         id, _ = id_of(record, path, number, None)
+        id = f"{name_of(path)}#{number}" if id is None else id
         return Query(id, text_of(record, path, number, ("text",)))
     id, tab, text = line.partition("\t")
     if not tab:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,10 +23,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(name: str, question: str, **variables: str) -> str:
+def run(name: str, *arguments: str, **variables: str) -> str:
     """Run an example, and return what it prints."""
     environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
-    command = [sys.executable, str(EXAMPLES / name), question]
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
     done = subprocess.run(
         command, env=environment | variables, capture_output=True, encoding="utf-8", check=False
     )
@@ -98,6 +99,21 @@ def test_retrieve_then_read_asks_a_model(endpoint: dict[str, str]) -> None:
     assert f"You asked: Question: {question}" in printed
     assert "(echo)" in printed
     assert "filters.md" in printed.split("Sources:")[1]
+
+
+def test_an_indexing_pipeline_with_overlap_fills_a_folder_that_a_loaded_pipeline_asks(
+    tmp_path: Path,
+) -> None:
+    question = "How are dates compared in a filter?"
+    arguments = ["haystack_indexing_pipeline.py", question, str(tmp_path / "index")]
+    first, second = run(*arguments), run(*arguments)
+    assert "passages of" in first
+    assert "passages of" not in second  # they are there already
+    for printed in (first, second):
+        assert "the same prompt comes from the pipeline's YAML" in printed
+        assert re.search(r"^ +\d\.\d{3}  [\w-]+\.md \d+$", printed, re.MULTILINE)
+        assert printed.rstrip().endswith(f"Question: {question}")
+        assert "date" in printed.partition("passages alone.")[2].lower()
 
 
 @pytest.mark.parametrize("model", ["", "counter"])

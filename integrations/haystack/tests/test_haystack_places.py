@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 
 import pytest
 from haystack import Document
-from haystack.core.errors import SerializationError
 from haystack.document_stores.errors import DuplicateDocumentError
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import CorruptIndexError, LockedError, NotAnIndexError
+from bm25rag.errors import (
+    CorruptIndexError,
+    LockedError,
+    NotAnIndexError,
+    TokenizerRequiredError,
+)
 
 OLD, NEW, OTHER = (Document(id=id, content=text) for id, text in ["1a", "1b", "2c"])
 
@@ -22,36 +25,29 @@ def ids(documents: list[Document]) -> list[str]:
     return [document.id for document in documents]
 
 
-def test_settings_survive_to_dict_and_from_dict() -> None:
-    analyzer = Analyzer(language="german", stopwords=["und"])
-    store = BM25DocumentStore(analyzer=analyzer, variant="bm25+", k1=0.9, b=0.4, delta=0.5)
-    data = json.loads(json.dumps(store.to_dict()))
-    again = BM25DocumentStore.from_dict(
-        {**data, "init_parameters": {**data["init_parameters"], "index": "x"}}
-    )
-    again.write_documents([Document(content="Häuser und Katzen")])
-    assert len(again.bm25_retrieval("Haus")) == 1
-    assert again.bm25_retrieval("und") == []
-    assert again.to_dict()["init_parameters"] == {**data["init_parameters"], "index": "x"}
-
-
-def test_an_analyzer_can_be_described_in_short() -> None:
-    name = BM25DocumentStore().to_dict()["type"]
-    data = {"type": name, "init_parameters": {"analyzer": {"language": "de"}}}
-    store = BM25DocumentStore.from_dict(data)
-    store.write_documents([Document(content="Häuser")])
-    assert len(store.bm25_retrieval("Haus")) == 1
-    assert data["init_parameters"] == {"analyzer": {"language": "de"}}
-
-
-def test_a_callable_tokenizer_works_and_says_that_it_cannot_be_serialized(tmp_path: Path) -> None:
-    analyzer = Analyzer(tokenizer=str.split)
-    store = BM25DocumentStore(tmp_path / "index", analyzer=analyzer)
+def test_a_callable_tokenizer_works_and_is_shared_by_the_stores_of_a_folder(
+    tmp_path: Path,
+) -> None:
+    store = BM25DocumentStore(tmp_path, analyzer=Analyzer(tokenizer=str.split))
     store.write_documents([Document(content="C++ is_it")])
-    again = BM25DocumentStore(tmp_path / "index")
+    again = BM25DocumentStore(tmp_path)
     assert len(again.bm25_retrieval("C++")) == 1
-    with pytest.raises(SerializationError, match=r"str\.split|split"):
-        store.to_dict()
+    with pytest.raises(ValueError, match=r"analyzer is Analyzer.*made with Analyzer"):
+        BM25DocumentStore(tmp_path, analyzer=Analyzer(tokenizer=str.splitlines))
+    assert len(store.bm25_retrieval("C++")) == 1
+
+
+def test_a_folder_that_needs_a_tokenizer_says_how_a_store_gets_it(tmp_path: Path) -> None:
+    BM25DocumentStore(tmp_path, analyzer=Analyzer(tokenizer=str.split))
+    with pytest.raises(TokenizerRequiredError, match=r"analyzer=Analyzer\(tokenizer=\.\.\.\)"):
+        BM25DocumentStore(tmp_path)
+    BM25DocumentStore(tmp_path, analyzer=Analyzer(tokenizer=str.split))
+
+
+def test_a_tokenizer_for_a_folder_without_one_is_refused_by_name(tmp_path: Path) -> None:
+    BM25DocumentStore(tmp_path)
+    with pytest.raises(ValueError, match=r"analyzer is Analyzer\(tokenizer=.*made with Analyzer"):
+        BM25DocumentStore(tmp_path, analyzer=Analyzer(tokenizer=str.split))
 
 
 def test_stores_in_memory_share_documents_by_name_alone() -> None:
@@ -82,6 +78,20 @@ def test_other_settings_than_the_folders_are_refused_by_name(tmp_path: Path) -> 
     BM25DocumentStore(tmp_path, k1=1.2, analyzer=Analyzer())
 
 
+def test_a_path_that_begins_with_a_tilde_is_in_ones_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    store = BM25DocumentStore("~/documents")
+    store.write_documents([OLD])
+    assert store.path == tmp_path / "documents"
+    assert BM25DocumentStore(tmp_path / "documents").filter_documents() == [OLD]
+    data = store.to_dict()
+    assert data["init_parameters"]["path"] == "~/documents"  # and so in another's home, too
+    assert BM25DocumentStore.from_dict(data).filter_documents() == [OLD]
+
+
 def test_stores_of_the_same_folder_see_each_others_writes(tmp_path: Path) -> None:
     one, other = BM25DocumentStore(tmp_path), BM25DocumentStore(tmp_path / "." / "")
     one.write_documents([OLD])
@@ -108,7 +118,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_another_writer_has_can_be_read_and_says_so(tmp_path: Path) -> None:
-    store = BM25DocumentStore(tmp_path)
+    store = BM25DocumentStore(tmp_path, lock_timeout=0)
     store.write_documents([OLD])
     with BM25Index.open(tmp_path, mode="w"):
         with pytest.raises(LockedError):
@@ -175,8 +185,19 @@ def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) ->
         BM25DocumentStore(tmp_path, index="name")
     with pytest.raises(TypeError, match="index must be a str or None, got int"):
         BM25DocumentStore(index=3)
-    with pytest.raises(TypeError, match="analyzer must be an Analyzer"):
-        BM25DocumentStore(analyzer="german")
+    with pytest.raises(ValueError, match="path must name a folder, got ''; leave it out for"):
+        BM25DocumentStore("")
+    with pytest.raises(TypeError, match="lock_timeout must be a number >= 0, got '5'"):
+        BM25DocumentStore(tmp_path, lock_timeout="5")
+    with pytest.raises(ValueError, match="lock_timeout must be a number >= 0, got -1"):
+        BM25DocumentStore(tmp_path, lock_timeout=-1)
+    with pytest.raises(TypeError, match="return_embedding must be True or False, got 'no'"):
+        BM25DocumentStore(return_embedding="no")
+    with pytest.raises(TypeError, match="path must be a str, a Path or None, got 5"):
+        BM25DocumentStore(5)
+    for analyzer in ("german", {"language": "german"}):
+        with pytest.raises(TypeError, match=r"analyzer must .*: write Analyzer.*in YAML, analyzer"):
+            BM25DocumentStore(analyzer=analyzer)
     with pytest.raises(ValueError, match="variant"):
         BM25DocumentStore(tmp_path / "new", variant="BM25Okapi")
     assert not (tmp_path / "new").exists()

@@ -33,12 +33,13 @@ def found(result: dict[str, Any]) -> list[str]:
     return [document.id for document in result["documents"]]
 
 
-def test_it_takes_what_haystacks_own_takes() -> None:
+def test_it_takes_what_haystacks_own_takes_and_a_least_score_after_that() -> None:
     for name in ("__init__", "run", "run_async"):
         own = inspect.signature(getattr(BM25Retriever, name)).parameters
         theirs = inspect.signature(getattr(InMemoryBM25Retriever, name)).parameters
-        assert list(own) == list(theirs)
-        assert [p.default for p in own.values()] == [p.default for p in theirs.values()]
+        assert list(own) == [*theirs, "min_score"]
+        defaults = [parameter.default for parameter in own.values()]
+        assert defaults == [*(parameter.default for parameter in theirs.values()), None]
 
 
 def test_it_is_a_text_retriever(filled: BM25DocumentStore) -> None:

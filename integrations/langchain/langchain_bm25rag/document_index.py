@@ -35,7 +35,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         TypeError
             If an element is no document, or a keyword is given.
         MetadataError
-            If metadata cannot be stored; the message names document and key.
+            If metadata cannot be stored; the message names row, document and key.
         """
         _refuse("upsert", kwargs)
         return UpsertResponse(succeeded=add_documents(self.index, items), failed=[])
@@ -61,10 +61,9 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         if ids is None:
             message = "ids must be given; an empty list deletes nothing"
             raise ValueError(message)
-        present = [found.id for found in self.index.get(ids)]
-        went = self.index.delete(present)
+        deleted = self.index.delete(ids)
         return DeleteResponse(
-            succeeded=list(dict.fromkeys(present)), num_deleted=went, failed=[], num_failed=0
+            succeeded=list(deleted.ids), num_deleted=len(deleted.ids), failed=[], num_failed=0
         )
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:

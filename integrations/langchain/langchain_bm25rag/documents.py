@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import tee
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from numbers import Number
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +12,8 @@ from langchain_core.documents import Document
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
 from bm25rag.errors import MetadataError
+
+_END = object()
 
 
 def to_document(found: StoredDocument | Hit) -> Document:
@@ -52,18 +53,16 @@ def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
     TypeError
         If an element is no document.
     MetadataError
-        If metadata cannot be stored; the message names document and key.
+        If metadata cannot be stored; the message names row, document and key.
     """
-    rows = tee(_rows(_elements("documents", documents, Document)), 3)
-    texts, ids, metadata = (map(itemgetter(column), rows[column]) for column in range(3))
-    return _add(index, texts, ids, metadata, "documents")
+    return _add(index, _from_documents(_iterate("documents", documents, "Document")))
 
 
 def add_texts(
     index: BM25Index,
     texts: Iterable[str],
-    metadatas: Iterable[dict[str, Any] | None] | None,
-    ids: Iterable[str | None] | None,
+    metadatas: Iterable[Mapping[str, Any] | None] | None,
+    ids: Iterable[str | float | None] | None,
 ) -> list[str]:
     """Add texts; otherwise as ``add_documents``.
 
@@ -74,9 +73,10 @@ def add_texts(
     texts
         Any iterable of texts.
     metadatas
-        A dict for each, or None.
+        A dict for each, or None; an empty list counts as none at all.
     ids
-        An id for each, or None for a UUID.
+        An id for each, or None for a UUID; an empty list counts as none at all. A number
+        becomes a string, as in LangChain's ``Document``.
 
     Raises
     ------
@@ -84,52 +84,85 @@ def add_texts(
         If an element has the wrong type.
     ValueError
         If the iterables differ in length.
+    MetadataError
+        If metadata cannot be stored; the message names row, document and key.
     """
-    given, counted = tee(_elements("texts", texts, str))
-    named = (None for _ in counted) if ids is None else _elements("ids", ids, (str, type(None)))
-    return _add(index, given, named, metadatas, "texts")
-
-
-def _add(
-    index: BM25Index,
-    texts: Iterable[str],
-    ids: Iterable[str | None],
-    metadata: Iterable[dict[str, Any] | None] | None,
-    what: str,
-) -> list[str]:
-    named: list[str] = []
-
-    def name() -> Iterator[str]:
-        for id in ids:
-            named.append(str(uuid4()) if id is None else id)
-            yield named[-1]
-
+    given = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
+    beside = {
+        name: _iterate(name, values, kind)
+        for name, (values, kind) in given.items()
+        if values is not None and not (isinstance(values, Sized) and len(values) == 0)
+    }
     try:
-        index.add(texts, name(), metadata, on_duplicate="replace")
+        return _add(index, _from_texts(_iterate("texts", texts, "str"), beside))
     except MetadataError as error:
-        # The id may be one that the caller has never seen.
-        error.add_note(f"This is {what}[{len(named) - 1}].")
-        raise
-    return named
+        raise error.at(error.row.replace("documents", "metadatas")) from None
 
 
-def _rows(documents: Iterable[Document]) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
-    for document in documents:
-        yield document.page_content, document.id, document.metadata
+def _add(index: BM25Index, documents: Iterator[StoredDocument]) -> list[str]:
+    ids: list[str] = []
+
+    def noted() -> Iterator[StoredDocument]:
+        for document in documents:
+            ids.append(document.id)
+            yield document
+
+    index.add_documents(noted(), on_duplicate="replace")
+    return ids
 
 
-def _elements(name: str, values: Iterable[Any], kind: Any) -> Iterator[Any]:
-    """Check now that ``values`` is iterable, and later that its elements are of a kind."""
-    expected = kind.__name__ if isinstance(kind, type) else "str or None"
+def _from_documents(documents: Iterator[Any]) -> Iterator[StoredDocument]:
+    for row, document in enumerate(documents):
+        if not isinstance(document, Document):
+            got = type(document).__name__
+            message = f"documents[{row}] must be a LangChain Document, got {got}"
+            raise TypeError(message)
+        id = str(uuid4()) if document.id is None else document.id
+        yield StoredDocument(id, document.page_content, document.metadata)
+
+
+def _from_texts(
+    texts: Iterator[Any], beside: Mapping[str, Iterator[Any]]
+) -> Iterator[StoredDocument]:
+    row = -1
+    for row, text in enumerate(texts):
+        values = {name: next(given, _END) for name, given in beside.items()}
+        for name, value in values.items():
+            if value is _END:
+                raise _wrong_length(name, f"only {row}")
+        if not isinstance(text, str):
+            message = f"texts[{row}] must be a str, got {type(text).__name__}"
+            raise TypeError(message)
+        metadata = values.get("metadatas")
+        if metadata is not None and not isinstance(metadata, Mapping):
+            message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
+            raise TypeError(message)
+        yield StoredDocument(_id_of(values.get("ids"), row), text, dict(metadata or {}))
+    for name, given in beside.items():
+        if next(given, _END) is not _END:
+            raise _wrong_length(name, f"more than {row + 1}")
+
+
+def _id_of(id: object, row: int) -> str:
+    if id is None:
+        return str(uuid4())
+    is_number = isinstance(id, Number) and not isinstance(id, bool)
+    # NaN, a data frame's gap, is not equal to itself; all gaps would become one id.
+    if isinstance(id, str) or (is_number and id == id):
+        return str(id)
+    message = f"ids[{row}] must be a str, a number or None, got {id!r:.100}"
+    raise TypeError(message)
+
+
+def _wrong_length(name: str, got: str) -> ValueError:
+    return ValueError(f"{name} must have one element for each text, got {got}")
+
+
+def _iterate(name: str, values: Iterable[Any], kind: str) -> Iterator[Any]:
+    message = f"{name} must be an iterable of {kind}, got {type(values).__name__}"
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        message = f"{name} must be an iterable of {expected}, got {type(values).__name__}"
         raise TypeError(message)
-
-    def check() -> Iterator[Any]:
-        for number, value in enumerate(values):
-            if not isinstance(value, kind):
-                message = f"{name}[{number}] must be a {expected}, got {type(value).__name__}"
-                raise TypeError(message)
-            yield value
-
-    return check()
+    if isinstance(values, Mapping) or hasattr(values, "columns"):  # it would yield its keys
+        message = f"{message}; pick one column of it, such as frame['text']"
+        raise TypeError(message)
+    return iter(values)

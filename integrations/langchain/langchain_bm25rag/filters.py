@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -29,14 +28,23 @@ def read_filter(filter: Any) -> ParsedFilter | None:
     Raises
     ------
     TypeError
-        If it is none of these, or holds an async callable.
+        If it is none of these, or holds an async or a generator function.
     FilterError
         If a dict is malformed; the message points at the place.
     """
     parsed = parse_filter(filter)
     for function in _callables(parsed):
-        _refuse_async(function)
+        CallableFilter(type(function).__call__)  # refuses an object whose call is async too
     return parsed
+
+
+def copy_filter(filter: Any) -> Any:
+    """Return a filter that later changes of the one given do not reach; callables stay."""
+    if isinstance(filter, Mapping):
+        return {key: copy_filter(value) for key, value in filter.items()}
+    if isinstance(filter, (list, tuple)):
+        return [copy_filter(value) for value in filter]
+    return set(filter) if isinstance(filter, (set, frozenset)) else filter
 
 
 def search(
@@ -54,7 +62,7 @@ def search(
         As in ``read_filter``.
     """
     parsed = read_filter(filter)
-    if not any(_callables(parsed)):
+    if next(_callables(parsed), None) is None:
         return index.search(query, k, parsed, min_score)
     # A view: the callables judge the very state that is searched, whatever is written meanwhile.
     view = index.tune()
@@ -75,12 +83,8 @@ class _DocumentFilter(ParsedFilter):
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
-        result = self.function(to_document(self.view.get([id])[0]))
-        if inspect.isawaitable(result) or inspect.isasyncgen(result):
-            if inspect.iscoroutine(result):
-                result.close()  # or Python warns that nobody awaited it
-            raise _async_error(self.function)
-        return bool(result)
+        document = to_document(self.view.get([id])[0])
+        return CallableFilter(lambda _: self.function(document)).matches(id, {})
 
 
 def _callables(filter: ParsedFilter | None) -> Iterator[Callable[..., object]]:
@@ -105,15 +109,3 @@ def _on_documents(filter: Any, view: BM25Index) -> ParsedFilter:
             return Not(_on_documents(part, view))
     parsed: ParsedFilter = filter
     return parsed
-
-
-def _refuse_async(function: Callable[..., object]) -> None:
-    for candidate in (function, type(function).__call__):
-        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise _async_error(function)
-
-
-def _async_error(function: Callable[..., object]) -> TypeError:
-    # A coroutine is true, so an async callable would let every document pass.
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return TypeError(f"filter must be a synchronous callable, got the async callable {name}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 
 from bm25rag import Analyzer
+from bm25rag.analysis import Tokenizer
 from langchain_bm25rag.documents import add_documents, add_texts, to_document
 from langchain_bm25rag.searching import SearchingBM25
 from langchain_bm25rag.settings import make_index
@@ -18,9 +19,9 @@ class BM25Retriever(SearchingBM25):
     """An exact, updatable, durable BM25 retriever.
 
     It returns the documents that contain a term of the query, and no others, as fresh
-    objects with their id, and with score and id in the metadata. ``k``, ``filter`` and
-    ``min_score`` stand in the constructor, and per call in ``invoke``, ``ainvoke``,
-    ``batch``, ``abatch`` and ``bind``, where ``None`` means the constructor's.
+    objects that equal what was stored. ``k``, ``filter`` and ``min_score`` stand in the
+    constructor, and per call in ``invoke``, ``ainvoke``, ``batch``, ``abatch`` and ``bind``,
+    where ``None`` means the constructor's.
 
     Examples
     --------
@@ -33,10 +34,10 @@ class BM25Retriever(SearchingBM25):
     def from_texts(
         cls,
         texts: Iterable[str],
-        metadatas: Iterable[dict[str, Any] | None] | None = None,
-        ids: Iterable[str | None] | None = None,
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        ids: Iterable[str | float | None] | None = None,
         bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Callable[[str], list[str]] | None = None,
+        preprocess_func: Tokenizer | None = None,
         *,
         analyzer: Analyzer | None = None,
         **kwargs: Any,
@@ -48,13 +49,15 @@ class BM25Retriever(SearchingBM25):
         texts
             Any iterable of texts, an empty one too.
         metadatas
-            A dict of JSON values, dates and datetimes for each.
+            A dict of JSON values, dates and datetimes for each, or ``None``; an empty list
+            counts as none at all. Bm25rag's page "Metadata" says what else is taken.
         ids
-            An id for each; where it is ``None``, a UUID. Of equal ids the last stays.
+            An id for each, or ``None`` for a UUID; an empty list counts as none at all. Of
+            equal ids the last stays. A number becomes a string.
         bm25_params
             ``k1``, ``b``, ``variant``, ``delta`` and ``delta_on``, as in ``BM25Index``.
         preprocess_func
-            A callable from a text to a list of terms, in place of an analyzer.
+            A callable from a text to a list or tuple of terms, in place of an analyzer.
         analyzer
             How texts become terms; ``None`` for ``Analyzer()``, English.
         **kwargs
@@ -67,7 +70,7 @@ class BM25Retriever(SearchingBM25):
         ValueError
             If the iterables differ in length, or a parameter cannot be honoured.
         MetadataError
-            If metadata cannot be stored; the message names document and key.
+            If metadata cannot be stored; the message names row, document and key.
         """
         retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
         add_texts(retriever.index, texts, metadatas, ids)
@@ -79,7 +82,7 @@ class BM25Retriever(SearchingBM25):
         documents: Iterable[Document],
         *,
         bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Callable[[str], list[str]] | None = None,
+        preprocess_func: Tokenizer | None = None,
         analyzer: Analyzer | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -100,10 +103,10 @@ class BM25Retriever(SearchingBM25):
     async def afrom_texts(
         cls,
         texts: Iterable[str],
-        metadatas: Iterable[dict[str, Any] | None] | None = None,
-        ids: Iterable[str | None] | None = None,
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        ids: Iterable[str | float | None] | None = None,
         bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Callable[[str], list[str]] | None = None,
+        preprocess_func: Tokenizer | None = None,
         *,
         analyzer: Analyzer | None = None,
         **kwargs: Any,
@@ -127,7 +130,7 @@ class BM25Retriever(SearchingBM25):
         documents: Iterable[Document],
         *,
         bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Callable[[str], list[str]] | None = None,
+        preprocess_func: Tokenizer | None = None,
         analyzer: Analyzer | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -160,7 +163,7 @@ class BM25Retriever(SearchingBM25):
         TypeError
             If an element is no document.
         MetadataError
-            If metadata cannot be stored; the message names document and key.
+            If metadata cannot be stored; the message names row, document and key.
         ReadOnlyError
             If the index was opened for reading.
         """

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Self
+from types import TracebackType
+from typing import Annotated, Any, Literal, Self
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -12,14 +15,24 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import run_in_executor
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_validator
+from typing_extensions import TypeAliasType  # which Pydantic requires
 
-from bm25rag import BM25Index
+from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import Tokenizer
 from langchain_bm25rag.documents import to_document
-from langchain_bm25rag.filters import Filter, read_filter, search
+from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
+from langchain_bm25rag.opening import open_index
+from langchain_bm25rag.settings import check_call, check_k, check_min_score
 
-# Searched to check arguments: what is wrong with one is the core's to say.
-_EMPTY = BM25Index()
+# LangChain makes a model, and a JSON schema, of the bare types of configurable fields; an
+# annotation survives that in a named alias.
+Index = TypeAliasType(
+    "Index", Annotated[BM25Index, WithJsonSchema({"title": "BM25Index", "type": "object"})]
+)
+
+_SHORT = reprlib.Repr()
+_SHORT.maxother = 200  # characters; an index tells its size and settings in about 150
 
 
 class SearchingBM25(BaseRetriever):
@@ -27,7 +40,7 @@ class SearchingBM25(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    index: BM25Index = Field(default_factory=BM25Index, repr=False)
+    index: Index = Field(default_factory=BM25Index)
     """The index; several retrievers may share one."""
 
     k: SkipValidation[int] = 4
@@ -35,25 +48,32 @@ class SearchingBM25(BaseRetriever):
 
     filter: SkipValidation[Filter | None] = None
     """Which documents may be returned: a dict in bm25rag's filter language, a set of ids, or a
-    callable, which is called with every document at every search."""
+    callable, which is asked about documents that match and pass the rest, at every search."""
 
     min_score: SkipValidation[float | None] = None
     """The least score that is returned."""
 
-    score_key: str | None = "bm25_score"
+    score_key: str | None = None
     """Where in the metadata of a result its score stands; ``None`` for nowhere."""
 
-    id_key: str | None = "bm25_id"
+    id_key: str | None = None
     """Where in the metadata of a result its id stands; ``None`` for nowhere."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        read_filter(self.filter)
-        _EMPTY.search("", self.k, None, self.min_score)
+        if self.filter is not None:
+            read_filter(self.filter)
+            self.filter = copy_filter(self.filter)
+        check_k(self.k)
+        check_min_score(self.min_score)
         if self.score_key is not None and self.score_key == self.id_key:
             message = f"score_key and id_key must differ, got {self.id_key!r} for both"
             raise ValueError(message)
         return self
+
+    def __repr_str__(self, join_str: str) -> str:
+        # Pydantic's hook behind repr and str; a filter may hold any number of ids.
+        return join_str.join(f"{name}={_SHORT.repr(it)}" for name, it in self.__repr_args__())
 
     @classmethod
     def from_index(cls, index: BM25Index, **kwargs: Any) -> Self:
@@ -73,10 +93,14 @@ class SearchingBM25(BaseRetriever):
         cls,
         path: str | PathLike[str],
         *,
-        mode: str = "r",
+        mode: Literal["r", "w"] = "r",
         mmap: bool = True,
-        tokenizer: Any = None,
+        tokenizer: Tokenizer | None = None,
         verify: bool = False,
+        untrusted: bool = False,
+        timeout: float = 0.0,
+        analyzer: Analyzer | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
@@ -86,30 +110,111 @@ class SearchingBM25(BaseRetriever):
         path
             The folder.
         mode
-            ``"r"`` to search; ``"w"`` to write too: it locks the folder until ``index.close()``,
-            and ``save`` to the same folder commits.
+            ``"r"`` to search; ``refresh`` then goes to what was committed since.
+            ``"w"`` to write too: the folder is locked until ``close``, and made if it is
+            missing; ``commit`` makes the changes durable, and ``with`` commits and closes.
         mmap
             Whether to map the files or to read them.
         tokenizer
             The ``preprocess_func`` that the index was made with, if any.
         verify
             Whether to check every byte now.
+        untrusted
+            Whether the folder may come from a stranger; see ``BM25Index.open``.
+        timeout
+            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
+        analyzer, bm25_params
+            As in ``BM25Retriever.from_texts``: the settings of an index that is made now.
+            One that is there must have the same.
         **kwargs
             Other fields, which are not saved.
 
         Raises
         ------
         StorageError
-            If the folder holds no index, or a damaged one, or another writer has it open.
+            If the folder holds no index, a damaged one, or what ``untrusted`` refuses, or if
+            another writer still has it open.
         TokenizerRequiredError
             If the index was made with a callable and ``tokenizer`` is missing.
+        ValueError
+            If the index was made with another ``analyzer`` or other ``bm25_params``.
         """
-        index = BM25Index.open(path, mode=mode, mmap=mmap, tokenizer=tokenizer, verify=verify)
-        return cls(index=index, **kwargs)
+        options = {
+            "mode": mode,
+            "mmap": mmap,
+            "verify": verify,
+            "untrusted": untrusted,
+            "timeout": timeout,
+        }
+        index = open_index(path, analyzer, tokenizer, bm25_params, options)
+        try:
+            return cls(index=index, **kwargs)
+        except BaseException:
+            index.close()  # or the folder stays locked while a traceback holds the index
+            raise
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save documents, analyzer and parameters in a folder, in one atomic step."""
         self.index.save(path)
+
+    async def asave(self, path: str | PathLike[str]) -> None:
+        """Do as ``save``, in a thread."""
+        await run_in_executor(None, self.save, path)
+
+    def commit(self) -> None:
+        """Make the changes since the last commit durable, in one atomic step.
+
+        Raises
+        ------
+        ReadOnlyError
+            If this was not opened with ``mode="w"``.
+        """
+        self.index.commit()
+
+    async def acommit(self) -> None:
+        """Do as ``commit``, in a thread."""
+        await run_in_executor(None, self.commit)
+
+    def refresh(self) -> bool:
+        """Go to the last commit of the folder, as another process may have made it.
+
+        Returns
+        -------
+        changed
+            Whether there was a newer commit.
+
+        Raises
+        ------
+        StorageError
+            If this was not opened with ``mode="r"``.
+        """
+        return self.index.refresh()
+
+    async def arefresh(self) -> bool:
+        """Do as ``refresh``, in a thread."""
+        return await run_in_executor(None, self.refresh)
+
+    def close(self) -> None:
+        """Give up the writer's lock, without a commit; without a lock, do nothing.
+
+        Warns
+        -----
+        ResourceWarning
+            If there are changes since the last commit, which are lost.
+        """
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Commit, or, after an error, go back to the last commit; then close."""
+        self.index.__exit__(kind, error, trace)
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(ls_retriever_name="bm25rag")
@@ -122,7 +227,9 @@ class SearchingBM25(BaseRetriever):
         k: int | None = None,
         filter: Filter | None = None,
         min_score: float | None = None,
+        **unknown: Any,
     ) -> list[Document]:
+        check_call(type(self).__name__, query, unknown)
         hits = search(
             self.index,
             query,
@@ -145,6 +252,7 @@ class SearchingBM25(BaseRetriever):
         k: int | None = None,
         filter: Filter | None = None,
         min_score: float | None = None,
+        **unknown: Any,
     ) -> list[Document]:
         return await run_in_executor(
             None,
@@ -154,4 +262,5 @@ class SearchingBM25(BaseRetriever):
             k=k,
             filter=filter,
             min_score=min_score,
+            **unknown,
         )

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
 from conftest import ids
 from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
 from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import MetadataError, NotAnIndexError
+
+
+def frame() -> Any:
+    """Return what looks like a data frame: it has columns, and yields their names."""
+
+    class Frame(list[str]):
+        columns = ("text",)
+
+    return Frame(["text"])
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the", "zebra", "?!", "\x00", "\ud800"])
@@ -79,18 +92,42 @@ def test_a_bad_min_score_names_itself(
 
 def test_unknown_arguments_are_refused(retriever: BM25Retriever) -> None:
     """And not ignored: the community class ignored k per call."""
-    with pytest.raises(TypeError, match="top_k"):
+    words = r"^BM25Retriever takes k, filter and min_score for each call, got top_k;"
+    with pytest.raises(TypeError, match=words):
         retriever.invoke("cats", top_k=1)
+    with pytest.raises(TypeError, match=words):
+        retriever.batch(["cats"], top_k=1)
+    with pytest.raises(TypeError, match=words):
+        asyncio.run(retriever.ainvoke("cats", top_k=1))
+    with pytest.raises(TypeError, match=r"^BM25DocumentIndex takes k, filter and min_score"):
+        BM25DocumentIndex(index=retriever.index).invoke("cats", top_k=1)
     with pytest.raises(ValidationError, match="top_k"):
         BM25Retriever(top_k=1)
     with pytest.raises(ValidationError, match="docs"):
         BM25Retriever(docs=[Document("cat")])
 
 
-@pytest.mark.parametrize("query", [None, 3, b"cats", {"question": "cats"}])
-def test_a_query_that_is_no_text_is_a_type_error(retriever: BM25Retriever, query: Any) -> None:
-    """As when a chain passes its whole input on."""
-    with pytest.raises(TypeError, match=r"^query must be a str"):
+def test_langchains_own_keyword_is_let_through(retriever: BM25Retriever) -> None:
+    """BaseRetriever reads ``verbose`` and passes it on."""
+    assert retriever.invoke("cats", verbose=False) == retriever.invoke("cats")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (None, "got NoneType$"),
+        (3, "got int$"),
+        (b"cats", "got bytes$"),
+        (HumanMessage("cats"), "got HumanMessage$"),
+        ({"question": "cats"}, r"got dict: pick the text first, .* itemgetter\('question'\)"),
+        (["cats", "dogs"], "got list: batch takes several queries$"),
+    ],
+)
+def test_a_query_that_is_no_text_is_a_type_error(
+    retriever: BM25Retriever, query: Any, words: str
+) -> None:
+    """As when a chain passes its whole input on; it says how to pick the text."""
+    with pytest.raises(TypeError, match=rf"^query must be a str, {words}"):
         retriever.invoke(query)
 
 
@@ -107,7 +144,7 @@ def test_an_element_that_is_no_document_is_named_by_its_place(
 ) -> None:
     """And leaves the index as it was."""
     for add in (retriever.add_documents, BM25DocumentIndex(index=retriever.index).upsert):
-        with pytest.raises(TypeError, match=r"^documents\[1\] must be a Document, got "):
+        with pytest.raises(TypeError, match=r"^documents\[1\] must be a LangChain Document, got "):
             add([Document("an owl", id="owl"), value])
     assert retriever.invoke("owl") == []
 
@@ -127,25 +164,61 @@ def test_a_bare_string_is_no_sequence(retriever: BM25Retriever, value: Any) -> N
             method(value)
 
 
-def test_ids_that_are_no_strings_are_named() -> None:
-    """By their place."""
-    with pytest.raises(TypeError, match=r"^ids\[1\] must be a str or None, got int"):
-        BM25Retriever.from_texts(["a", "b"], ids=["1", 2])  # type: ignore[list-item]
+@pytest.mark.parametrize("id", [True, b"1", uuid4(), ["1"], math.nan, np.float64("nan")])
+def test_an_id_that_is_neither_text_nor_number_is_named(id: Any) -> None:
+    """By its place; NaN is a data frame's gap, and would make all such texts one document."""
+    with pytest.raises(TypeError, match=r"^ids\[1\] must be a str, a number or None, got "):
+        BM25Retriever.from_texts(["a", "b"], ids=["1", id])
+
+
+def test_numbers_become_ids_as_in_langchains_document() -> None:
+    """The community class takes them too."""
+    given: list[Any] = [1, 2.5, np.int64(3), Decimal(4)]
+    retriever = BM25Retriever.from_texts(["cat"] * 4, ids=given)
+    assert retriever.index.ids() == ["1", "2.5", "3", "4"]
+    documents = [Document("cat", id=each) for each in (1, 2.5)]
+    assert [one.id for one in documents] == retriever.index.ids()[:2]
+
+
+@pytest.mark.parametrize("none", [[], (), np.array([])])
+def test_empty_ids_and_metadatas_count_as_none_at_all(none: Any) -> None:
+    """As in the community class."""
+    retriever = BM25Retriever.from_texts(["cat one", "cat two"], none, none)
+    assert [one.metadata for one in retriever.invoke("cat")] == [{}, {}]
+    assert len(set(retriever.index.ids())) == 2
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_lengths_that_differ_are_a_value_error(count: int) -> None:
     """The community class dropped texts."""
-    with pytest.raises(ValueError, match="ids must have one element for each text"):
-        BM25Retriever.from_texts(["a", "b"], ids=[str(n) for n in range(count)])
-    with pytest.raises(ValueError, match="metadata must have one element for each text"):
-        BM25Retriever.from_texts(["a", "b"], metadatas=[{}] * count)
+    got = "more than 2" if count > 2 else f"only {count}"
+    with pytest.raises(ValueError, match=f"ids must have one element for each text, got {got}"):
+        BM25Retriever.from_texts(["a", "b"], ids=(str(n) for n in range(count)))
+    with pytest.raises(ValueError, match=f"metadatas must have one element .* got {got}"):
+        BM25Retriever.from_texts(["a", "b"], metadatas=({} for _ in range(count)))
 
 
-@pytest.mark.parametrize(
-    "value",
-    [math.nan, (1, 2), np.float32(1), np.array([1]), Decimal(1), b"x", Path("x"), {1: "a"}, {1, 2}],
-)
+@pytest.mark.parametrize("value", [{"a cat": 1}, frame()])
+def test_what_would_yield_its_keys_is_refused(retriever: BM25Retriever, value: Any) -> None:
+    """A dict or a data frame is no list of texts, ids or documents."""
+    for call in (
+        lambda: BM25Retriever.from_texts(value),
+        lambda: BM25Retriever.from_texts(["cat"], ids=value),
+        lambda: BM25Retriever.from_texts(["cat"], metadatas=value),
+        lambda: retriever.add_documents(value),
+    ):
+        with pytest.raises(TypeError, match=r"must be an iterable of .* pick one column of it"):
+            call()
+
+
+@pytest.mark.parametrize("value", ["a", 3, [("a", 1)]])
+def test_metadata_that_are_no_dict_are_named_by_their_place(value: Any) -> None:
+    """In the words of the call."""
+    with pytest.raises(TypeError, match=r"^metadatas\[1\] must be a dict or None, got "):
+        BM25Retriever.from_texts(["a", "b"], [{}, value])
+
+
+@pytest.mark.parametrize("value", [b"x", {1: "a"}, {1, 2}, timedelta(1), 1j])
 def test_metadata_that_cannot_be_stored_names_document_and_key(
     retriever: BM25Retriever, value: Any
 ) -> None:
@@ -154,16 +227,17 @@ def test_metadata_that_cannot_be_stored_names_document_and_key(
     good = Document("an owl", id="good")
     index = BM25DocumentIndex(index=retriever.index)
     for add in (retriever.add_documents, index.upsert, BM25Retriever.from_documents):
-        with pytest.raises(MetadataError, match=r"'bad one' at 'a\.b"):
+        with pytest.raises(MetadataError, match=r"^documents\[1\]: .*'bad one' at 'a\.b"):
             add([good, bad])
     assert retriever.invoke("owl") == []
 
 
-def test_a_document_with_a_new_id_is_named_by_its_place_too() -> None:
-    """The caller has never seen its UUID."""
-    with pytest.raises(MetadataError) as caught:
-        BM25Retriever.from_documents([Document("a"), Document("b", metadata={"x": math.nan})])
-    assert caught.value.__notes__ == ["This is documents[1]."]
+def test_metadata_of_texts_are_named_by_their_place() -> None:
+    """The caller has never seen the UUID; the place is right in a long call too."""
+    metadatas: list[dict[str, Any]] = [{} for _ in range(20_000)]
+    metadatas[7] = {"tags": {"a"}}
+    with pytest.raises(MetadataError, match=r"^metadatas\[7\]: .* at 'tags': .*sorted"):
+        BM25Retriever.from_texts(["a cat"] * 20_000, metadatas)
 
 
 def test_int_keys_are_refused() -> None:
@@ -201,7 +275,7 @@ def test_arguments_of_from_texts_are_checked() -> None:
     with pytest.raises(ValueError, match="give one of them"):
         make(["cat"], preprocess_func=str.split, analyzer=Analyzer("german"))
     with pytest.raises(TypeError, match="tokenizer must return a list of str"):
-        make(["cat"], preprocess_func=lambda text: tuple(text.split()))
+        make(["cat"], preprocess_func=lambda text: text)
     with pytest.raises(TypeError, match="analyzer must be an Analyzer"):
         make(["cat"], analyzer="german")
 

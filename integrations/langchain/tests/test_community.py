@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from typing import Any
 
 import pytest
 from langchain_bm25rag import BM25Retriever
@@ -42,12 +43,36 @@ def test_the_old_ranking_can_be_had(query: str) -> None:
         TEXTS, bm25_params={**params, "epsilon": 0}, preprocess_func=str.split
     )
     ours = BM25Retriever.from_texts(
-        TEXTS, bm25_params={**params, "variant": "robertson"}, preprocess_func=str.split, k=9
+        TEXTS,
+        bm25_params={**params, "variant": "robertson"},
+        preprocess_func=str.split,
+        k=9,
+        score_key="score",
     )
     scores = theirs.vectorizer.get_scores(query.split())
-    found = {one.page_content: one.metadata["bm25_score"] for one in ours.invoke(query)}
+    found = {one.page_content: one.metadata["score"] for one in ours.invoke(query)}
     for text, score in zip(TEXTS, scores, strict=True):
         assert found.get(text, 0.0) * 2.5 == pytest.approx(score, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ids": [1, 2, 3, 4, 5, 6]},
+        {"ids": [], "metadatas": []},
+        {"metadatas": [{"n": n} for n in range(6)]},
+        {"preprocess_func": lambda text: tuple(text.split())},
+    ],
+)
+def test_what_the_community_class_takes_is_taken_alike(given: dict[str, Any]) -> None:
+    """Numbers as ids, empty lists, tuples of words: to the same documents."""
+    answers = []
+    for cls in (community.BM25Retriever, BM25Retriever):
+        found = cls.from_texts(TEXTS, k=1, **given).invoke("carpet")
+        answers.append([(one.page_content, one.metadata) for one in found])
+        if given.get("ids"):
+            assert [one.id for one in found] == ["5"]
+    assert answers[0] == answers[1]
 
 
 def test_what_the_community_class_did_wrong() -> None:

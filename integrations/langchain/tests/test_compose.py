@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +54,9 @@ def test_an_ensemble_fuses_by_id(documents: list[Document]) -> None:
 
 def test_an_ensemble_keeps_equal_texts_apart_by_id() -> None:
     """Fused by text they would be one document."""
-    retriever = BM25Retriever.from_texts(["a cat", "a cat"], [{"n": 1}, {"n": 2}], ["1", "2"])
+    retriever = BM25Retriever.from_texts(
+        ["a cat", "a cat"], [{"n": 1}, {"n": 2}], ["1", "2"], id_key="bm25_id"
+    )
     by_text = EnsembleRetriever(retrievers=[retriever])
     by_id = EnsembleRetriever(retrievers=[retriever], id_key="bm25_id")
     assert (len(by_text.invoke("cat")), len(by_id.invoke("cat"))) == (1, 2)
@@ -76,6 +80,29 @@ def test_an_ensemble_forwards_neither_k_nor_filter_but_configuration(
     ]:
         found = in_both_ways(ensemble, "cats", config={"configurable": settings})
         assert ids(found) == expected
+
+
+@pytest.mark.parametrize("query", ["cats", "birds and cats", "owls", ""])
+def test_a_filter_that_both_retrievers_have_lets_nothing_through(
+    documents: list[Document], query: str
+) -> None:
+    """One callable serves both; with one of them alone, the other one leaks."""
+    lexical = BM25Retriever.from_documents(documents, id_key="id").configurable_fields(
+        filter=ConfigurableField(id="lexical")
+    )
+    ensemble = make_ensemble(documents, lexical)
+    dense = ensemble.retrievers[1].configurable_fields(  # type: ignore[union-attr]
+        search_kwargs=ConfigurableField(id="dense")
+    )
+    ensemble = EnsembleRetriever(retrievers=[lexical, dense], id_key="id")
+
+    def german(document: Document) -> bool:
+        return document.metadata.get("lang") == "de"
+
+    one: dict[str, Any] = {"lexical": german}
+    both = one | {"dense": {"k": 5, "filter": german}}
+    assert ids(in_both_ways(ensemble, query, config={"configurable": both})) == ["cats"]
+    assert len(in_both_ways(ensemble, query, config={"configurable": one})) > 1
 
 
 # --- ContextualCompressionRetriever, tools, chains ------------------------------------
@@ -117,6 +144,29 @@ def test_as_a_tool(retriever: BM25Retriever) -> None:
     assert ids(in_both_ways(both, call).artifact) == ["bird"]
 
 
+def test_as_a_tool_of_any_runnable(retriever: BM25Retriever) -> None:
+    """``as_tool`` too, with k bound."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # LangChain calls it beta
+        tool = retriever.as_tool(name="search", description="Search.")
+        few = retriever.bind(k=1).as_tool(name="few", description="Search.")
+    assert ids(in_both_ways(tool, "cats")) == ["cats", "dogs", "cat"]
+    assert ids(in_both_ways(few, "cats")) == ["cats"]
+    assert tool.args == {"tool_input": {"type": "string"}}
+
+
+def test_a_batch_can_return_its_errors(retriever: BM25Retriever) -> None:
+    """One bad question does not spoil the others, and settings go to each."""
+    good, bad, other = retriever.batch(
+        ["cats", 3, "bird"],  # type: ignore[list-item]
+        [{"tags": ["a"]}, {"tags": ["b"]}, {}],
+        return_exceptions=True,
+        k=1,
+    )
+    assert (ids(good), ids(other)) == (["cats"], ["bird"])
+    assert isinstance(bad, TypeError)
+
+
 def test_in_a_chain(retriever: BM25Retriever) -> None:
     """LCEL pipes, with assign, map and fallbacks."""
     join = RunnableLambda(lambda found: " | ".join(one.page_content for one in found))
@@ -154,6 +204,23 @@ def test_configured_retrievers_keep_the_index(retriever: BM25Retriever) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::pydantic.json_schema.PydanticJsonSchemaWarning")
+def test_a_configurable_index_has_a_schema(retriever: BM25Retriever) -> None:
+    """Though an index is no JSON value, so that its default is left out, as Pydantic warns."""
+    names = ("index", "k", "filter", "min_score", "score_key", "id_key")
+    fields = {name: ConfigurableField(id=name) for name in names}
+    configurable = retriever.configurable_fields(**fields)
+    for schema in (
+        configurable.config_schema().model_json_schema()["$defs"]["Configurable"],
+        configurable.get_config_jsonschema()["$defs"]["Configurable"],
+        BM25Retriever.model_json_schema(),
+    ):
+        assert schema["properties"].keys() >= set(names)
+        assert "default" not in schema["properties"]["index"]
+    described = BM25Retriever.model_json_schema()
+    assert described["$defs"]["Index"] == {"title": "BM25Index", "type": "object"}
+
+
 def test_alternatives_and_indexes_can_be_chosen_by_configuration(retriever: BM25Retriever) -> None:
     """Such as one index for each tenant."""
     other = BM25Retriever.from_texts(["another cat"], ids=["other"])
@@ -170,6 +237,20 @@ def test_with_config_and_copies_answer_alike(retriever: BM25Retriever) -> None:
     assert retriever.with_config(tags=["x"], run_name="mine").invoke("cats") == expected
     assert retriever.with_retry().invoke("cats") == expected
     assert retriever.model_copy(update={"k": 1}).invoke("cats") == expected[:1]
+
+
+def test_what_is_bound_and_configured_can_be_pickled(retriever: BM25Retriever) -> None:
+    """As process pools do; a filter goes with it."""
+    retriever.filter = {"lang": "en"}
+    expected = retriever.invoke("cats", k=1)
+    for runnable in (
+        retriever.bind(k=1),
+        retriever.with_config(tags=["a"]).bind(k=1),
+        retriever.configurable_fields(k=ConfigurableField(id="k")).with_config(
+            configurable={"k": 1}
+        ),
+    ):
+        assert pickle.loads(pickle.dumps(runnable)).invoke("cats") == expected
 
 
 # --- tracing ------------------------------------------------------------------------------
@@ -203,6 +284,16 @@ def test_runs_are_traced(retriever: BM25Retriever) -> None:
     assert (good.extra or {})["metadata"]["ls_retriever_name"] == "bm25rag"
     assert bad.error is not None
     assert "k must be an integer" in bad.error
+
+
+async def test_events_stream_the_question_and_the_documents(retriever: BM25Retriever) -> None:
+    """From within a chain too."""
+    chain = RunnablePassthrough() | retriever.bind(k=1)
+    events = [event async for event in chain.astream_events("cats", version="v2")]
+    (start,) = (one for one in events if one["event"] == "on_retriever_start")
+    (end,) = (one for one in events if one["event"] == "on_retriever_end")
+    assert (start["name"], start["data"]["input"]) == ("BM25Retriever", {"query": "cats"})
+    assert end["data"]["output"] == retriever.invoke("cats", k=1)
 
 
 def test_tags_and_metadata_reach_the_callbacks(documents: list[Document]) -> None:

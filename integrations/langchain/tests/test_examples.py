@@ -97,6 +97,15 @@ def test_retrieve_then_read_asks_any_compatible_endpoint(endpoint: str) -> None:
     assert "extractive" not in printed
 
 
+def test_several_questions_come_from_any_compatible_endpoint(endpoint: str) -> None:
+    """Beside the original one, which is asked too."""
+    pytest.importorskip("langchain_openai")
+    printed = run("langchain_multi_query.py", OPENAI_BASE_URL=endpoint, OPENAI_MODEL="tiny")
+    assert "(tiny)" in printed
+    one, several = (set(part.splitlines()[1:]) for part in printed.split("\n\n")[1:])
+    assert one <= several
+
+
 def test_hybrid_fuses_both_without_a_download() -> None:
     """Every document of the fusion was found by one of the two, and ids are shared."""
     printed = run("langchain_hybrid.py")
@@ -108,6 +117,20 @@ def test_hybrid_fuses_both_without_a_download() -> None:
     assert len(lexical) == len(dense) == len(hybrid) == 5
     assert set(hybrid) <= set(lexical) | set(dense)
     assert set(lexical) & set(dense) & set(hybrid)
+
+
+def test_several_questions_find_more_and_nothing_twice() -> None:
+    """From loader and splitter to MultiQueryRetriever; what one question finds is among it."""
+    printed = run("langchain_multi_query.py", "Which filter finds a missing field, or a date?")
+    assert "no language model: parts of the question" in printed
+    one, several = (
+        [line.strip() for line in part.splitlines()[1:] if line]
+        for part in printed.split("\n\n")[1:]
+    )
+    assert len(one) == 3
+    assert all(re.fullmatch(r"(docs/)?[\w-]+\.md from \d+", line) for line in several)
+    assert len(several) == len(set(several)) > 3
+    assert set(one) <= set(several)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_classic.indexes import SQLRecordManager
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
 
@@ -99,6 +108,115 @@ def test_delete_reports_each_document_once(retriever: BM25Retriever) -> None:
         "num_failed": 0,
     }
     assert store.delete([])["num_deleted"] == 0
+
+
+def test_replies_of_threads_that_delete_the_same_ids_never_contradict(
+    documents: list[Document],
+) -> None:
+    """Each document is in one reply, and the counts are those of the ids."""
+    store = BM25DocumentIndex()
+    wanted = [f"{number}" for number in range(50)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(100):
+            store.upsert([Document("a cat", id=id) for id in wanted])
+            replies = list(pool.map(store.delete, [wanted, wanted[::-1], wanted, wanted[::-1]]))
+            told = Counter(id for reply in replies for id in reply["succeeded"])
+            assert told == Counter(wanted)
+            for reply in replies:
+                assert reply["num_deleted"] == len(reply["succeeded"])
+                assert (reply["num_failed"], reply["failed"]) == (0, [])
+
+
+# --- a record manager beside a folder ---------------------------------------------------
+
+RUN_AND_DIE = """
+import os, sys
+from langchain_bm25rag import BM25DocumentIndex
+from langchain_classic.indexes import SQLRecordManager
+from langchain_core.documents import Document
+from langchain_core.indexing import index
+
+records = SQLRecordManager("bm25", db_url=sys.argv[2])
+records.create_schema()
+store = BM25DocumentIndex.open(sys.argv[1], mode="w")
+documents = [Document(text) for text in sys.argv[4:]]
+index(documents, records, store, cleanup="full", key_encoder="sha256")
+if sys.argv[3] == "after":
+    store.commit()
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def align() -> Callable[[BM25DocumentIndex, SQLRecordManager], None]:
+    """Return the function that the README shows."""
+    page = (ROOT / "integrations/langchain/README.md").read_text("utf-8")
+    (code,) = re.findall(r"(?ms)^(def align.*?)^\S*records = ", page)
+    names: dict[str, Any] = {"BM25DocumentIndex": BM25DocumentIndex, "RecordManager": object}
+    exec(code, names)
+    function: Callable[[BM25DocumentIndex, SQLRecordManager], None] = names["align"]
+    return function
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SQLRecordManager]:
+    """Return a record manager on disk."""
+    records = SQLRecordManager("bm25", db_url=f"sqlite:///{tmp_path / 'records.db'}")
+    records.create_schema()
+    yield records
+    records.engine.dispose()
+
+
+def die(tmp_path: Path, when: str, *texts: str) -> None:
+    """Index texts in a process that dies before or after the commit."""
+    paths = [str(tmp_path / "saved"), f"sqlite:///{tmp_path / 'records.db'}"]
+    subprocess.run([sys.executable, "-c", RUN_AND_DIE, *paths, when, *texts], check=True)
+
+
+def test_after_a_crash_before_the_commit_nothing_is_skipped(
+    tmp_path: Path, database: SQLRecordManager, align: Any
+) -> None:
+    """Added documents are added again, deleted ones deleted again, by what the README says."""
+    die(tmp_path, "after", "one cat", "two cats", "three dogs")
+    die(tmp_path, "before", "one cat", "four birds")
+    wanted = [Document("one cat"), Document("four birds"), Document("two cats")]
+    keywords: dict[str, Any] = {"cleanup": "full", "key_encoder": "sha256"}
+    with BM25DocumentIndex.open(tmp_path / "saved", mode="w", k=9) as store:
+        # "four birds" is recorded and lost; "three dogs" is forgotten and still there.
+        assert len(store.index) == len(database.list_keys()) + 1 == 3
+        align(store, database)
+        result = index(wanted, database, store, **keywords)
+        assert (result["num_added"], result["num_skipped"]) == (2, 1)
+    reader = BM25Retriever.open(tmp_path / "saved", k=9)
+    found = {one.page_content for one in reader.invoke("cat cats dogs birds")}
+    assert found == {one.page_content for one in wanted}
+    assert set(database.list_keys()) == set(reader.index.ids())
+
+
+def test_without_that_a_lost_document_would_be_skipped_for_ever(
+    tmp_path: Path, database: SQLRecordManager
+) -> None:
+    """As the README warns."""
+    die(tmp_path, "before", "one cat")
+    with BM25DocumentIndex.open(tmp_path / "saved", mode="w") as store:
+        result = index([Document("one cat")], database, store, key_encoder="sha256")
+        assert result["num_skipped"] == 1
+        assert store.invoke("cat") == []
+
+
+def test_what_is_lost_is_forgotten_in_statements_that_databases_take(align: Any) -> None:
+    """SQLite takes 32,766 values in one, and others fewer."""
+    sizes = []
+
+    class Records(InMemoryRecordManager):
+        def delete_keys(self, keys: Sequence[str]) -> None:
+            sizes.append(len(keys))
+            super().delete_keys(keys)
+
+    records = Records("bm25")
+    records.update([str(number) for number in range(2500)])
+    align(BM25DocumentIndex(), records)
+    assert (records.list_keys(), sizes) == ([], [1000, 1000, 500])
 
 
 def test_keywords_that_mean_nothing_are_refused() -> None:

@@ -15,9 +15,8 @@ TEXTS = ["I like apples", "I like oranges", "Apples and oranges are fruits"]
 
 def test_16445_results_have_a_score() -> None:
     """Falling, so that a user can cut where confidence ends."""
-    scores = [
-        one.metadata["bm25_score"] for one in BM25Retriever.from_texts(TEXTS).invoke("apples fruit")
-    ]
+    found = BM25Retriever.from_texts(TEXTS, score_key="score").invoke("apples fruit")
+    scores = [one.metadata["score"] for one in found]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == 2
 

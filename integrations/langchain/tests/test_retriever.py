@@ -7,7 +7,6 @@ import pickle
 import uuid
 from copy import deepcopy
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 from conftest import ids
@@ -15,7 +14,6 @@ from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
 from langchain_core.documents import Document
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import LockedError, ReadOnlyError, TokenizerRequiredError
 
 # --- making -----------------------------------------------------------------------
 
@@ -103,32 +101,34 @@ def test_a_retriever_may_begin_empty() -> None:
 # --- asking -----------------------------------------------------------------------
 
 
-def test_results_carry_id_and_score_as_plain_values(retriever: BM25Retriever) -> None:
-    """The score is the core's, a Python float, under keys of its own."""
-    results = retriever.invoke("cats")
-    hits = retriever.index.search("cats", k=4)
-    assert ids(results) == [hit.id for hit in hits] == ["cats", "dogs", "cat"]
-    for found, hit in zip(results, hits, strict=True):
-        assert type(found) is Document
-        assert found.metadata == {**hit.metadata, "bm25_score": hit.score, "bm25_id": hit.id}
-        assert type(found.metadata["bm25_score"]) is float
-        assert type(found.metadata["bm25_id"]) is type(found.id) is str
+def test_results_equal_what_was_stored(retriever: BM25Retriever, documents: list[Document]) -> None:
+    """With id and metadata, and nothing beside."""
+    stored = {document.id: document for document in documents}
+    found = retriever.invoke("cats")
+    assert found == [stored["cats"], stored["dogs"], stored["cat"]]
+    assert found == BM25DocumentIndex(index=retriever.index).invoke("cats")
+    assert found == retriever.get_by_ids(["cats", "dogs", "cat"])
 
 
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
         ({"score_key": "score", "id_key": "id"}, {"lang", "score", "id"}),
-        ({"score_key": None}, {"lang", "bm25_id"}),
+        ({"score_key": "score"}, {"lang", "score"}),
+        ({"id_key": "bm25_id"}, {"lang", "bm25_id"}),
         ({"score_key": None, "id_key": None}, {"lang"}),
     ],
 )
-def test_the_keys_are_configurable(
+def test_score_and_id_stand_in_the_metadata_where_a_key_is_named(
     documents: list[Document], keys: dict[str, str | None], expected: set[str]
 ) -> None:
-    """None leaves a value out."""
+    """Plain values, the core's."""
     retriever = BM25Retriever.from_documents(documents, k=1, **keys)
-    assert retriever.invoke("cats")[0].metadata.keys() == expected
+    (found,), (hit,) = retriever.invoke("cats"), retriever.index.search("cats", 1)
+    assert found.metadata.keys() == expected
+    assert found.id == hit.id == found.metadata.get(keys.get("id_key"), hit.id)
+    score = found.metadata.get(keys.get("score_key"), hit.score)
+    assert (score, type(score)) == (hit.score, float)
 
 
 def test_k_filter_and_min_score_stand_in_the_constructor(documents: list[Document]) -> None:
@@ -136,7 +136,7 @@ def test_k_filter_and_min_score_stand_in_the_constructor(documents: list[Documen
     assert ids(BM25Retriever.from_documents(documents, k=1).invoke("cats")) == ["cats"]
     german = BM25Retriever.from_documents(documents, filter={"lang": "de"})
     assert ids(german.invoke("cats")) == ["cats"]
-    best = BM25Retriever.from_documents(documents).invoke("cats")[0].metadata["bm25_score"]
+    best = german.index.search("cats")[0].score
     choosy = BM25Retriever.from_documents(documents, min_score=best)
     assert ids(choosy.invoke("cats")) == ["cats"]
 
@@ -227,51 +227,17 @@ def test_get_by_ids_answers_in_order_without_scores(retriever: BM25Retriever) ->
     assert found[0].metadata == {"lang": "de"}
 
 
-def test_results_may_be_added_again(retriever: BM25Retriever) -> None:
-    """The score they carry is then a stored value, which the next score covers."""
-    retriever.add_documents(retriever.invoke("cats"))
-    first, *_ = retriever.invoke("cats")
-    assert first.metadata["bm25_score"] == retriever.index.search("cats")[0].score
-
-
-# --- saving -----------------------------------------------------------------------
-
-
-def test_a_saved_retriever_opens_to_the_same_answers(
-    retriever: BM25Retriever, tmp_path: Path
+def test_results_added_again_change_nothing(
+    retriever: BM25Retriever, documents: list[Document]
 ) -> None:
-    """Documents, analyzer and parameters are saved; fields of the retriever are given anew."""
-    retriever.save(tmp_path / "bm25")
-    for mmap in (True, False):
-        again = BM25Retriever.open(tmp_path / "bm25", mmap=mmap, verify=True, k=4)
-        assert again.invoke("cats") == retriever.invoke("cats")
-    assert len(BM25Retriever.open(str(tmp_path / "bm25"), k=1).invoke("cats")) == 1
+    """They carry neither score nor id of a search into the index."""
+    before = retriever.invoke("cats")
+    retriever.add_documents(before)
+    assert retriever.invoke("cats") == before
+    assert retriever.get_by_ids([str(one.id) for one in documents]) == documents
 
 
-def test_opened_for_reading_refuses_writes_opened_for_writing_commits(
-    retriever: BM25Retriever, tmp_path: Path
-) -> None:
-    """The one writer locks the folder, and save to it commits."""
-    retriever.save(tmp_path)
-    reader = BM25Retriever.open(tmp_path)
-    with pytest.raises(ReadOnlyError):
-        reader.add_documents([Document("owl")])
-    with BM25Retriever.open(tmp_path, mode="w").index as index:
-        with pytest.raises(LockedError):
-            BM25Retriever.open(tmp_path, mode="w")
-        writer = BM25Retriever.from_index(index)
-        writer.add_documents([Document("An owl.", id="owl")])
-        assert BM25Retriever.open(tmp_path).invoke("owl") == []
-        writer.save(tmp_path)
-        assert ids(BM25Retriever.open(tmp_path).invoke("owl")) == ["owl"]
-
-
-def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
-    """Nothing named in a file is ever imported."""
-    BM25Retriever.from_texts(["Red Fish"], preprocess_func=str.split).save(tmp_path)
-    with pytest.raises(TokenizerRequiredError, match="tokenizer="):
-        BM25Retriever.open(tmp_path)
-    assert len(BM25Retriever.open(tmp_path, tokenizer=str.split).invoke("Fish")) == 1
+# --- copying -----------------------------------------------------------------------
 
 
 def test_a_retriever_can_be_pickled_and_copied(retriever: BM25Retriever) -> None:
@@ -297,6 +263,23 @@ def test_sync_and_async_methods_take_the_same_arguments() -> None:
             assert list(inspect.signature(getattr(cls, sync)).parameters) == list(theirs)
 
 
-def test_the_repr_does_not_hold_the_corpus(retriever: BM25Retriever) -> None:
-    """It is short."""
-    assert "cat" not in repr(retriever)
+def test_the_repr_tells_the_index_and_what_is_set(retriever: BM25Retriever) -> None:
+    """On one short line, without the corpus, whatever the filter holds."""
+    plain = repr(retriever)
+    assert plain.startswith("BM25Retriever(index=BM25Index(5 documents")
+    many = BM25Retriever.from_index(retriever.index, k=7, filter={str(n) for n in range(10_000)})
+    for shown in (plain, repr(many), str(many), repr(BM25DocumentIndex(index=retriever.index))):
+        assert len(shown) < 300
+        assert "\n" not in shown
+        assert "mat" not in shown
+    assert "k=7, filter={" in repr(many)
+    assert "k=" not in plain
+
+
+def test_a_warm_construction_searches_nothing(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LangChain makes a retriever at every call of a configured one."""
+    monkeypatch.setattr(BM25Index, "search", None)
+    monkeypatch.setattr(BM25Index, "search_batch", None)
+    assert BM25Retriever(index=index, k=2, filter={"lang": "en"}, min_score=0.5).k == 2

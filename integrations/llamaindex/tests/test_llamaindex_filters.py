@@ -245,3 +245,30 @@ def test_what_is_too_large_to_translate_is_refused(retriever: BM25Retriever) -> 
     ):
         with pytest.raises(ValueError, match=f"filter on 'k': .*{message}"):
             retriever.search("a", filters=MetadataFilters(filters=[leaf]))
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "expected"),
+    [
+        ("==", "2024-05-01", "a"),
+        ("!=", "2024-05-01", "bcd"),
+        (">", "2024-05-01", "bc"),
+        ("<=", "2024-05-01", "a"),
+        ("in", ["2024-05-01", "2024-05-01T12:00:00Z"], "ab"),
+        ("nin", ["2024-05-01", "2024-05-01T12:00:00Z"], "cd"),
+        ("text_match", "T12", "b"),
+        ("contains", "05", "ab"),
+        ("is_empty", None, "d"),
+    ],
+)
+def test_dates_that_the_core_wrote_are_strings_to_filters_too(
+    operator: Any, value: Any, expected: str
+) -> None:
+    nodes = [node(id, "find", k="2025") for id in "abcd"]
+    retriever = BM25Retriever(nodes, similarity_top_k=10, metadata_mode=MetadataMode.NONE)
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    retriever.bm25.update_metadata(["a", "b", "d"], [{"k": date(2024, 5, 1)}, {"k": noon}, {}])
+    leaf = MetadataFilter(key="k", operator=operator, value=value)
+    found = retriever.search("find", filters=MetadataFilters(filters=[leaf]))
+    assert "".join(sorted(each.node_id for each in found)) == expected
+    assert retriever.get_nodes(["b"])[0].metadata == {"k": noon}

@@ -7,24 +7,47 @@ import json
 from itertools import pairwise
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core import StorageContext, SummaryIndex, VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import MockLLM
-from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
-from llama_index.core.postprocessor import PrevNextNodePostprocessor
-from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    MarkdownNodeParser,
+    SentenceSplitter,
+    SentenceWindowNodeParser,
+    get_leaf_nodes,
+)
+from llama_index.core.postprocessor import (
+    MetadataReplacementPostProcessor,
+    PrevNextNodePostprocessor,
+)
+from llama_index.core.query_engine import (
+    CitationQueryEngine,
+    RetrieverQueryEngine,
+    TransformQueryEngine,
+)
 from llama_index.core.retrievers import (
     AutoMergingRetriever,
     QueryFusionRetriever,
+    RecursiveRetriever,
     RouterRetriever,
     TransformRetriever,
 )
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
-from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import RetrieverTool
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag import BM25Retriever
 from llamaindex_nodes import node
 
@@ -154,3 +177,93 @@ def test_parents_are_merged() -> None:
 def test_its_results_can_be_written_as_json(retriever: BM25Retriever) -> None:
     for each in retriever.retrieve("cats"):
         assert json.loads(each.to_json())["score"] == each.score
+
+
+# --- node parsers -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages() -> list[Document]:
+    return [
+        Document(
+            id_=name,
+            text=f"# {name}\n\nA {name} sleeps. It runs far.\n\n## Food\n\nA {name} eats {food}.",
+            metadata={"file": f"{name}.md"},
+        )
+        for name, food in [("cat", "fish"), ("dog", "meat")]
+    ]
+
+
+def test_small_parts_lead_to_large_ones(pages: list[Document]) -> None:
+    large = SentenceSplitter(chunk_size=64, chunk_overlap=16).get_nodes_from_documents(pages)
+    small: list[BaseNode] = []
+    for each in large:
+        parts = SentenceSplitter(chunk_size=16, chunk_overlap=4).get_nodes_from_documents([each])
+        small += [IndexNode.from_text_node(part, each.node_id) for part in parts]
+    assert len(small) > len(large)
+    lexical = BM25Retriever.from_defaults(nodes=small)
+    recursive = RecursiveRetriever(
+        "lexical",
+        retriever_dict={"lexical": lexical},
+        node_dict={each.node_id: each for each in large},
+    )
+    (found,) = recursive.retrieve("fish")
+    assert found.node == large[0]
+    # The same with no other retriever.
+    direct = BM25Retriever(small, object_map={each.node_id: each for each in large})
+    assert [each.node for each in direct.retrieve("fish")] == [large[0]]
+
+
+def test_a_sentence_brings_its_window(pages: list[Document]) -> None:
+    parts = SentenceWindowNodeParser.from_defaults(window_size=1).get_nodes_from_documents(pages)
+    retriever = BM25Retriever.from_defaults(nodes=parts)
+    (found,) = retriever.retrieve("fish")
+    assert "runs" not in found.text
+    assert retriever.retrieve("window") == [], "the window is not indexed"
+    replaced = MetadataReplacementPostProcessor(target_metadata_key="window")
+    assert "runs" in replaced.postprocess_nodes([found])[0].text
+    assert retriever.retrieve("fish") == [found.model_copy(update={"node": parts_of(found, parts)})]
+
+
+def parts_of(found: NodeWithScore, parts: list[BaseNode]) -> BaseNode:
+    return next(part for part in parts if part.node_id == found.node_id)
+
+
+def test_headings_can_be_filtered_by(pages: list[Document]) -> None:
+    parts = MarkdownNodeParser().get_nodes_from_documents(pages)
+    below_dog = MetadataFilter(key="header_path", value="/dog/", operator="text_match")
+    retriever = BM25Retriever(parts, filters=MetadataFilters(filters=[below_dog]))
+    (found,) = retriever.retrieve("who eats fish or meat")
+    assert "meat" in found.text
+    assert found.metadata == {"file": "dog.md", "header_path": "/dog/"}
+
+
+def test_whole_documents_answer_in_engines(pages: list[Document]) -> None:
+    retriever = BM25Retriever(pages)
+    cited = CitationQueryEngine.from_args(
+        VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=3)),
+        llm=MockLLM(),
+        retriever=retriever,
+    )
+    assert "A cat eats fish" in str(cited.query("fish"))
+    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+    assert [each.text for each in engine.query("fish").source_nodes] == [pages[0].text]
+
+
+def test_recursive_retrievers_of_llama_index_take_no_whole_documents(pages: list[Document]) -> None:
+    """Whichever retriever finds them; the page on migration says so."""
+    for whole in (BM25Retriever(pages), SummaryIndex(pages).as_retriever()):
+        with pytest.raises(AssertionError):
+            RecursiveRetriever("whole", retriever_dict={"whole": whole}).retrieve("fish")
+
+
+def test_the_merged_parents_are_those_of_an_index_that_was_synced(pages: list[Document]) -> None:
+    parser = HierarchicalNodeParser.from_defaults(chunk_sizes=[128, 24], chunk_overlap=0)
+    parts = parser.get_nodes_from_documents(pages)
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(parts)
+    leaves = BM25Retriever.from_defaults(nodes=get_leaf_nodes(parts), similarity_top_k=100)
+    before = AutoMergingRetriever(leaves, context).retrieve("cat sleeps eats runs")
+    assert leaves.sync(context.docstore) == ([], [], [])
+    assert AutoMergingRetriever(leaves, context).retrieve("cat sleeps eats runs") == before
+    assert any(each.node.child_nodes for each in before), "nothing was merged"

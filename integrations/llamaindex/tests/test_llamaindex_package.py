@@ -83,6 +83,19 @@ def test_the_hybrid_example_fuses() -> None:
     assert len(re.findall(r"^fused +0\.0\d+  \S+\.md: ", out, re.MULTILINE)) == 5
 
 
+def test_the_ingestion_example_keeps_the_index_in_step() -> None:
+    first, unchanged, changed, *answers = run(example("llamaindex_ingestion.py")).splitlines()
+    assert re.fullmatch(r"[1-9]\d+ nodes added, 0 updated, 0 deleted", first)
+    assert unchanged == "0 nodes added, 0 updated, 0 deleted"
+    # All nodes of the document that has changed, and of no other.
+    counts = re.fullmatch(r"(\d+) nodes added, 0 updated, (\d+) deleted", changed)
+    assert counts is not None
+    added, deleted = map(int, counts.groups())
+    assert 0 < deleted <= added < int(first.split()[0])
+    assert "filters.md" in answers[1]
+    assert "README.md" in answers[answers.index("Question: Where is the zebra?") + 1]
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80

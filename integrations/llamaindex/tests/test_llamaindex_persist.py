@@ -133,15 +133,6 @@ def test_objects_must_be_given_again(nodes: list[TextNode], tmp_path: Path) -> N
         BM25Retriever.from_persist_dir(tmp_path)
 
 
-def test_a_class_must_be_imported(tmp_path: Path) -> None:
-    BM25Retriever([Paragraph(text="x")]).persist(tmp_path)
-    index = BM25Index.open(tmp_path)
-    settings = index.extra["llama_index"] | {"classes": ["llamaindex_nodes.Chapter"]}
-    index.save(tmp_path, extra={"llama_index": settings})
-    with pytest.raises(ValueError, match=r"llamaindex_nodes\.Chapter.* import it"):
-        BM25Retriever.from_persist_dir(tmp_path)
-
-
 # --- folders of others -----------------------------------------------------------------
 
 
@@ -208,9 +199,9 @@ def test_index_and_settings_are_one_commit(nodes: list[TextNode], tmp_path: Path
     retriever = BM25Retriever(nodes, similarity_top_k=3)
     retriever.persist(tmp_path)
     retriever.similarity_top_k = 5
-    retriever.metadata_mode = object()  # cannot be saved
+    retriever._verbose = object()  # type: ignore[assignment]  # cannot be saved
     retriever.delete_nodes(["cat"])
-    with pytest.raises(ValueError, match="metadata_mode"):
+    with pytest.raises(ValueError, match="verbose"):
         retriever.persist(tmp_path)
     again = BM25Retriever.from_persist_dir(tmp_path)
     assert (again.similarity_top_k, len(again.bm25)) == (3, len(nodes))
@@ -234,3 +225,27 @@ def test_nothing_but_an_index_is_written(nodes: list[TextNode], tmp_path: Path) 
         for name in ("core", "ours")
     ]
     assert kinds[0] == kinds[1]
+
+
+# --- saving again -------------------------------------------------------------------------
+
+
+def files(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return name, size and time of writing of the files that hold documents."""
+    stats = {path.name: path.stat() for path in folder.glob("*.bin")}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
+
+
+def test_persist_after_one_more_node_writes_only_what_is_new(tmp_path: Path) -> None:
+    many = [node(str(n), f"word{n} " + "filler " * 700) for n in range(1000)]
+    retriever = BM25Retriever(many)
+    retriever.persist(tmp_path)
+    for name in ("one", "two"):  # in the process that made it, and in one that has loaded it
+        before = files(tmp_path)
+        retriever.add_nodes([node(name, f"a cat named {name}")])
+        retriever.persist(tmp_path)
+        new = files(tmp_path).items() - before.items()
+        assert 0 < sum(size for _, (size, _) in new) < 20_000
+        retriever = BM25Retriever.from_persist_dir(tmp_path)
+        assert retriever.retrieve(f"cat {name}")[0].node_id == name
+        assert len(retriever) == len(many) + (1 if name == "one" else 2)

@@ -1,6 +1,6 @@
 """BM25 for LlamaIndex, on the exact, updatable and durable index of bm25rag."""
 
 from llama_index.retrievers.bm25rag.base import BM25Retriever
-from llama_index.retrievers.bm25rag.changes import SyncResult
+from llama_index.retrievers.bm25rag.syncing import SyncResult
 
 __all__ = ["BM25Retriever", "SyncResult"]

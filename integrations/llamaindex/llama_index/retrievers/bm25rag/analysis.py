@@ -14,6 +14,8 @@ from bm25rag.languages import STOPWORD_LISTS, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
 DEFAULT_PATTERN = "auto"
+# Language, stemmer, skip_stemming, token_pattern and tokenizer as they are if none is given.
+NO_ANALYSIS = (DEFAULT_LANGUAGE, None, False, DEFAULT_PATTERN, None)
 
 
 class WordStemmer(Protocol):
@@ -34,20 +36,31 @@ class Stemming:
     ----------
     analyzer
         What makes the words, without a stemmer.
-    stem
-        Words to stems.
+    stemmer
+        What stems them.
     """
 
-    def __init__(self, analyzer: Analyzer, stem: Callable[[list[str]], Sequence[str]]) -> None:
-        self._analyzer = analyzer
-        self._stem = stem
+    def __init__(self, analyzer: Analyzer, stemmer: WordStemmer | Callable[[str], str]) -> None:
+        self.analyzer = analyzer
+        self.stemmer = stemmer
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._stem = _stem_function(self.stemmer)
         self._lock = threading.Lock()  # PyStemmer's objects must not be used from two threads
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text."""
-        words = self._analyzer.terms(text)
+        words = self.analyzer.terms(text)
         with self._lock:
             return list(self._stem(words))
+
+    def __getstate__(self) -> tuple[Analyzer, WordStemmer | Callable[[str], str]]:
+        return self.analyzer, self.stemmer
+
+    def __setstate__(self, state: tuple[Analyzer, WordStemmer | Callable[[str], str]]) -> None:
+        self.analyzer, self.stemmer = state
+        self._prepare()
 
 
 def make_analyzer(
@@ -70,6 +83,11 @@ def make_analyzer(
         if stemmer is not None or skip_stemming or token_pattern != DEFAULT_PATTERN:
             raise ValueError("tokenizer replaces stemmer, skip_stemming and token_pattern")
         return Analyzer(tokenizer=tokenizer)
+    if isinstance(language, (list, tuple, set, frozenset)):  # bm25s takes lists of stop words
+        raise TypeError(
+            f"language must be a name, an ISO 639 code or None, got {type(language).__name__}; "
+            "for stop words of your own give existing_bm25=BM25Index(Analyzer(stopwords=words))"
+        )
     # A pattern of the user's cuts Chinese, Japanese and Korean too.
     cjk: bool | str = "auto" if token_pattern == DEFAULT_PATTERN else False
 
@@ -90,7 +108,7 @@ def make_analyzer(
     algorithm = _algorithm_of(stem)
     if algorithm is not None:
         return analyzer(algorithm)
-    return Analyzer(tokenizer=Stemming(analyzer(None), stem))
+    return Analyzer(tokenizer=Stemming(analyzer(None), stemmer))
 
 
 def _stem_function(stemmer: Any) -> Callable[[list[str]], Sequence[str]]:

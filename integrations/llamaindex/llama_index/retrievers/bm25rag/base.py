@@ -28,15 +28,22 @@ from llama_index.retrievers.bm25rag import persistence
 from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_LANGUAGE,
     DEFAULT_PATTERN,
+    NO_ANALYSIS,
     StemmerLike,
     Stemming,
     make_analyzer,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore
+from llama_index.retrievers.bm25rag.checks import check_docstore, check_existing, docstore_of
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.nodes import find_class, to_node
+from llama_index.retrievers.bm25rag.modes import choose_mode
+from llama_index.retrievers.bm25rag.nodes import to_node
+from llama_index.retrievers.bm25rag.own import held_index_ids
+from llama_index.retrievers.bm25rag.scored import with_text
+from llama_index.retrievers.bm25rag.threads import in_write_thread
 
-from bm25rag import BM25Index
+from bm25rag import Analyzer, BM25Index
+from bm25rag.variants import VariantName
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -55,6 +62,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         A name or ISO code, which chooses stop words and stemmer; ``None`` for neither.
     existing_bm25
         A core index to use, with its own analyzer and parameters; ``nodes`` are added to it.
+        Opened with ``mode="w"`` its folder follows with ``retriever.bm25.commit()``.
     similarity_top_k
         How many nodes to return at most.
     callback_manager
@@ -76,14 +84,19 @@ class BM25Retriever(NodeStore, BaseRetriever):
         A callable from text to terms, in place of all analysis.
     metadata_mode
         Which text is indexed: the content with the metadata for embedding (``EMBED``), with
-        those for the LLM (``LLM``), with all (``ALL``) or alone (``NONE``).
+        those for the LLM (``LLM``), with all (``ALL``) or alone (``NONE``). ``None`` for the
+        mode of the nodes in ``existing_bm25``, or else ``EMBED``.
+    k1, b, variant
+        The parameters of BM25 and the member of its family, as in ``bm25rag.BM25Index``;
+        ``None`` for its defaults.
 
     Raises
     ------
     TypeError
         If an argument has the wrong type.
     ValueError
-        If neither nodes nor an index are given, or a value is wrong.
+        If neither nodes nor an index are given, a value is wrong, or ``metadata_mode`` is not
+        the one of the nodes in ``existing_bm25``.
     MetadataError
         If the metadata of a node cannot be stored; the message names node and key.
     """
@@ -103,28 +116,28 @@ class BM25Retriever(NodeStore, BaseRetriever):
         token_pattern: str = DEFAULT_PATTERN,
         filters: MetadataFilters | None = None,
         tokenizer: Callable[[str], list[str]] | None = None,
-        metadata_mode: MetadataMode = MetadataMode.EMBED,
+        metadata_mode: MetadataMode | None = None,
+        k1: float | None = None,
+        b: float | None = None,
+        variant: VariantName | None = None,
     ) -> None:
-        super().__init__(callback_manager, dict(object_map or {}), objects, verbose)
+        known = dict(object_map or {}) | {one.index_id: one.obj for one in objects or ()}
+        super().__init__(callback_manager, known, None, verbose)
+        self._given_objects, self._live = dict(known), {}
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        self.metadata_mode = MetadataMode(metadata_mode)
-        self._classes: dict[str, type[BaseNode]] = {}
         analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)
+        given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b}
+        parameters = {name: value for name, value in given.items() if value is not None}
         if existing_bm25 is None:
             if nodes is None:
                 raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
-            self.bm25 = BM25Index(make_analyzer(*analysis))
+            self.bm25 = BM25Index(make_analyzer(*analysis), **parameters)
         else:
-            if not isinstance(existing_bm25, BM25Index):
-                came = f"{type(existing_bm25).__module__}.{type(existing_bm25).__qualname__}"
-                raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {came}")
-            if analysis != (DEFAULT_LANGUAGE, None, False, DEFAULT_PATTERN, None):
-                raise ValueError(
-                    "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "
-                    "token_pattern and tokenizer out"
-                )
+            check_existing(existing_bm25, analysis != NO_ANALYSIS, list(parameters))
+            persistence.bring_up_to_date(existing_bm25)
             self.bm25 = existing_bm25
+        self._metadata_mode = choose_mode(self.bm25, metadata_mode)
         if nodes is not None:
             self.add_nodes(nodes)
 
@@ -142,22 +155,32 @@ class BM25Retriever(NodeStore, BaseRetriever):
         token_pattern: str = DEFAULT_PATTERN,
         filters: MetadataFilters | None = None,
         tokenizer: Callable[[str], list[str]] | None = None,
-        metadata_mode: MetadataMode = MetadataMode.EMBED,
+        metadata_mode: MetadataMode | None = None,
         callback_manager: CallbackManager | None = None,
+        existing_bm25: BM25Index | None = None,
+        objects: list[IndexNode] | None = None,
+        object_map: dict[str, Any] | None = None,
+        k1: float | None = None,
+        b: float | None = None,
+        variant: VariantName | None = None,
     ) -> Self:
         """Make a retriever of nodes, or of those in the docstore of an index or by itself.
 
         Parameters
         ----------
         index
-            An index of LlamaIndex with its nodes in its docstore.
+            An index of LlamaIndex with its nodes in its docstore. What its own retriever goes
+            on to from index nodes, this one does.
         nodes
-            The nodes; exactly one of ``index``, ``nodes`` and ``docstore`` is given.
+            The nodes; exactly one of ``index``, ``nodes`` and ``docstore`` is given, or, with
+            ``existing_bm25``, at most one.
         docstore
-            A document store.
+            A document store of nodes.
         stemmer, language, similarity_top_k, verbose, skip_stemming, token_pattern, filters
             As in the constructor.
-        tokenizer, metadata_mode, callback_manager
+        tokenizer, metadata_mode, callback_manager, existing_bm25, objects, object_map
+            As in the constructor.
+        k1, b, variant
             As in the constructor.
 
         Raises
@@ -165,12 +188,16 @@ class BM25Retriever(NodeStore, BaseRetriever):
         ValueError
             If not exactly one of the three is given, or the index keeps its nodes elsewhere.
         """
-        if sum(source is not None for source in (index, nodes, docstore)) != 1:
-            raise ValueError("exactly one of index, nodes and docstore must be given")
+        sources = sum(source is not None for source in (index, nodes, docstore))
+        if sources != 1 and (existing_bm25 is None or sources):
+            raise ValueError(
+                "exactly one of index, nodes and docstore must be given, or existing_bm25"
+            )
         if index is not None:
-            docstore = _docstore_of(index)
+            docstore = docstore_of(index)
+            object_map = getattr(index, "_object_map", {}) | (object_map or {})
         if docstore is not None:
-            nodes = docstore.docs.values()
+            nodes = check_docstore(docstore).docs.values()
         return cls(
             nodes=nodes,
             stemmer=stemmer,
@@ -183,7 +210,18 @@ class BM25Retriever(NodeStore, BaseRetriever):
             tokenizer=tokenizer,
             metadata_mode=metadata_mode,
             callback_manager=callback_manager,
+            existing_bm25=existing_bm25,
+            objects=objects,
+            object_map=object_map,
+            k1=k1,
+            b=b,
+            variant=variant,
         )
+
+    def __repr__(self) -> str:
+        settings = f"similarity_top_k={self._similarity_top_k}, bm25={self.bm25!r}"
+        count = f"{len(self)} node{'s' * (len(self) != 1)}"
+        return f"{type(self).__name__}({count}, {settings})"
 
     # --- settings -----------------------------------------------------------------
 
@@ -213,6 +251,43 @@ class BM25Retriever(NodeStore, BaseRetriever):
     @filters.setter
     def filters(self, value: MetadataFilters | None) -> None:
         self._filters = check_filters(value)
+
+    @property
+    def metadata_mode(self) -> MetadataMode:
+        """Which text is indexed: the content with metadata, and with which."""
+        return self._metadata_mode
+
+    @metadata_mode.setter
+    def metadata_mode(self, value: MetadataMode) -> None:
+        self._metadata_mode = choose_mode(self.bm25, value)
+
+    # --- analysis, which belongs to the index -----------------------------------------
+
+    @property
+    def language(self) -> str | None:
+        """The language of stop words and stemmer, by its name."""
+        return self._analyzer.language
+
+    @property
+    def stemmer(self) -> str | StemmerLike | None:
+        """The name of the stemmer's algorithm, or the stemmer of the user's that is like none."""
+        tokenizer = self.bm25.analyzer.tokenizer
+        return tokenizer.stemmer if isinstance(tokenizer, Stemming) else self._analyzer.stemmer
+
+    @property
+    def skip_stemming(self) -> bool:
+        """Whether words are left unstemmed."""
+        return self.stemmer is None
+
+    @property
+    def token_pattern(self) -> str:
+        """The regular expression for words; ``"auto"`` for the core's choice by script."""
+        return self._analyzer.token_pattern
+
+    @property
+    def _analyzer(self) -> Analyzer:
+        tokenizer = self.bm25.analyzer.tokenizer
+        return tokenizer.analyzer if isinstance(tokenizer, Stemming) else self.bm25.analyzer
 
     # --- retrieving ---------------------------------------------------------------
 
@@ -269,19 +344,29 @@ class BM25Retriever(NodeStore, BaseRetriever):
         return changed
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        filter = translate(self._filters)
+        filter = translate(self._filters, self.bm25)
         hits = self.bm25.search(query_bundle.query_str, self._similarity_top_k, filter)
-        classes = self._classes
-        return [NodeWithScore(node=to_node(hit, classes), score=hit.score) for hit in hits]
+        return [NodeWithScore(node=to_node(hit), score=hit.score) for hit in hits]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
+
+    def _handle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        return with_text(super()._handle_recursive_retrieval(query_bundle, nodes))
+
+    async def _ahandle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        return with_text(await super()._ahandle_recursive_retrieval(query_bundle, nodes))
 
     # --- saving -------------------------------------------------------------------
 
     def persist(self, path: str | PathLike[str]) -> None:
         """Save the retriever in a folder: index, analysis, nodes and settings.
 
+        In the folder that it was loaded from or last saved in, only what is new is written.
         Objects of index nodes that are no nodes cannot be saved; ``from_persist_dir`` asks
         for them.
 
@@ -300,12 +385,15 @@ class BM25Retriever(NodeStore, BaseRetriever):
         settings = persistence.Settings(
             similarity_top_k=self._similarity_top_k,
             filters=self._filters,
-            metadata_mode=self.metadata_mode,
+            metadata_mode=self._metadata_mode,
             verbose=self._verbose,
-            object_ids=sorted(self.object_map),
-            classes=sorted(self._classes),
+            object_ids=held_index_ids(self.bm25, self.object_map),
         )
         persistence.save(self.bm25, Path(path), settings)
+
+    async def apersist(self, path: str | PathLike[str]) -> None:
+        """Do what ``persist`` does, in a thread."""
+        await in_write_thread(self.persist, path)
 
     @classmethod
     def from_persist_dir(
@@ -337,11 +425,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
         TokenizerRequiredError
             If it was made with a tokenizer and ``tokenizer`` is missing.
         ValueError
-            If an object is missing, or the class of a node is not imported.
+            If an object is missing.
         """
         index, settings = persistence.load(Path(path), tokenizer)
         retriever = cls(
-            existing_bm25=copy.copy(index),  # the copy can be written to
+            existing_bm25=index,
             similarity_top_k=settings.similarity_top_k,
             callback_manager=callback_manager,
             objects=objects,
@@ -350,21 +438,10 @@ class BM25Retriever(NodeStore, BaseRetriever):
             filters=settings.filters,
             metadata_mode=settings.metadata_mode,
         )
-        missing = [id for id in settings.object_ids if id not in retriever.object_map]
+        missing = held_index_ids(index, set(settings.object_ids) - retriever.object_map.keys())
         if missing:
             raise ValueError(
                 f"the objects of the index nodes {missing} were not saved; "
                 "give them again as objects= or object_map="
             )
-        retriever._classes = {name: find_class(name) for name in settings.classes}
         return retriever
-
-
-def _docstore_of(index: BaseIndex[Any]) -> BaseDocumentStore:
-    store = getattr(index, "vector_store", None)
-    if not index.docstore.docs and getattr(store, "stores_text", False):
-        raise ValueError(
-            "index keeps its nodes in its vector store and its docstore is empty: give nodes=, "
-            "or build the index with store_nodes_override=True"
-        )
-    return index.docstore

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from llama_index.retrievers.bm25rag.nodes import (
-    OWN_KEY,
-    REF_DOC_ID,
-    class_name,
-    hash_of,
-    live_object,
-    to_stored,
-)
+from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
+from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
+from llama_index.retrievers.bm25rag.own import ids_of_source, read_documents
+from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
+from llama_index.retrievers.bm25rag.threads import in_write_thread
 
-from bm25rag import BM25Index
-
-
-class SyncResult(NamedTuple):
-    """The ids of the nodes that ``sync`` has added, updated and deleted."""
-
-    added: list[str]
-    updated: list[str]
-    deleted: list[str]
+from bm25rag import BM25Index, Deleted, Document
+from bm25rag.errors import MetadataError
 
 
 class NodeStore:
-    """Adds, deletes and compares nodes; ``BM25Retriever`` inherits it."""
+    """Adds, deletes, returns and compares nodes; ``BM25Retriever`` inherits it."""
 
     bm25: BM25Index
-    metadata_mode: MetadataMode
     object_map: dict[str, Any]
-    _classes: dict[str, type[BaseNode]]
+    # What the user has given by index id, which is the user's to keep.
+    _given_objects: dict[str, Any]
+    # By node id, the index id and the object of the index nodes that were added with one.
+    _live: dict[str, tuple[str, object]]
+    _metadata_mode: MetadataMode
     _verbose: bool
+
+    def __len__(self) -> int:
+        """Return how many nodes there are."""
+        return len(self.bm25)
+
+    def __bool__(self) -> bool:
+        """Return True, also without nodes: LlamaIndex asks whether there is a retriever."""
+        return True
 
     def add_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
         """Add nodes, all of them or, if anything is wrong, none; return their ids.
 
         A node takes the place of one with the same id. The objects of index nodes, such as
-        retrievers, go into ``object_map``.
+        retrievers, go into ``object_map``, and leave it with the node.
 
         Raises
         ------
@@ -49,69 +54,202 @@ class NodeStore:
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         """
-        given = [_check_node(number, node) for number, node in enumerate(nodes)]
-        stored = [to_stored(node, self.metadata_mode) for node in given]
-        ids = self.bm25.add(
-            [each.text for each in stored],
-            [node.node_id for node in given],
-            [each.metadata for each in stored],
-            [each.payload for each in stored],
-            on_duplicate="replace",
-            progress=self._verbose,
-        )
+        given = check_nodes(nodes)
+        documents = [self._to_document(number, node) for number, node in enumerate(given)]
+        try:
+            ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
+        except MetadataError as error:
+            raise _of_node(error, error.row.replace("documents", "nodes")) from None
         for node in given:
-            self._classes[class_name(type(node))] = type(node)
+            self._forget_objects([node.node_id])
             live = live_object(node)
             if live is not None and isinstance(node, IndexNode):
+                self._live[node.node_id] = node.index_id, live
                 self.object_map[node.index_id] = live
         return ids
 
-    def delete_nodes(self, node_ids: Iterable[str]) -> int:
-        """Delete nodes by id; return how many there were.
+    def delete_nodes(
+        self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
+    ) -> Deleted:
+        """Delete nodes by id, by filters, or those of the ids that pass the filters.
+
+        Parameters
+        ----------
+        node_ids
+            Their ids; unknown ones are ignored.
+        filters
+            What they pass.
+
+        Returns
+        -------
+        count
+            How many nodes went; its ``ids`` are those that this call has deleted.
 
         Raises
         ------
         TypeError
-            If ``node_ids`` is a bare string or holds anything but strings.
+            If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
+            wrong.
+        ValueError
+            If neither is given, or ``filters`` is empty.
         """
-        if isinstance(node_ids, str):
-            raise TypeError("node_ids must be an iterable of ids, got a str")
-        return self.bm25.delete(node_ids)
+        checked = check_filters(filters)
+        if node_ids is None and (checked is None or not checked.filters):
+            raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
+        return self._delete(self._ids_of(node_ids, filters))
 
-    def delete_ref_doc(self, ref_doc_id: str) -> int:
+    def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Delete the nodes of a source document; return how many there were."""
         if not isinstance(ref_doc_id, str):
             raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
-        return self.bm25.delete(self.bm25.ids({f"{OWN_KEY}.{REF_DOC_ID}": ref_doc_id}))
+        return self._delete(ids_of_source(self.bm25, ref_doc_id))
 
-    def sync(self, docstore: BaseDocumentStore) -> SyncResult:
-        """Hold what a document store holds: add, update and delete nodes, by id and hash.
+    def clear(self) -> Deleted:
+        """Delete all nodes; return how many there were."""
+        return self._delete(self.bm25.ids())
+
+    def get_nodes(
+        self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Return nodes by id, in the order asked, or those that pass filters, or all.
+
+        Parameters
+        ----------
+        node_ids
+            Their ids; unknown ones are left out. ``None`` for all, in the order of the index.
+        filters
+            What they pass; ``None`` for any.
+
+        Returns
+        -------
+        nodes
+            Fresh copies, without their embeddings.
+
+        Raises
+        ------
+        TypeError
+            If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
+            wrong.
+        """
+        found = read_documents(self.bm25, self._ids_of(node_ids, filters))
+        return [self._with_object(to_node(document)) for document in found]
+
+    def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
+        """Hold what a document store holds: add, update and delete nodes.
+
+        A node is updated if anything differs of what is kept of it: text, metadata,
+        relationships, excluded keys, templates.
 
         Parameters
         ----------
         docstore
-            The document store.
+            The document store, of the nodes and not of the documents they were cut from.
+        inner_nodes
+            Whether to hold nodes that others in the store were cut from, as
+            ``HierarchicalNodeParser`` makes them. ``None`` for what the index does: it holds some
+            or, if it holds nodes, none.
 
         Returns
         -------
         result
             The ids of the nodes added, updated and deleted.
+
+        Raises
+        ------
+        ValueError
+            If the document store holds whole documents, and the index nodes cut from such.
         """
-        nodes = docstore.docs
-        new, updated = [], []
-        for id, node in nodes.items():
-            found = self.bm25.get([id])
-            if not found:
-                new.append(id)
-            elif hash_of(found[0], self._classes) != node.hash:
-                updated.append(id)
-        gone = [id for id in self.bm25.ids() if id not in nodes]
-        self.add_nodes([nodes[id] for id in (*updated, *new)])
-        self.delete_nodes(gone)
-        return SyncResult(new, updated, gone)
+        new, updated, gone = compare(self.bm25, docstore, self._metadata_mode, inner_nodes)
+        self.add_nodes([*updated.values(), *new.values()])
+        deleted = self._delete(gone)
+        return SyncResult(list(new), list(updated), list(deleted.ids))
+
+    # --- asynchronous twins ---------------------------------------------------------
+
+    async def aadd_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
+        """Do what ``add_nodes`` does, in a thread."""
+        return await in_write_thread(self.add_nodes, nodes)
+
+    async def adelete_nodes(
+        self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
+    ) -> Deleted:
+        """Do what ``delete_nodes`` does, in a thread."""
+        return await in_write_thread(self.delete_nodes, node_ids, filters)
+
+    async def adelete_ref_doc(self, ref_doc_id: str) -> Deleted:
+        """Do what ``delete_ref_doc`` does, in a thread."""
+        return await in_write_thread(self.delete_ref_doc, ref_doc_id)
+
+    async def aclear(self) -> Deleted:
+        """Do what ``clear`` does, in a thread."""
+        return await in_write_thread(self.clear)
+
+    async def aget_nodes(
+        self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Do what ``get_nodes`` does, in a thread."""
+        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
+
+    async def async_sync(
+        self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None
+    ) -> SyncResult:
+        """Do what ``sync`` does, in a thread.
+
+        Parameters
+        ----------
+        docstore, inner_nodes
+            As in ``sync``.
+        """
+        return await in_write_thread(partial(self.sync, docstore, inner_nodes=inner_nodes))
+
+    # --- beneath ----------------------------------------------------------------------
+
+    def _to_document(self, number: int, node: BaseNode) -> Document:
+        try:
+            return to_document(node, self._metadata_mode)
+        except MetadataError as error:
+            raise _of_node(error, f"nodes[{number}]") from None
+
+    def _ids_of(
+        self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
+    ) -> Sequence[str]:
+        wanted = None if node_ids is None else check_node_ids(node_ids)
+        check_filters(filters)
+        if filters is None or not filters.filters:
+            return self.bm25.ids() if wanted is None else wanted
+        passing = self.bm25.ids(translate(filters, self.bm25))
+        if wanted is None:
+            return passing
+        among = set(passing)
+        return [id for id in wanted if id in among]
+
+    def _delete(self, ids: Sequence[str]) -> Deleted:
+        deleted = self.bm25.delete(ids)
+        self._forget_objects(ids)
+        return deleted
+
+    def _forget_objects(self, ids: Iterable[str]) -> None:
+        """Take the objects of index nodes that are there no more out of ``object_map``."""
+        if not self._live:
+            return
+        for index_id, _ in filter(None, [self._live.pop(id, None) for id in ids]):
+            left = [live for other, live in self._live.values() if other == index_id]
+            if left:
+                self.object_map[index_id] = left[-1]
+            elif index_id in self._given_objects:
+                self.object_map[index_id] = self._given_objects[index_id]
+            else:
+                self.object_map.pop(index_id, None)
+
+    def _with_object(self, node: BaseNode) -> BaseNode:
+        if isinstance(node, IndexNode) and node.obj is None:
+            index_id, live = self._live.get(node.node_id, (None, None))
+            if index_id == node.index_id:
+                node.obj = live
+        return node
 
 
-def _check_node(number: int, node: object) -> BaseNode:
-    if not isinstance(node, BaseNode):
-        raise TypeError(f"nodes[{number}] must be a BaseNode, got {type(node).__name__}")
-    return node
+def _of_node(error: MetadataError, row: str) -> MetadataError:
+    """Return an error about metadata in the words of nodes, which have no payload."""
+    problem = error.problem.replace("as the payload", "in a MediaResource of the node")
+    return MetadataError(error.document, error.key, problem, row)

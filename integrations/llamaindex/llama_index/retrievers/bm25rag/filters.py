@@ -1,14 +1,15 @@
 """MetadataFilters to the filter language of the core, with LlamaIndex's meaning.
 
 LlamaIndex compares as Python does, on metadata written as JSON: ``True == 1``, dates are
-ISO strings, CONTAINS, ANY and ALL are ``in``. A missing or null value passes NE, NIN and
-IS_EMPTY only. The condition NOT passes what none of its filters match.
+ISO strings, as the adapter stores them, CONTAINS, ANY and ALL are ``in``. A missing or null
+value passes NE, NIN and IS_EMPTY only. The condition NOT passes what none of its filters match.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from datetime import date, datetime
 from itertools import chain, product
 from typing import Any
 
@@ -18,9 +19,16 @@ from llama_index.core.vector_stores.types import (
     MetadataFilter,
     MetadataFilters,
 )
-from llama_index.retrievers.bm25rag.nodes import OWN_KEY, REF_DOC_ID
+from llama_index.retrievers.bm25rag.own import (
+    OWN_KEY,
+    REF_DOC_ID,
+    SOURCE_PATH,
+    sources_without_key,
+)
+from pydantic_core import to_jsonable_python
 
-from bm25rag.filters import FilterSpec, escape_key
+from bm25rag import BM25Index
+from bm25rag.filters import FilterSpec, escape_key, parse_filter
 
 # LlamaIndex's stores write the id of the source document under these keys.
 _SOURCE_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
@@ -45,8 +53,15 @@ def check_filters(filters: object) -> MetadataFilters | None:
     raise TypeError(f"filters must be MetadataFilters or None, got {type(filters).__name__}")
 
 
-def translate(filters: MetadataFilters | None) -> FilterSpec | None:
+def translate(filters: MetadataFilters | None, index: BM25Index) -> FilterSpec | None:
     """Write ``filters`` in the core's filter language; ``None`` and an empty list pass everything.
+
+    Parameters
+    ----------
+    filters
+        The filters.
+    index
+        What they are for: nodes in it may lack the key under which their source is looked up.
 
     Raises
     ------
@@ -58,7 +73,9 @@ def translate(filters: MetadataFilters | None) -> FilterSpec | None:
     if filters is None or not filters.filters:
         return None
     parts = [
-        (translate(part) or {}) if isinstance(part, MetadataFilters) else _translate_one(part)
+        (translate(part, index) or {})
+        if isinstance(part, MetadataFilters)
+        else _translate_one(part, index)
         for part in filters.filters
     ]
     match filters.condition:
@@ -71,11 +88,46 @@ def translate(filters: MetadataFilters | None) -> FilterSpec | None:
     raise ValueError(f"filters: unknown condition {filters.condition!r}")
 
 
-def _translate_one(filter: MetadataFilter) -> FilterSpec:
+def _translate_one(filter: MetadataFilter, index: BM25Index) -> FilterSpec:
     build = _OPERATORS.get(filter.operator)
     if build is None:
         raise ValueError(f"filter on {filter.key!r}: unknown operator {filter.operator!r}")
-    return build(filter)
+    spec = build(filter)
+    if filter.key in _SOURCE_KEYS:
+        return _with_lost_sources(spec, index)
+    return _with_dates(spec, filter, index)
+
+
+def _with_lost_sources(spec: FilterSpec, index: BM25Index) -> FilterSpec:
+    """Let nodes without the key pass by the source that their payloads name."""
+    lost = sources_without_key(index)
+    if not lost:
+        return spec
+    test = parse_filter(spec)
+    passing: set[str] = set()
+    for source, ids in lost.items():
+        if test is None or test.matches("", {OWN_KEY: {REF_DOC_ID: source}}):
+            passing |= ids
+    among = set().union(*lost.values())
+    return {"$or": [{"$and": [spec, {"$not": among}]}, passing]}
+
+
+def _with_dates(spec: FilterSpec, filter: MetadataFilter, index: BM25Index) -> FilterSpec:
+    """Let dates pass as their ISO strings would: those that were written through the core."""
+    asked = filter.value if isinstance(filter.value, list) else [filter.value]
+    if not any(isinstance(value, str) for value in asked):
+        return spec
+    path = escape_key(filter.key)
+    dates = {"$or": [{path: {"$gte": date.min}}, {path: {"$gte": datetime.min}}]}
+    if not index.count(dates):
+        return spec
+    test = parse_filter(spec)
+
+    def passes(metadata: dict[str, Any]) -> bool:
+        written = to_jsonable_python(metadata[filter.key])
+        return test is None or test.matches("", {filter.key: written})
+
+    return {"$or": [{"$and": [spec, {"$not": dates}]}, {"$and": [dates, passes]}]}
 
 
 def _refuse(filter: MetadataFilter, expected: str) -> TypeError:
@@ -89,17 +141,15 @@ def _refuse(filter: MetadataFilter, expected: str) -> TypeError:
 
 
 def _path(key: str) -> str:
-    return f"{OWN_KEY}.{REF_DOC_ID}" if key in _SOURCE_KEYS else escape_key(key)
+    return SOURCE_PATH if key in _SOURCE_KEYS else escape_key(key)
 
 
 def _passing(
     filter: MetadataFilter, tests: Iterable[dict[str, Any]], below: str = ""
 ) -> FilterSpec:
-    """Pass what one of the tests holds for, on the value or on its dates as ISO strings."""
-    paths = [_path(filter.key) + below, f"{OWN_KEY}.dates.{escape_key(filter.key)}{below}"]
-    if filter.key in _SOURCE_KEYS:
-        paths.pop()
-    return _one_of([{path: test} for test in tests for path in paths])
+    """Pass what one of the tests holds for."""
+    path = _path(filter.key) + below
+    return _one_of([{path: test} for test in tests])
 
 
 def _one_of(parts: list[FilterSpec]) -> FilterSpec:

@@ -1,6 +1,7 @@
 """Nodes to documents of the core and back.
 
-A document's text is the text that is indexed, its metadata are the node's, and its payload
+A document's text is the text that is indexed. Its metadata are what LlamaIndex's filters see of
+the node's, dates as ISO strings, and under one key what else is looked up (``own.py``). Its payload
 is JSON of what else there is to the node. The text of a node is almost always a part of
 the text that is indexed, so the payload says where.
 """
@@ -8,38 +9,49 @@ the text that is indexed, so the payload says where.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import warnings
+from functools import partial
+from typing import Any
 
-from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, Node, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    ImageDocument,
+    ImageNode,
+    IndexNode,
+    MetadataMode,
+    Node,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.storage.docstore.utils import doc_to_json
-from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
+from llama_index.retrievers.bm25rag.own import (
+    DATES,
+    MARK,
+    OWN_KEY,
+    describe,
+    index_id_of,
+    parse_payload,
+    source_of,
+    without_key,
+)
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from bm25rag import Document, Hit
-from bm25rag.documents import encode_metadata
+from bm25rag import BM25Index, Hit
+from bm25rag import Document as Stored
+from bm25rag.documents import decode_metadata, encode_metadata
 from bm25rag.errors import CorruptIndexError, MetadataError
 
-OWN_KEY = "__node__"
-REF_DOC_ID = "ref_doc_id"
-
-_MARK = b'{"llama_index":'
-_PLAIN = (str, int, float, bool, type(None))
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _RESOURCES = ("text_resource", "image_resource", "audio_resource", "video_resource")
 _TEXT_NODE = TextNode.__pydantic_validator__
-
-
-class Stored(NamedTuple):
-    """What the core is given of a node."""
-
-    text: str
-    metadata: dict[str, Any]
-    payload: bytes
 
 
 # --- writing ----------------------------------------------------------------------
 
 
-def to_stored(node: BaseNode, mode: MetadataMode) -> Stored:
+def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
     """Return what the core shall keep of a node; all of it but the embedding.
 
     Raises
@@ -48,7 +60,7 @@ def to_stored(node: BaseNode, mode: MetadataMode) -> Stored:
         If the metadata cannot be stored; the message names node and key.
     """
     text = node.get_content(metadata_mode=mode)
-    kept: dict[str, Any] = {"hash": node.hash, "node": _fields(node)}
+    kept: dict[str, Any] = {"node": _fields(node)}
     if type(node) is not TextNode:
         kept["class"] = class_name(type(node))
     content = _content(node)
@@ -57,8 +69,37 @@ def to_stored(node: BaseNode, mode: MetadataMode) -> Stored:
         kept["at"] = [start, start + len(content)]
     else:
         kept["text"] = content
-    payload = json.dumps({"llama_index": kept}, separators=(",", ":")).encode("ascii")
-    return Stored(text, _metadata(node), payload)
+    own = describe(mode, node.ref_doc_id, _index_id(node))
+    written, dates = _write_dates(node.metadata, node.node_id)
+    if dates is not None:
+        kept[DATES] = dates
+    payload = json.dumps({MARK: kept}, separators=(",", ":")).encode("ascii")
+    return Stored(node.node_id, text, {**written, OWN_KEY: own}, payload)
+
+
+def _index_id(node: BaseNode) -> str | None:
+    """Return the index id of an index node whose object is not stored with it."""
+    if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode):
+        return node.index_id
+    return None
+
+
+def adopt(index: BM25Index, mode: MetadataMode) -> None:
+    """Write what is kept beside the metadata again where it is missing.
+
+    Nodes that version 0.1.0 stored have less of it, and dates as dates. Those whose metadata were
+    written through the core since have none.
+    """
+    changed: dict[str, dict[str, Any]] = {}
+    for found, kept in without_key(index):
+        found.metadata.pop(OWN_KEY, None)
+        written, dates = _write_dates(found.metadata, found.id)
+        own = describe(mode, source_of(kept), index_id_of(kept))
+        if dates is not None:
+            own[DATES] = dates
+        changed[found.id] = {**written, OWN_KEY: own}
+    if changed:
+        index.update_metadata(list(changed), list(changed.values()))
 
 
 def live_object(node: BaseNode) -> object | None:
@@ -85,16 +126,45 @@ def _fields(node: BaseNode) -> dict[str, Any]:
         if isinstance(node, IndexNode) and node.obj is not None:
             fields = _fields(node.model_copy(update={"obj": None}))
             if isinstance(node.obj, BaseNode):
-                fields["obj"] = to_jsonable_python(doc_to_json(node.obj))
+                written = doc_to_json(node.obj)
+                fields["obj"] = to_jsonable_python(written, fallback=partial(_plain, node.node_id))
             return fields
-        fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
+        try:
+            fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
+        except PydanticSerializationError:  # related nodes bring their metadata along
+            node = _with_plain_relations(node)
+            fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
     except PydanticSerializationError as error:
-        encode_metadata(node.metadata, node.node_id)  # says it better, if it is the metadata
-        raise MetadataError(f"node {node.node_id!r} cannot be stored: {error}") from error
+        raise MetadataError(node.node_id, "", f"the node cannot be stored: {error}") from error
     del fields["class_name"]
     if isinstance(node, Node):
         _complete_resources(node, fields)
     return fields
+
+
+def _plain(id: str, value: object) -> Any:
+    return decode_metadata(encode_metadata({"obj": value}, id))["obj"]
+
+
+def _with_plain_relations(node: BaseNode) -> BaseNode:
+    """Return a copy whose related nodes have metadata as the core stores them."""
+    relations: dict[NodeRelationship, Any] = {}
+    for kind, related in node.relationships.items():
+        several = related if isinstance(related, list) else [related]
+        plain = [_with_plain_metadata(node.node_id, kind, one) for one in several]
+        relations[kind] = plain if isinstance(related, list) else plain[0]
+    return node.model_copy(update={"relationships": relations})
+
+
+def _with_plain_metadata(
+    id: str, kind: NodeRelationship, related: RelatedNodeInfo
+) -> RelatedNodeInfo:
+    try:
+        plain = decode_metadata(encode_metadata(related.metadata, id))
+    except MetadataError as error:
+        key = f"relationships.{kind.name}.metadata.{error.key}"
+        raise MetadataError(id, key, error.problem) from None
+    return related.model_copy(update={"metadata": plain})
 
 
 def _complete_resources(node: Node, fields: dict[str, Any]) -> None:
@@ -107,63 +177,73 @@ def _complete_resources(node: Node, fields: dict[str, Any]) -> None:
         fields["text_resource"].pop("text", None)
 
 
-def _metadata(node: BaseNode) -> dict[str, Any]:
-    if OWN_KEY in node.metadata:
-        raise MetadataError(
-            f"metadata of document {node.node_id!r} at {OWN_KEY!r}: the key is reserved"
-        )
-    own: dict[str, Any] = {}
-    if node.ref_doc_id is not None:
-        own[REF_DOC_ID] = node.ref_doc_id
-    if dates := dict(_dates(node)):
-        own["dates"] = dates
-    return {**node.metadata, OWN_KEY: own} if own else {**node.metadata}
+def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str | None]:
+    """Return metadata with dates as strings, and what had dates, as the core writes it.
 
-
-def _dates(node: BaseNode) -> Iterator[tuple[str, Any]]:
-    """Yield what holds dates as LlamaIndex's filters see it: with ISO strings in their place."""
-    composed = {key: value for key, value in node.metadata.items() if type(value) not in _PLAIN}
-    encode_metadata(composed, node.node_id)  # refuses what could not be compared either
-    for key, value in composed.items():
-        written = to_jsonable_python(value)
-        if written != value:
-            yield key, written
+    LlamaIndex's stores write dates as strings, and its filters compare these.
+    """
+    if OWN_KEY in metadata:
+        raise MetadataError(id, OWN_KEY, "the key is reserved")
+    composed = {key: value for key, value in metadata.items() if type(value) not in _PLAIN}
+    encoded = encode_metadata(composed, id)
+    if b'{"$date' not in encoded:
+        return metadata, None
+    returned = decode_metadata(encoded)
+    strings = {key: to_jsonable_python(value) for key, value in returned.items()}
+    dated = {key: value for key, value in returned.items() if strings[key] != value}
+    dates = encode_metadata(dated, id).decode("utf-8", "surrogatepass")
+    return {**metadata, **{key: strings[key] for key in dated}}, dates
 
 
 # --- reading ----------------------------------------------------------------------
 
 
-def to_node(found: Hit | Document, classes: dict[str, type[BaseNode]]) -> BaseNode:
+def to_node(found: Hit | Stored) -> BaseNode:
     """Return a fresh node of the class it had; a text node of what was not stored as a node.
 
     Parameters
     ----------
     found
         What the core has found.
-    classes
-        Classes by name; those that are met for the first time are added.
+
+    Warns
+    -----
+    UserWarning
+        If its class is not imported; it is a text node then.
+
+    Raises
+    ------
+    CorruptIndexError
+        If the payload is damaged.
     """
-    metadata = found.metadata
-    metadata.pop(OWN_KEY, None)
-    indexed = found.text or ""
-    kept = _kept(found)
+    own = found.metadata.pop(OWN_KEY, None)
+    kept = parse_payload(found)
     if kept is None:
-        return TextNode(id_=found.id, text=indexed, metadata=metadata)
+        return TextNode(id_=found.id, text=found.text or "", metadata=found.metadata)
+    dates = kept.get(DATES) or (own.get(DATES) if isinstance(own, dict) else None)
+    if isinstance(dates, str):
+        _revive(found.metadata, dates)
+    try:
+        return _make_node(found, kept)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptIndexError(f"payload of node {found.id!r} makes no node: {error}") from error
+
+
+def _make_node(found: Hit | Stored, kept: dict[str, Any]) -> BaseNode:
+    indexed = found.text or ""
     fields: dict[str, Any] = kept["node"]
     fields["id_"] = found.id
-    fields["metadata"] = metadata
+    fields["metadata"] = found.metadata
     text = indexed[slice(*kept["at"])] if "at" in kept else kept["text"]
     name = kept.get("class")
-    if name is None:
-        fields["text"] = text
+    kind = TextNode if name is None else _find_or_warn(name, found.id)
+    if kind is TextNode:
+        fields["text"] = text or ""
         # What TextNode(**fields) does, in 1.7 and not 4.1 microseconds: the fields were a node's.
         node: BaseNode = _TEXT_NODE.validate_python(
             fields, self_instance=TextNode.__new__(TextNode)
         )
         return node
-    kind = classes.get(name)
-    if kind is None:
-        kind = classes[name] = find_class(name)
     if issubclass(kind, TextNode):
         fields["text"] = text
     elif "text_resource" in fields and issubclass(kind, Node):
@@ -171,26 +251,20 @@ def to_node(found: Hit | Document, classes: dict[str, type[BaseNode]]) -> BaseNo
     return kind.from_dict(fields)
 
 
-def hash_of(found: Document, classes: dict[str, type[BaseNode]]) -> str:
-    """Return the hash that the node had when it was stored."""
-    kept = _kept(found)
-    return to_node(found, classes).hash if kept is None else kept["hash"]
+def _revive(metadata: dict[str, Any], encoded: str) -> None:
+    """Put dates in the place of the strings written for them, where those are still there."""
+    for key, value in decode_metadata(encoded.encode("utf-8", "surrogatepass")).items():
+        if key in metadata and metadata[key] == to_jsonable_python(value):
+            metadata[key] = value
 
 
-def _kept(found: Hit | Document) -> Any:
-    if found.payload is None or not found.payload.startswith(_MARK):
-        return None
-    try:
-        return _parse(found.payload)["llama_index"]
-    except ValueError as error:
-        raise CorruptIndexError(f"payload of document {found.id!r}: {error}") from None
-
-
-def _parse(payload: bytes) -> Any:
-    try:
-        return from_json(payload)  # 0.5 microseconds, and 2.5 by json.loads
-    except ValueError:  # it refuses lone surrogates, which a node may have
-        return json.loads(payload)
+def is_same(one: Stored, other: Stored) -> bool:
+    """Whether two documents are the same node, in all that is kept of it."""
+    return (
+        one.payload == other.payload
+        and (one.text or "") == (other.text or "")
+        and encode_metadata(one.metadata, one.id) == encode_metadata(other.metadata, other.id)
+    )
 
 
 # --- classes ----------------------------------------------------------------------
@@ -201,20 +275,34 @@ def class_name(kind: type[BaseNode]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def find_class(name: str) -> type[BaseNode]:
-    """Return the node class of a name, which has to be imported already.
+_LLAMA_INDEX = {
+    class_name(kind): kind
+    for kind in (Node, Document, ImageDocument, ImageNode, IndexNode, TextNode)
+}
 
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
+
+def find_class(name: str) -> type[BaseNode] | None:
+    """Return the node class of a name, if it is imported; nothing is imported for a name."""
+    known = _LLAMA_INDEX.get(name)
+    if known is not None:
+        return known
     waiting = list(BaseNode.__subclasses__())
     while waiting:
         kind = waiting.pop()  # the latest first: a notebook defines a class again and again
         if class_name(kind) == name:
             return kind
         waiting += kind.__subclasses__()
-    raise ValueError(
-        f"a node is of the class {name}, which is not there: import it before nodes are read"
+    return None
+
+
+def _find_or_warn(name: str, id: str) -> type[BaseNode]:
+    kind = find_class(name)
+    if kind is not None:
+        return kind
+    warnings.warn(
+        f"node {id!r} was stored as a {name}, which is not imported: it comes back as a TextNode; "
+        "import the class before retrieving",
+        UserWarning,
+        stacklevel=2,
     )
+    return TextNode

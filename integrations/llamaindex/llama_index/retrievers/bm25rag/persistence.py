@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.retrievers.bm25rag.nodes import adopt
+from llama_index.retrievers.bm25rag.own import DATES_PATH, is_outdated
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 
 _KEY = "llama_index"
 _BM25S = "params.index.json"
+# Version 0.1.0 saved the classes of nodes.
+_CLASSES = "classes"
 
 
 class Settings(BaseModel):
@@ -24,7 +29,6 @@ class Settings(BaseModel):
     metadata_mode: MetadataMode
     verbose: bool
     object_ids: list[str]
-    classes: list[str]
 
 
 def save(index: BM25Index, folder: Path, settings: Settings) -> None:
@@ -33,7 +37,7 @@ def save(index: BM25Index, folder: Path, settings: Settings) -> None:
 
 
 def load(folder: Path, tokenizer: Callable[[str], list[str]] | None) -> tuple[BM25Index, Settings]:
-    """Open an index for reading, with the settings.
+    """Open an index that can be changed, in memory, with the settings.
 
     Raises
     ------
@@ -59,8 +63,38 @@ def load(folder: Path, tokenizer: Callable[[str], list[str]] | None) -> tuple[BM
             "BM25Retriever(existing_bm25=BM25Index.open(path)) searches it"
         )
     try:
-        return index, Settings.model_validate(written)
+        settings = Settings.model_validate(written)
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(map(str, (_KEY, *first["loc"])))
         raise CorruptIndexError(f"{folder}: wrong settings at {at}: {first['msg']}") from None
+    index = copy.copy(index)
+    if _CLASSES in written:
+        adopt(index, settings.metadata_mode)
+    return index, settings
+
+
+def bring_up_to_date(index: BM25Index) -> None:
+    """Make of nodes that version 0.1.0 stored what is stored now.
+
+    Raises
+    ------
+    ValueError
+        If that cannot be written.
+    """
+    if not index.read_only:
+        if is_outdated(index):
+            adopt(index, _saved_mode(index) or MetadataMode.EMBED)
+    elif is_outdated(index, DATES_PATH):  # filters would not see the dates
+        raise ValueError(
+            "existing_bm25 holds nodes that llama-index-retrievers-bm25rag 0.1.0 stored, and is "
+            "read-only: load its folder by BM25Retriever.from_persist_dir(path), or open it by "
+            "BM25Index.open(path, mode='w')"
+        )
+
+
+def _saved_mode(index: BM25Index) -> MetadataMode | None:
+    try:
+        return Settings.model_validate(index.extra.get(_KEY)).metadata_mode
+    except ValidationError:
+        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from haystack.dataclasses import ByteStream, Document, SparseEmbedding
@@ -20,33 +20,27 @@ from bm25rag.documents import decode_metadata, encode_metadata
 from bm25rag.errors import MetadataError
 
 
-class Columns(NamedTuple):
-    """Documents as ``BM25Index.add`` takes them."""
-
-    texts: list[str]
-    ids: list[str]
-    metadata: list[dict[str, Any] | None]
-    payloads: list[bytes | None]
-
-
-def to_core(documents: Iterable[Document]) -> Columns:
-    """Return what ``BM25Index.add`` takes.
+def to_core(documents: Iterable[Document]) -> list[Stored]:
+    """Return what ``BM25Index.add_documents`` takes.
 
     Raises
     ------
     MetadataError
         If a document cannot be stored as it is; the message names document and place.
     """
-    columns = Columns([], [], [], [])
-    for document in documents:
-        columns.texts.append(document.content or "")
-        columns.ids.append(document.id)
-        columns.metadata.append(document.meta)
-        columns.payloads.append(_payload(document))
-    return columns
+    stored = []
+    for row, one in enumerate(documents):
+        try:
+            payload = _payload(one)
+        except MetadataError as error:
+            raise error.at(f"documents[{row}]") from None
+        stored.append(Stored(one.id, one.content or "", one.meta, payload))
+    return stored
 
 
-def from_core(stored: Stored | Hit, score: float | None = None) -> Document:
+def from_core(
+    stored: Stored | Hit, score: float | None = None, with_embedding: bool = True
+) -> Document:
     """Return a fresh document.
 
     Parameters
@@ -55,6 +49,8 @@ def from_core(stored: Stored | Hit, score: float | None = None) -> Document:
         What the core returned.
     score
         The score of a search; ``None`` for the one that the document was written with.
+    with_embedding
+        Whether the document has the embedding that it was written with.
     """
     if stored.payload is None:
         return Document(id=stored.id, content=stored.text, meta=stored.metadata, score=score)
@@ -65,7 +61,7 @@ def from_core(stored: Stored | Hit, score: float | None = None) -> Document:
         blob=_read_blob(rest.get("blob")),
         meta=stored.metadata,
         score=rest.get("score") if score is None else score,
-        embedding=_read_numbers(rest.get("embedding")),
+        embedding=_read_numbers(rest.get("embedding")) if with_embedding else None,
         sparse_embedding=_read_sparse(rest.get("sparse_embedding")),
     )
 
@@ -75,7 +71,7 @@ def _payload(document: Document) -> bytes | None:
     if document.content is None:
         rest["no_content"] = True
     if document.score is not None:
-        rest["score"] = float(document.score)
+        rest["score"] = _write_score(document)
     if (embedding := document.embedding) is not None:
         rest["embedding"] = _write_numbers(embedding, document.id, "embedding")
     if (sparse := document.sparse_embedding) is not None:
@@ -89,14 +85,17 @@ def _payload(document: Document) -> bytes | None:
     return encode_metadata(rest, document.id) or None
 
 
+def _write_score(document: Document) -> float:
+    if not isinstance(document.score, int | float | np.number):
+        raise MetadataError(document.id, "score", f"expected a number, got {document.score!r:.60}")
+    return float(document.score)
+
+
 def _write_numbers(numbers: Sequence[float], document: str, at: str) -> str:
     """Spell floats as base64 of little-endian float64: exact, and a tenth of JSON's cost."""
     array = np.asarray(numbers) if len(numbers) else np.empty(0)
     if array.ndim != 1 or array.dtype.kind not in "fiu":
-        message = (
-            f"document {document!r} at {at!r}: expected a list of numbers, got {numbers!r:.60}"
-        )
-        raise MetadataError(message)
+        raise MetadataError(document, at, f"expected a list of numbers, got {numbers!r:.60}")
     return base64.b64encode(array.astype("<f8").tobytes()).decode("ascii")
 
 

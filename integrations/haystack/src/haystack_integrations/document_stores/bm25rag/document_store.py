@@ -9,28 +9,38 @@ from pathlib import Path
 from typing import Any, Self
 
 from haystack import default_from_dict, default_to_dict
-from haystack.core.errors import SerializationError
 from haystack.dataclasses import Document
 from haystack.document_stores.types import DuplicatePolicy
+from haystack_integrations.document_stores.bm25rag.analyzers import (
+    analyzer_from_dict,
+    analyzer_to_dict,
+)
+from haystack_integrations.document_stores.bm25rag.arguments import (
+    check_analyzer,
+    check_flag,
+    check_number,
+    check_path,
+)
+from haystack_integrations.document_stores.bm25rag.async_threads import AsyncThreads
 from haystack_integrations.document_stores.bm25rag.operations import Operations
-from haystack_integrations.document_stores.bm25rag.shelves import open_shelf
+from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
 
 from bm25rag import Analyzer
+from bm25rag.variants import DeltaOn, VariantName
 
 
 class BM25DocumentStore(Operations):
     """Keeps documents and finds them by exact BM25.
 
     Any number of threads may read and write at once. Each asynchronous method runs its
-    synchronous twin in a thread.
+    synchronous twin in a thread of the store's own, in which a read never waits for a write.
 
     Parameters
     ----------
     path
-        A folder to keep the documents in; ``None`` for memory. Each write is committed
-        before it returns, and locks the folder only so long. The stores of a process that
-        have the same folder see each other's writes; another process sees them when it
-        writes itself or opens the folder anew.
+        A folder to keep the documents in, ``~`` for one's home; ``None`` for memory. Each
+        write is committed before it returns, and locks the folder only so long. A read sees
+        the last commit, whichever process has made it.
     index
         A name for the place in memory. The stores of a process that have the same name share
         their documents, so those of a pipeline still do after ``dumps`` and ``loads``; they
@@ -39,6 +49,10 @@ class BM25DocumentStore(Operations):
         How texts and queries become terms; ``None`` for what the index there has, or English.
     variant, k1, b, delta, delta_on
         As for ``bm25rag.BM25Index``; ``None`` for what the index there has, or the defaults.
+    return_embedding
+        Whether the documents returned have their embeddings; they are kept in any case.
+    lock_timeout
+        How many seconds a write waits while another process writes to the folder.
 
     Raises
     ------
@@ -48,7 +62,9 @@ class BM25DocumentStore(Operations):
         If a parameter is out of range, or not what the index there was made with, or both
         ``path`` and ``index`` are given.
     bm25rag.errors.StorageError
-        If the folder holds something else, is damaged, or is locked by another writer.
+        If the folder holds something else, or is damaged.
+    bm25rag.errors.TokenizerRequiredError
+        If the folder's analyzer has a tokenizer of one's own, and ``analyzer`` is missing.
 
     Examples
     --------
@@ -65,28 +81,37 @@ class BM25DocumentStore(Operations):
         *,
         index: str | None = None,
         analyzer: Analyzer | None = None,
-        variant: str | None = None,
+        variant: VariantName | None = None,
         k1: float | None = None,
         b: float | None = None,
         delta: float | None = None,
-        delta_on: str | None = None,
+        delta_on: DeltaOn | None = None,
+        return_embedding: bool = True,
+        lock_timeout: float = 60.0,
     ) -> None:
         if path is not None and index is not None:
             raise ValueError("index names a place in memory; leave it out if there is a path")
         if not isinstance(index, str | None):
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
-        self.path = None if path is None else Path(path)
+        self._path_as_given = check_path(path)
+        self.path = Path(self._path_as_given).expanduser() if self._path_as_given else None
         self.index = str(uuid.uuid4()) if path is None and index is None else index
+        self.return_embedding = check_flag("return_embedding", return_embedding)
+        self.lock_timeout = check_number("lock_timeout", lock_timeout, least=0.0)
         settings = {
-            "analyzer": analyzer,
+            "analyzer": check_analyzer(analyzer),
             "variant": variant,
             "k1": k1,
             "b": b,
             "delta": delta,
             "delta_on": delta_on,
         }
-        self._given = {name: value for name, value in settings.items() if value is not None}
-        self._shelf = open_shelf(self.path or self.index or "", self._given)
+        given = {name: value for name, value in settings.items() if value is not None}
+        self._shared = open_shared_index(self.path or self.index or "", given, self.lock_timeout)
+        # As the index has them, which are Python's numbers where NumPy's were given.
+        there = self._shared.current
+        self._given = {name: _plain(getattr(there, name)) for name in given}
+        self._threads = AsyncThreads()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that were given, and where the documents are.
@@ -94,53 +119,69 @@ class BM25DocumentStore(Operations):
         Raises
         ------
         SerializationError
-            If the analyzer has a callable tokenizer.
+            If the analyzer has a tokenizer that is no function which can be imported by name.
         """
         settings: dict[str, Any] = dict(self._given)
-        if isinstance(analyzer := self._given.get("analyzer"), Analyzer):
-            if analyzer.tokenizer is not None:
-                message = f"a tokenizer that is a callable cannot be serialized: {analyzer!r}"
-                raise SerializationError(message)
-            settings["analyzer"] = analyzer.to_dict()
-        settings["path"] = None if self.path is None else str(self.path)
+        if isinstance(analyzer := settings.get("analyzer"), Analyzer):
+            settings["analyzer"] = analyzer_to_dict(analyzer)
+        settings["path"] = self._path_as_given
         settings["index"] = self.index
+        settings["return_embedding"] = self.return_embedding
+        settings["lock_timeout"] = self.lock_timeout
         return default_to_dict(self, **settings)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Make the store that ``to_dict`` described.
 
-        ``analyzer`` may also hold just some of ``Analyzer``'s arguments, such as
-        ``{"language": "german"}``.
+        ``analyzer`` holds some of ``Analyzer``'s arguments, such as ``{"language": "german"}``,
+        or a ``tokenizer`` by name, which is imported if Haystack allows it: see
+        ``allowed_modules`` of ``Pipeline.loads``.
+
+        Raises
+        ------
+        DeserializationError
+            If Haystack does not allow to import the tokenizer, or does not find it.
         """
         settings = dict(data.get("init_parameters", {}))
         if isinstance(settings.get("analyzer"), dict):
-            settings["analyzer"] = Analyzer(**settings["analyzer"])
+            settings["analyzer"] = analyzer_from_dict(settings["analyzer"])
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
+    def close(self) -> None:
+        """End the threads of the asynchronous methods, once they have done what they were given.
+
+        The store can still be used: a later call starts new ones.
+        """
+        self._threads.close()
+
     # --- asynchronous twins -------------------------------------------------------
+
+    async def close_async(self) -> None:
+        """Do as ``close``."""
+        await asyncio.to_thread(self.close)
 
     async def write_documents_async(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
         """Do as ``write_documents``."""
-        return await asyncio.to_thread(self.write_documents, documents, policy)
+        return await self._threads.write(self.write_documents, documents, policy)
 
     async def delete_documents_async(self, document_ids: list[str]) -> None:
         """Do as ``delete_documents``."""
-        await asyncio.to_thread(self.delete_documents, document_ids)
+        await self._threads.write(self.delete_documents, document_ids)
 
     async def delete_all_documents_async(self) -> None:
         """Do as ``delete_all_documents``."""
-        await asyncio.to_thread(self.delete_all_documents)
+        await self._threads.write(self.delete_all_documents)
 
     async def delete_by_filter_async(self, filters: dict[str, Any]) -> int:
         """Do as ``delete_by_filter``."""
-        return await asyncio.to_thread(self.delete_by_filter, filters)
+        return await self._threads.write(self.delete_by_filter, filters)
 
     async def update_by_filter_async(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
         """Do as ``update_by_filter``."""
-        return await asyncio.to_thread(self.update_by_filter, filters, meta)
+        return await self._threads.write(self.update_by_filter, filters, meta)
 
     async def bm25_retrieval_async(
         self,
@@ -148,37 +189,53 @@ class BM25DocumentStore(Operations):
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
+        min_score: float | None = None,
     ) -> list[Document]:
         """Do as ``bm25_retrieval``."""
-        return await asyncio.to_thread(self.bm25_retrieval, query, filters, top_k, scale_score)
+        return await self._threads.read(
+            self.bm25_retrieval, query, filters, top_k, scale_score, min_score
+        )
+
+    async def bm25_retrieval_batch_async(
+        self,
+        queries: list[str],
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        min_score: float | None = None,
+    ) -> list[list[Document]]:
+        """Do as ``bm25_retrieval_batch``."""
+        return await self._threads.read(
+            self.bm25_retrieval_batch, queries, filters, top_k, scale_score, min_score
+        )
 
     async def count_documents_async(self) -> int:
         """Do as ``count_documents``."""
-        return await asyncio.to_thread(self.count_documents)
+        return await self._threads.read(self.count_documents)
 
     async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Do as ``filter_documents``."""
-        return await asyncio.to_thread(self.filter_documents, filters)
+        return await self._threads.read(self.filter_documents, filters)
 
     async def count_documents_by_filter_async(self, filters: dict[str, Any] | None) -> int:
         """Do as ``count_documents_by_filter``."""
-        return await asyncio.to_thread(self.count_documents_by_filter, filters)
+        return await self._threads.read(self.count_documents_by_filter, filters)
 
     async def count_unique_metadata_by_filter_async(
         self, filters: dict[str, Any] | None, metadata_fields: list[str]
     ) -> dict[str, int]:
         """Do as ``count_unique_metadata_by_filter``."""
-        return await asyncio.to_thread(
+        return await self._threads.read(
             self.count_unique_metadata_by_filter, filters, metadata_fields
         )
 
     async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
         """Do as ``get_metadata_fields_info``."""
-        return await asyncio.to_thread(self.get_metadata_fields_info)
+        return await self._threads.read(self.get_metadata_fields_info)
 
     async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
         """Do as ``get_metadata_field_min_max``."""
-        return await asyncio.to_thread(self.get_metadata_field_min_max, metadata_field)
+        return await self._threads.read(self.get_metadata_field_min_max, metadata_field)
 
     async def get_metadata_field_unique_values_async(
         self,
@@ -189,6 +246,10 @@ class BM25DocumentStore(Operations):
         filters: dict[str, Any] | None = None,
     ) -> tuple[list[Any], int]:
         """Do as ``get_metadata_field_unique_values``."""
-        return await asyncio.to_thread(
+        return await self._threads.read(
             self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
         )
+
+
+def _plain(setting: Any) -> Any:
+    return str(setting) if isinstance(setting, str) else setting

@@ -43,7 +43,9 @@ def types_of_fields(metas: Iterable[Meta]) -> dict[str, dict[str, str]]:
 
 def least_and_greatest(metas: Iterable[Meta], field: str) -> dict[str, Any]:
     """Return the least and the greatest number or string; ``None`` where they do not compare."""
-    values = [meta[field] for meta in metas if isinstance(meta.get(field), int | float | str)]
+    given = (meta.get(field) for meta in metas)
+    # NaN orders with nothing, and would make the result depend on where it stands.
+    values = [one for one in given if isinstance(one, int | float | str) and one == one]
     try:
         return {"min": min(values), "max": max(values)}
     except (TypeError, ValueError):  # unlike types, or no values

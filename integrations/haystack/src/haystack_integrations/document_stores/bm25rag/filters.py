@@ -20,7 +20,9 @@ from haystack.dataclasses import Document
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
+from bm25rag.documents import decode_metadata, encode_metadata
 from bm25rag.errors import FilterError as CoreFilterError
+from bm25rag.errors import MetadataError
 from bm25rag.filters import (
     And,
     Condition,
@@ -48,6 +50,9 @@ _COMPLEMENTS = {"!=": "==", "not in": "in"}
 _COMPARISONS = ("==", "!=", *_ORDERINGS, "in", "not in")
 _LOGIC = ("AND", "OR", "NOT")
 _DEEPEST = 100
+
+# Types of which a value is stored as it is.
+_PLAIN = frozenset({str, int, float, bool, type(None), date, datetime})
 
 _EVERYTHING, _NOTHING = And(()), Or(())
 _LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d").match
@@ -153,6 +158,7 @@ def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
         return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at, fetch))
     if field in _OWN_FIELDS:
         return _Whole(condition, fetch)
+    operand = _as_stored(operand, f"{at}.value")
     if field == "id":
         return _compare(_Subject("$id", IdCondition), name, operand, at)
     root, dot, rest = field.partition(".")
@@ -179,13 +185,25 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
             raise FilterError(message) from None
 
 
+def _as_stored(operand: Any, at: str) -> Any:
+    """Return a value in the form that it has in stored meta: a tuple as a list, say."""
+    members = operand if type(operand) is list else [operand]
+    if _PLAIN.issuperset(map(type, members)):
+        return operand
+    try:
+        return decode_metadata(encode_metadata({"value": operand}, "-"))["value"]
+    except MetadataError as error:
+        raise FilterError(f"{at}{error.key.removeprefix('value')}: {error.problem}") from error
+
+
 def _compare(subject: _Subject, name: str, operand: Any, at: str) -> Filter:
     try:
         if name in _ORDERINGS:
             return _ordering(subject, name, operand)
         return _membership(subject, operand if name == "in" else [operand])
     except CoreFilterError as error:
-        raise FilterError(f"{at}: {error}") from error
+        problem = str(error).partition(": ")[2]  # without its place, in the core's operators
+        raise FilterError(f"{at}.value of {name!r}: {problem}") from error
 
 
 def _membership(subject: _Subject, members: list[Any]) -> Filter:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
 from typing import Any
 
+from haystack import logging
 from haystack.dataclasses import Document
 from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
+from haystack_integrations.document_stores.bm25rag.arguments import (
+    check_documents,
+    check_flag,
+    check_integer,
+    check_number,
+    check_query,
+    check_strings,
+    check_top_k,
+)
 from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
 from haystack_integrations.document_stores.bm25rag.fields import (
     Meta,
@@ -20,13 +29,16 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     unique_values,
 )
 from haystack_integrations.document_stores.bm25rag.filters import translate
-from haystack_integrations.document_stores.bm25rag.shelves import Shelf
+from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Hit
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
+from bm25rag.writer import OnDuplicate
 
-_ON_DUPLICATE = {
+logger = logging.getLogger(__name__)
+
+_ON_DUPLICATE: dict[DuplicatePolicy, OnDuplicate] = {
     DuplicatePolicy.NONE: "error",
     DuplicatePolicy.FAIL: "error",
     DuplicatePolicy.SKIP: "skip",
@@ -40,10 +52,14 @@ _SCALING_FACTOR = 8
 class Operations:
     """The synchronous methods of ``BM25DocumentStore``.
 
-    A read is answered from one state of the index, whatever is written meanwhile.
+    A read is answered from one state of the index, whatever is written meanwhile. Every write
+    raises ``bm25rag.errors.LockedError`` if another process writes to the folder for longer
+    than ``lock_timeout``.
     """
 
-    _shelf: Shelf
+    return_embedding: bool
+    lock_timeout: float
+    _shared: SharedIndex
 
     # --- writing ------------------------------------------------------------------
 
@@ -58,8 +74,8 @@ class Operations:
             Documents of any kind; those without content are kept and match no query.
         policy
             What to do about ids that are there already, or occur twice in the call:
-            ``FAIL`` (and ``NONE``) writes nothing, ``SKIP`` keeps the first,
-            ``OVERWRITE`` the last.
+            ``FAIL`` (and ``NONE``) writes nothing, ``SKIP`` keeps the first and logs a
+            warning for each other, ``OVERWRITE`` keeps the last.
 
         Returns
         -------
@@ -74,25 +90,30 @@ class Operations:
         DuplicateDocumentError
             If ``policy`` is ``FAIL`` or ``NONE`` and an id is there already.
         """
-        given = _check_documents(documents)
+        given = check_documents(documents)
         if not isinstance(policy, DuplicatePolicy):
             raise TypeError(f"policy must be a DuplicatePolicy, got {policy!r}")
-        columns = to_core(given)
-        try:
-            with self._shelf.writing() as index:
-                written = index.add(*columns, on_duplicate=_ON_DUPLICATE[policy])
-        except DuplicateIdError as error:
-            raise DuplicateDocumentError(str(error)) from error
+        if not given:
+            return 0  # without waiting for a lock
+        records = to_core(given)
+        with self._shared.writing(self.lock_timeout) as index:
+            try:
+                written = index.add_documents(records, on_duplicate=_ON_DUPLICATE[policy])
+            except DuplicateIdError:
+                raise DuplicateDocumentError(_name_duplicate(index, given)) from None
+        if policy is DuplicatePolicy.SKIP:
+            _log_skipped(given, written)
         return len(given) if policy is DuplicatePolicy.OVERWRITE else len(written)
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents; unknown ids are ignored."""
-        with self._shelf.writing() as index:
-            index.delete(document_ids)
+        if wanted := check_strings("document_ids", document_ids):
+            with self._shared.writing(self.lock_timeout) as index:
+                index.delete(wanted)
 
     def delete_all_documents(self) -> None:
         """Delete all documents."""
-        with self._shelf.writing() as index:
+        with self._shared.writing(self.lock_timeout) as index:
             index.delete(index.ids())
 
     def delete_by_filter(self, filters: dict[str, Any]) -> int:
@@ -103,8 +124,8 @@ class Operations:
         FilterError
             If the filter is malformed or empty; for all, use ``delete_all_documents``.
         """
-        with self._shelf.writing() as index:
-            return index.delete(_chosen(index, filters))
+        with self._shared.writing(self.lock_timeout) as index:
+            return int(index.delete(_chosen(index, filters)))
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
         """Change the meta of the documents that pass, and return how many they are.
@@ -127,7 +148,7 @@ class Operations:
         """
         if not isinstance(meta, dict):
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
-        with self._shelf.writing() as index:
+        with self._shared.writing(self.lock_timeout) as index:
             found = index.get(_chosen(index, filters))
             return index.update_metadata(
                 [one.id for one in found], [one.metadata | meta for one in found]
@@ -141,6 +162,7 @@ class Operations:
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
+        min_score: float | None = None,
     ) -> list[Document]:
         """Find the best documents that contain a term of the query.
 
@@ -154,6 +176,9 @@ class Operations:
             How many at most, >= 0.
         scale_score
             Whether to scale scores into 0 to 1, by Haystack's own function.
+        min_score
+            The least score that a document is returned with, scaled if they are scaled;
+            ``None`` for any.
 
         Returns
         -------
@@ -163,45 +188,86 @@ class Operations:
         Raises
         ------
         ValueError
-            If the query is empty, or ``top_k`` negative.
+            If the query is empty, ``top_k`` negative, or ``min_score`` NaN.
         TypeError
             If an argument has the wrong type.
         FilterError
             If the filter is malformed.
         """
-        if not isinstance(query, str):
-            raise TypeError(f"query must be a str, got {type(query).__name__}")
-        if not query:
-            raise ValueError("query must not be empty")
+        text, count = check_query(query), check_top_k(top_k, least=0)
+        scaled, least = check_flag("scale_score", scale_score), _check_least(min_score)
+        index = self._shared.current
+        hits = index.search(text, count, _passing(index, filters), None if scaled else least)
+        return self._found(hits, scaled, least)
+
+    def bm25_retrieval_batch(
+        self,
+        queries: list[str],
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        min_score: float | None = None,
+    ) -> list[list[Document]]:
+        """Do as ``bm25_retrieval`` for many queries at once, on several threads.
+
+        Parameters
+        ----------
+        queries
+            The texts.
+        filters, top_k, scale_score, min_score
+            As in ``bm25_retrieval``, for each query.
+
+        Returns
+        -------
+        documents
+            What ``bm25_retrieval`` returns, for each query in their order.
+
+        Raises
+        ------
+        ValueError, TypeError, FilterError
+            As ``bm25_retrieval`` does; the message says which query.
+        """
+        texts = [
+            check_query(query, f"queries[{number}]")
+            for number, query in enumerate(check_strings("queries", queries))
+        ]
         count = check_top_k(top_k, least=0)
-        index = self._shelf.index
-        hits = index.search(query, count, _passing(index, filters))
-        if scale_score:
-            return [from_core(hit, _scaled(hit.score)) for hit in hits]
-        return [from_core(hit, hit.score) for hit in hits]
+        scaled, least = check_flag("scale_score", scale_score), _check_least(min_score)
+        index = self._shared.current
+        batch = index.search_batch(
+            texts, count, _passing(index, filters), None if scaled else least
+        )
+        return [self._found(hits, scaled, least) for hits in batch.hits()]
+
+    def _found(self, hits: list[Hit], scaled: bool, least: float | None) -> list[Document]:
+        scores = [_scaled(hit.score) if scaled else hit.score for hit in hits]
+        return [
+            from_core(hit, score, self.return_embedding)
+            for hit, score in zip(hits, scores, strict=True)
+            if least is None or score >= least
+        ]
 
     def count_documents(self) -> int:
         """Return how many documents there are."""
-        return len(self._shelf.index)
+        return len(self._shared.current)
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Return fresh copies of the documents that pass, in the order of writing."""
-        index = self._shelf.index
-        return [from_core(found) for found in index.get(index.ids(_passing(index, filters)))]
+        index = self._shared.current
+        found = index.get(index.ids(_passing(index, filters)))
+        return [from_core(one, with_embedding=self.return_embedding) for one in found]
 
     def count_documents_by_filter(self, filters: dict[str, Any] | None) -> int:
         """Return how many documents pass."""
-        index = self._shelf.index
+        index = self._shared.current
         return index.count(_passing(index, filters))
 
     def count_unique_metadata_by_filter(
         self, filters: dict[str, Any] | None, metadata_fields: list[str]
     ) -> dict[str, int]:
         """Return how many distinct values each field has among the documents that pass."""
-        if isinstance(metadata_fields, str):
-            raise TypeError(f"metadata_fields must be a list of str, got {metadata_fields!r}")
+        names = [field_name(one) for one in check_strings("metadata_fields", metadata_fields)]
         metas = self._metas(filters)
-        names = [field_name(field) for field in metadata_fields]
         return {name: len(unique_values(metas, name)) for name in names}
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
@@ -233,40 +299,45 @@ class Operations:
         filters
             Which documents count.
         """
+        if not isinstance(search_term, str | None):
+            raise TypeError(f"search_term must be a str or None, got {search_term!r:.100}")
+        first, most = check_integer("from_", from_, 0), check_integer("size", size, 0)
         values = unique_values(self._metas(filters), field_name(metadata_field))
         if search_term:
             values = [value for value in values if search_term.lower() in str(value).lower()]
-        return values[from_ : from_ + size], len(values)
+        return values[first : first + most], len(values)
 
     def _metas(self, filters: dict[str, Any] | None = None) -> list[Meta]:
-        index = self._shelf.index
+        index = self._shared.current
         found = index.get(index.ids(_passing(index, filters)))
         return [one.metadata for one in found]
 
 
-def check_top_k(top_k: object, least: int) -> int:
-    """Return ``top_k`` as an int of at least ``least``; bools and floats are refused."""
-    message = f"top_k must be an integer >= {least}, got {top_k!r}"
-    if isinstance(top_k, bool):
-        raise TypeError(message)
-    try:
-        count = operator.index(top_k)  # type: ignore[arg-type]  # the point of the try
-    except TypeError:
-        raise TypeError(message) from None
-    if count < least:
-        raise ValueError(message)
-    return count
+def _name_duplicate(index: BM25Index, documents: Iterable[Document]) -> str:
+    """Say which document cannot be written, and how it could."""
+    seen: set[str] = set()
+    for one in documents:
+        if one.id in seen or one.id in index:
+            where = "occurs twice in documents" if one.id in seen else "is in the store already"
+            return (
+                f"ID {one.id!r} {where}, and nothing was written: policy=DuplicatePolicy.SKIP "
+                "keeps the first document of an id, DuplicatePolicy.OVERWRITE the last"
+            )
+        seen.add(one.id)
+    raise AssertionError("unreachable")
 
 
-def _check_documents(documents: Iterable[Document]) -> list[Document]:
-    message = "documents must be a list of Documents"
-    if isinstance(documents, str | bytes | dict) or not isinstance(documents, Iterable):
-        raise ValueError(f"{message}, got {type(documents).__name__}")
-    given = list(documents)
-    for number, one in enumerate(given):
-        if not isinstance(one, Document):
-            raise ValueError(f"{message}, got {type(one).__name__} at documents[{number}]")
-    return given
+def _log_skipped(documents: Iterable[Document], written: Iterable[str]) -> None:
+    remaining = set(written)
+    for one in documents:
+        if one.id in remaining:
+            remaining.discard(one.id)  # the first of an id is the one that is kept
+        else:
+            logger.warning("ID '{document_id}' already exists", document_id=one.id)
+
+
+def _check_least(min_score: object) -> float | None:
+    return None if min_score is None else check_number("min_score", min_score)
 
 
 def _passing(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:

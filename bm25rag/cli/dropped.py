@@ -1,0 +1,59 @@
+"""The words of a query that add nothing to a score, and why."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import groupby
+
+from bm25rag import Analyzer, Explanation
+
+__all__ = ["dropped_words"]
+
+
+def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> dict[str, str]:
+    """Return the words of a query that no document's score can have anything from, with reasons.
+
+    Parameters
+    ----------
+    query
+        The query.
+    analyzer
+        The index's own.
+    explanation
+        Of any document for this query.
+
+    Returns
+    -------
+    dict
+        In the order of the query.
+    """
+    unknown = {part.term for part in explanation.terms if not part.document_frequency}
+    dropped: dict[str, str] = {}
+    for run in _runs(query):
+        words = analyzer.words(run)
+        if not words:
+            dropped[run] = _not_taken(analyzer)
+        for word in words:
+            term = analyzer.stem(word)
+            if term is None:
+                dropped[word] = "a stop word"
+            elif term in unknown:
+                stemmed = f" (as {term!r})" if term != word else ""
+                dropped[word] = f"in no document of the index{stemmed}"
+    return dropped
+
+
+def _not_taken(analyzer: Analyzer) -> str:
+    if analyzer.token_pattern == "auto":
+        return "too short: words have two characters or more"
+    return f"too short or otherwise no word for the token pattern {analyzer.token_pattern!r}"
+
+
+def _runs(text: str) -> list[str]:
+    """Cut a text into runs of letters, digits and what is written inside of words."""
+    return ["".join(run) for inside, run in groupby(text, _is_inside) if inside]
+
+
+def _is_inside(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return kind[0] in "LMN" or character in "_\u200c\u200d"

@@ -1,0 +1,127 @@
+"""``sync``: makes an index hold what a folder holds."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+
+from bm25rag import BM25Index, Document
+from bm25rag.cli.build import exit_if_skipped, reporting
+from bm25rag.cli.options import PATH, examples, index_argument
+from bm25rag.cli.sources import Sources, reading_options
+from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+
+__all__ = ["sync_command"]
+
+# Documents that are compared with the index at once.
+_BATCH = 1000
+
+
+class _Changes:
+    """What a folder has that an index has not, and the other way round; counted."""
+
+    def __init__(self, index: BM25Index, documents: Sources) -> None:
+        self._index, self._documents = index, documents
+        self._seen: set[str] = set()
+        self.added, self.replaced, self.unchanged = 0, 0, 0
+
+    def new(self) -> Iterator[Document]:
+        """Yield the documents that the index has not, or has otherwise.
+
+        Raises
+        ------
+        ValueError
+            If an id comes twice.
+        """
+        documents = iter(self._documents)
+        while batch := list(islice(documents, _BATCH)):
+            present = {old.id: old for old in self._index.get([new.id for new in batch])}
+            for document in batch:
+                if document.id in self._seen:
+                    message = f"the id {document.id!r} occurs twice in the folder; ids must differ"
+                    raise ValueError(message)
+                self._seen.add(document.id)
+                old = present.get(document.id)
+                if old is not None and _same(old, document):
+                    self.unchanged += 1
+                    continue
+                self.added += old is None
+                self.replaced += old is not None
+                yield document
+
+    def gone(self) -> list[str]:
+        """Return the ids of the index that the folder has no longer; ask last.
+
+        What could not be read may still be there, and is kept as it was.
+        """
+        kept = tuple(f"{name}{end}" for name in self._documents.skipped for end in "#/")
+        names = self._documents.skipped.keys()
+        return [
+            id
+            for id in self._index.ids()
+            if id not in self._seen and id not in names and not id.startswith(kept)
+        ]
+
+
+def _same(one: Document, other: Document) -> bool:
+    # As JSON, since 1, 1.0 and True are equal in Python.
+    return one.text == other.text and _canonical(one.metadata) == _canonical(other.metadata)
+
+
+def _canonical(metadata: dict[str, Any]) -> str:
+    return json.dumps(metadata, sort_keys=True, default=repr)
+
+
+@click.command(
+    "sync",
+    epilog=examples(
+        "bm25rag sync docs/ docs.bm25",
+        "bm25rag sync docs/ docs.bm25 --dry-run",
+    ),
+)
+@click.argument("folder", type=PATH)
+@index_argument
+@reading_options
+@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+def sync_command(
+    folder: Path, index_path: Path, untrusted: bool, dry_run: bool, **options: Any
+) -> None:
+    """Add, replace and delete until INDEX holds what FOLDER holds now.
+
+    INDEX is one that 'bm25rag index' has made; give the options that say how to
+    read as you did there. Documents that have not changed are left alone, and
+    documents that are not from FOLDER are deleted. All changes become visible
+    at once, in the end.
+
+    Documents of a file that is there and cannot be read stay as they were. If
+    no file can be read at all, nothing is changed.
+    """
+    start = perf_counter()
+    if not folder.is_dir():
+        code = errno.ENOTDIR if folder.exists() else errno.ENOENT
+        raise OSError(code, os.strerror(code), str(folder))
+    documents = Sources((folder,), options, index_path)
+    with (
+        reporting(documents),
+        BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
+    ):
+        changes = _Changes(index, documents)
+        index.add_documents(changes.new(), on_duplicate="replace", progress=shows_progress())
+        deleted = index.delete(changes.gone())
+        if dry_run:
+            index.rollback()
+    write_message(
+        f"{'Would change' if dry_run else 'Synced'} {one_line(index_path)} "
+        f"in {perf_counter() - start:.1f} s: {changes.added:,} added, "
+        f"{changes.replaced:,} replaced, {changes.unchanged:,} unchanged, {deleted:,} deleted, "
+        f"{counted(len(documents.skipped), 'file')} skipped"
+    )
+    exit_if_skipped(documents)

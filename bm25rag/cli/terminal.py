@@ -1,0 +1,102 @@
+"""The one way to the terminal: nothing that a document, a name or an error holds can steer it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import IO, Any
+
+import click
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+__all__ = [
+    "UNSAFE",
+    "counted",
+    "one_line",
+    "readable",
+    "result_console",
+    "shows_progress",
+    "visible",
+    "write_message",
+    "write_result",
+]
+
+# C0 but for tab and newline, DEL and C1 can steer a terminal; a carriage return writes over
+# what stands there. Bidi controls change the order in which everything after them is read.
+# Lone surrogates cannot be encoded.
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+UNSAFE = re.compile(f"[{_CONTROLS}{_BIDI}]")
+_UNSAFE_IN_LINE = re.compile(f"[{_CONTROLS}{_BIDI}\t\n]")
+_CONTROL, _BIDI_CONTROL = re.compile(f"[{_CONTROLS}]"), re.compile(f"[{_BIDI}]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    # As in a Python string: \n, \x1b, \u202e.
+    return ascii(found[0])[1:-1]
+
+
+def visible(text: str) -> str:
+    """Return a text of several lines with everything escaped that could steer a terminal."""
+    return UNSAFE.sub(_escape, text)
+
+
+def one_line(text: object) -> str:
+    """Do so for an id, a name or a complaint: its newlines and tabs are escaped too."""
+    return _UNSAFE_IN_LINE.sub(_escape, str(text))
+
+
+def readable(text: str) -> str:
+    """Return prose for reading: white space collapsed, controls as U+FFFD, bidi controls left out.
+
+    A right-to-left mark is common in Arabic and Hebrew, and its escape would be noise.
+    """
+    return _BIDI_CONTROL.sub("", _CONTROL.sub("\ufffd", re.sub(r"\s+", " ", text)))
+
+
+class _Console(Console):
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render with whatever was not escaped before the layout escaped now."""
+        for segment in super().render(renderable, options):
+            # What is marked as control moves the cursor on behalf of rich itself.
+            if segment.control or not UNSAFE.search(segment.text):
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the group of commands, which knows the exit code."""
+        raise BrokenPipeError
+
+
+def result_console(stream: IO[str] | None = None) -> Console:
+    """Return a console for results; texts are shown as they are, never as markup."""
+    return _Console(file=stream or _stdout(), markup=False, emoji=False, highlight=False)
+
+
+def write_result(text: str) -> None:
+    """Write a result to the standard output."""
+    click.echo(visible(text), file=_stdout())
+
+
+def _stdout() -> IO[Any]:
+    # Whatever the locale: most texts of the world are in no other encoding.
+    return click.open_file("-", "w", encoding="utf-8")
+
+
+def write_message(text: str) -> None:
+    """Write a message to the standard error."""
+    click.echo(visible(text), err=True)
+
+
+def shows_progress() -> bool:
+    """Tell whether messages go to a terminal, where a progress bar can be drawn."""
+    return Console(stderr=True).is_terminal
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 document, 2 documents."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,59 @@
+"""What errors of the library say, in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+
+from bm25rag.errors import (
+    DuplicateIdError,
+    LockedError,
+    MetadataError,
+    NotAnIndexError,
+    TokenizerRequiredError,
+    UntrustedIndexError,
+)
+
+__all__ = ["describe", "describe_warning"]
+
+# The arguments that are options here. Messages of the library begin with the argument's name.
+_ARGUMENTS = (
+    "variant|k1|b|delta|delta_on|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"
+)
+_NAMED = re.compile(rf"^({_ARGUMENTS})(?=:? )|\b({_ARGUMENTS})=(?=\S)")
+
+
+def describe(error: Exception) -> str:
+    """Return what an error says, with the options and the ways out of the command line."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    text = str(error)
+    if isinstance(error, DuplicateIdError):
+        problem = text.rpartition("; ")[0].replace("twice in ids", "twice in what was read")
+        return (
+            f"{problem}; --on-duplicate skip keeps the first, replace the last; "
+            "two files of one name differ if you give the folder above both"
+        )
+    if isinstance(error, TokenizerRequiredError):
+        problem, _, _ = text.rpartition("; ")
+        return f"{problem}; open it from Python, since the command line imports no code"
+    if isinstance(error, LockedError):
+        return text.replace("close it first", "try again when it is done")
+    if isinstance(error, NotAnIndexError) and "there is no" in text:
+        return f"{text}; 'bm25rag index' makes one"
+    if isinstance(error, MetadataError):
+        return str(error.at(""))  # rows are counted in what Python passes
+    if isinstance(error, UntrustedIndexError):
+        return text.replace("untrusted=True", "--untrusted")
+    if "no text field" in text:
+        return f"{text}; --text-field names another"
+    return _NAMED.sub(_option, text)
+
+
+def _option(found: re.Match[str]) -> str:
+    option = f"--{found[1] or found[2]}".replace("_", "-")
+    return option if found[1] else f"{option} "
+
+
+def describe_warning(warning: Warning | str) -> str:
+    """Return what a warning says."""
+    return str(warning).replace("index.reanalyze()", "from Python, index.reanalyze()")

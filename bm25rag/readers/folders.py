@@ -1,0 +1,122 @@
+"""What files a folder holds, which of them can be read, and what is left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_ISREG
+from typing import NamedTuple
+
+__all__ = ["KINDS", "Found", "find_files", "kind_of"]
+
+# How a file is read, by how its name ends; .gz may follow.
+KINDS = {
+    ".md": "passages",
+    ".markdown": "passages",
+    ".rst": "passages",
+    ".txt": "passages",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_MACHINES_OWN = ("node_modules", "__pycache__")
+
+
+class Found(NamedTuple):
+    """A file or folder, its path within the folder that was walked, and what is wrong with it.
+
+    ``problem`` is None for a file that can be read. ``expected`` tells what could not
+    be read, and should have been, from what is left out on purpose.
+    """
+
+    path: Path
+    name: str
+    problem: str | None = None
+    expected: bool = False
+
+
+def kind_of(path: Path) -> str | None:
+    """Return how a file is read, by its name; None if that does not tell."""
+    return KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+
+
+def find_files(folder: Path, without: Path | None = None) -> Iterator[Found]:
+    """Walk a folder in order: its files first, then its folders, each sorted by name.
+
+    Parameters
+    ----------
+    folder
+        Where to begin. Links to folders are not followed.
+    without
+        A folder below it to leave out: the index itself.
+
+    Yields
+    ------
+    Found
+        Every file, and what is left out: whatever is hidden, ``node_modules``, what is
+        neither a file nor a folder, and what the system refuses to show.
+
+    Raises
+    ------
+    OSError
+        If the system refuses to show the folder itself.
+    """
+    refused: list[OSError] = []
+    for where, folders, files in os.walk(folder, onerror=refused.append):
+        yield from _refused(refused, folder)
+        for name in sorted(files):
+            yield _look_at(Path(where, name), folder)
+        kept = []
+        for name in sorted(folders):
+            found = _look_into(Path(where, name), folder, without)
+            if found.problem is None:
+                kept.append(name)
+            else:
+                yield found
+        folders[:] = kept
+    yield from _refused(refused, folder)
+
+
+def _refused(errors: list[OSError], folder: Path) -> Iterator[Found]:
+    for error in errors:
+        path = Path(error.filename)
+        if path == folder:
+            raise error
+        yield Found(path, _name(path, folder), error.strerror, expected=True)
+    errors.clear()
+
+
+def _name(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _look_at(path: Path, folder: Path) -> Found:
+    name = _name(path, folder)
+    if path.name.startswith("."):
+        return Found(path, name, "hidden")
+    try:
+        regular = S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        return Found(path, name, error.strerror, expected=kind_of(path) is not None)
+    # A pipe would be waited for, perhaps for ever.
+    return Found(path, name, None if regular else "no regular file")
+
+
+def _look_into(path: Path, folder: Path, without: Path | None) -> Found:
+    if path.name.startswith("."):
+        problem: str | None = "hidden"
+    elif path.name in _MACHINES_OWN:
+        problem = path.name
+    elif path.is_symlink():
+        problem = "a link to a folder"
+    elif without is not None and path.resolve() == without.resolve():
+        problem = "the index itself"
+    else:
+        problem = None
+    return Found(path, _name(path, folder), problem)

@@ -1,0 +1,114 @@
+"""Records, that is to say fields by name, to documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from bm25rag import Document
+from bm25rag.readers.lines import fail, name_of
+
+__all__ = ["TEXT_FIELDS", "Fields", "Records", "id_of", "reject_constant", "text_of"]
+
+TEXT_FIELDS = ("title", "text")
+_ID_FIELDS = ("_id", "id")
+
+
+class Fields(NamedTuple):
+    """Which fields of a record make a document.
+
+    ``id``: where the id stands; None takes ``_id``, then ``id``, then makes
+    ``file#line``. Integers are turned into strings.
+    ``texts``: joined by a space; those that are absent, null or empty are left out,
+    but one at least must be there.
+    ``metadata``: what is kept as metadata; None means all that are left.
+    """
+
+    id: str | None = None
+    texts: Sequence[str] = TEXT_FIELDS
+    metadata: Sequence[str] | None = None
+
+
+class Records(NamedTuple):
+    """A file of records.
+
+    Where it is one of many in a folder, ``name`` is its path in that: ids begin with
+    it, so that the files do not get in each other's way, and it is the metadata's
+    ``source``, unless the records have a field of that name.
+    """
+
+    path: Path
+    fields: Fields
+    name: str | None
+
+    def document(self, record: Mapping[str, Any], number: int, line: int | str) -> Document:
+        """Return the document that a record makes.
+
+        Parameters
+        ----------
+        record
+            Its fields.
+        number
+            Stands in its id if the record has none.
+        line
+            Where it is, for messages.
+
+        Raises
+        ------
+        ValueError
+            If a field is missing or of a wrong type.
+        """
+        id, taken = id_of(record, self.path, line, self.fields.id)
+        text = text_of(record, self.path, line, self.fields.texts)
+        metadata = {} if self.name is None else {"source": self.name}
+        if self.fields.metadata is None:
+            used = {taken, *self.fields.texts}
+            metadata |= {key: value for key, value in record.items() if key not in used}
+        else:
+            metadata |= {key: record[key] for key in self.fields.metadata if key in record}
+        if id is None:
+            id = f"{self.name or name_of(self.path).rpartition('/')[2]}#{number}"
+        elif self.name is not None:
+            id = f"{self.name}#{id}"
+        return Document(id=id, text=text, metadata=metadata, payload=None)
+
+
+def reject_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, for ``json.loads``."""
+    message = f"{name} is not JSON"
+    raise ValueError(message)
+
+
+def _id_of(value: object, path: Path, line: int | str, field: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        problem = f"id field {field!r}: expected a string or an integer, got {type(value).__name__}"
+        fail(path, line, problem)
+    return str(value)
+
+
+def id_of(
+    record: Mapping[str, Any], path: Path, line: int | str, field: str | None
+) -> tuple[str | None, str | None]:
+    """Return the id of a record and the field it comes from; None for both if it has none."""
+    for candidate in _ID_FIELDS if field is None else (field,):
+        if candidate in record:
+            return _id_of(record[candidate], path, line, candidate), candidate
+    if field is not None:
+        fail(path, line, f"no id field {field!r}; fields are {sorted(record)}")
+    return None, None
+
+
+def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequence[str]) -> str:
+    """Return the texts of the fields that are there, joined by a space."""
+    present = [(field, record[field]) for field in fields if record.get(field) is not None]
+    if not present:
+        wanted = " or ".join(repr(field) for field in fields)
+        fail(path, line, f"no text field {wanted}; fields are {sorted(record)}")
+    for field, value in present:
+        if not isinstance(value, str):
+            problem = f"text field {field!r}: expected a string, got {type(value).__name__}"
+            fail(path, line, problem)
+    return " ".join(value for _, value in present if value)

@@ -1,0 +1,85 @@
+"""CSV and TSV, with a header, one document a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from bm25rag import Document
+from bm25rag.readers.lines import decoded_lines, fail
+from bm25rag.readers.records import Fields, Records
+
+__all__ = ["read_csv", "read_tsv"]
+
+
+def read_csv(
+    path: Path, fields: Fields | None = None, name: str | None = None
+) -> Iterator[Document]:
+    """Read a CSV file: a header, then one document a row.
+
+    Parameters
+    ----------
+    path, fields, name
+        As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#line``.
+        Cells are strings. Semicolons separate them where the header has no comma.
+
+    Yields
+    ------
+    Document
+        In the order of the file.
+
+    Raises
+    ------
+    ValueError
+        If there is no header, a row has more cells, quotes are wrong or a column is missing.
+    """
+    lines = decoded_lines(path)
+    header = next(lines, "")
+    delimiter = ";" if ";" in header and "," not in header else ","
+    return _read_rows(chain([header], lines), delimiter, Records(path, fields or Fields(), name))
+
+
+def read_tsv(
+    path: Path, fields: Fields | None = None, name: str | None = None
+) -> Iterator[Document]:
+    """Read the same with tabs between the cells."""
+    return _read_rows(decoded_lines(path), "\t", Records(path, fields or Fields(), name))
+
+
+def _read_rows(lines: Iterator[str], delimiter: str, records: Records) -> Iterator[Document]:
+    path = records.path
+    for line, columns, row in _rows(lines, delimiter, path):
+        if len(row) > len(columns):
+            fail(path, line, f"{len(row)} cells, but the header has {len(columns)}")
+        # A row that ends early has no such fields.
+        yield records.document(dict(zip(columns, row, strict=False)), line, line)
+
+
+def _rows(
+    lines: Iterator[str], delimiter: str, path: Path
+) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield each row that is not blank with the line where it begins and with the header."""
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    columns: list[str] = []
+    line = 1
+    try:
+        for row in reader:
+            if columns and row:
+                yield line, columns, row
+            elif row:
+                columns = _check_header(row, path, line)
+            line = reader.line_num + 1
+    except csv.Error as cause:
+        fail(path, line, f"{cause}", cause)
+    if not columns:
+        fail(path, None, "no header: expected the names of the columns in the first line")
+
+
+def _check_header(columns: list[str], path: Path, line: int) -> list[str]:
+    columns = [column.strip() for column in columns]
+    twice = {column for column in columns if columns.count(column) > 1}
+    if twice:
+        fail(path, line, f"the header has {sorted(twice)[0]!r} twice")
+    return columns

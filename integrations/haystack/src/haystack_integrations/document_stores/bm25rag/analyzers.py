@@ -1,0 +1,50 @@
+"""Analyzers in the dump of a pipeline: what differs from their language's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from haystack.core.errors import SerializationError
+from haystack.utils import deserialize_callable, serialize_callable
+
+from bm25rag import Analyzer
+
+
+def analyzer_to_dict(analyzer: Analyzer) -> dict[str, Any]:
+    """Return the arguments of ``Analyzer`` that make an equal one.
+
+    Raises
+    ------
+    SerializationError
+        If the tokenizer is no function that can be imported by name.
+    """
+    if analyzer.tokenizer is not None:
+        return {"tokenizer": _name_of(analyzer.tokenizer)}
+    usual = Analyzer(analyzer.language).to_dict()
+    settings = analyzer.to_dict().items()
+    changed = {name: value for name, value in settings if value != usual[name]}
+    return {"language": analyzer.language, **changed}
+
+
+def _name_of(tokenizer: Callable[[str], list[str]]) -> str:
+    try:
+        return serialize_callable(tokenizer)
+    except (SerializationError, AttributeError) as error:
+        message = f"the tokenizer {tokenizer!r} cannot be serialized ({error}): "
+        raise SerializationError(message + "use a function of a module") from error
+
+
+def analyzer_from_dict(settings: Mapping[str, Any]) -> Analyzer:
+    """Make an analyzer of some of the arguments of ``Analyzer``.
+
+    A tokenizer's name is imported by Haystack's own function, which decides what may be.
+
+    Raises
+    ------
+    DeserializationError
+        If Haystack does not allow to import the tokenizer, or does not find it.
+    """
+    if isinstance(named := settings.get("tokenizer"), str):
+        return Analyzer(**{**settings, "tokenizer": deserialize_callable(named)})
+    return Analyzer(**settings)

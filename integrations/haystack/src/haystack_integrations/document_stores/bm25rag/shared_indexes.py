@@ -1,0 +1,206 @@
+"""The indexes that the stores of a process have open: in memory by name, in folders by path."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
+
+Tokenizer = Callable[[str], list[str]]
+
+
+class SharedIndex(Protocol):
+    """An index that the stores of a process share."""
+
+    @property
+    def current(self) -> BM25Index:
+        """The index of this moment, for reading; it never changes."""
+
+    def writing(self, timeout: float) -> AbstractContextManager[BM25Index]:
+        """Give the index to one writer, and show readers the result.
+
+        The writers of this process wait for one another; ``timeout`` is how many seconds
+        the one whose turn it is waits for a writer of another process.
+        """
+
+
+class MemoryIndex:
+    """An index in memory."""
+
+    def __init__(self, index: BM25Index) -> None:
+        self._written = index
+        self.renew_locks()
+        self.current = index.snapshot()
+
+    def renew_locks(self) -> None:
+        """Make new locks, in a process where nobody can hold them."""
+        self._lock = threading.Lock()
+
+    def load(self, empty: BM25Index, timeout: float) -> None:
+        """Do nothing: what is in memory is there."""
+
+    @contextmanager
+    def writing(self, timeout: float) -> Iterator[BM25Index]:
+        """Give the index to one writer, and show readers the result."""
+        with self._lock:
+            yield self._written
+            self.current = self._written.snapshot()
+
+
+class FolderIndex:
+    """An index in a folder, which is locked while a write lasts, not longer.
+
+    Every write opens what was committed last, by whichever process, and commits; every read
+    looks whether there is a newer commit.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.renew_locks()
+        self._reader: BM25Index
+        self._current: BM25Index
+        self._tokenizer: Tokenizer | None = None
+
+    def renew_locks(self) -> None:
+        """Make new locks, in a process where nobody can hold them."""
+        self._write_lock = threading.Lock()
+        # Held for milliseconds, and never while a write lasts.
+        self._read_lock = threading.Lock()
+
+    def load(self, empty: BM25Index, timeout: float) -> None:
+        """Read what was committed last; begin with ``empty`` if there is no index yet."""
+        with self._read_lock:
+            try:
+                self._reader = self._open(empty.analyzer)
+            except NotAnIndexError:
+                self._make(empty, timeout)  # which refuses a folder that holds anything else
+                self._reader = self._open(empty.analyzer)
+            self._tokenizer = self._reader.analyzer.tokenizer
+            self._current = self._reader.snapshot()
+
+    def _open(self, analyzer: Analyzer) -> BM25Index:
+        try:
+            return BM25Index.open(self._path)
+        except TokenizerRequiredError as error:
+            # The first one stays: stores that share an index cannot differ in this.
+            tokenizer = self._tokenizer or analyzer.tokenizer
+            if tokenizer is None:
+                message = (
+                    f"the index at {str(self._path)!r} was made with a tokenizer of your own: "
+                    "give the store analyzer=Analyzer(tokenizer=...) with that function"
+                )
+                raise TokenizerRequiredError(message) from error
+            return BM25Index.open(self._path, tokenizer=tokenizer)
+
+    def _make(self, empty: BM25Index, timeout: float) -> None:
+        """Begin with ``empty``, unless another process has begun meanwhile."""
+        until = time.monotonic() + timeout
+        while True:
+            try:
+                return empty.save(self._path, overwrite=False)
+            except FileExistsError:
+                return None
+            except LockedError:  # the other one is at it, which takes milliseconds
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    @property
+    def current(self) -> BM25Index:
+        """The last commit, whichever process has made it."""
+        return self._refresh()
+
+    def _refresh(self) -> BM25Index:
+        with self._read_lock:
+            # Of a folder that is gone, the last commit that was read stays.
+            with suppress(NotAnIndexError):
+                if self._reader.refresh():
+                    self._current = self._reader.snapshot()
+            return self._current
+
+    @contextmanager
+    def writing(self, timeout: float) -> Iterator[BM25Index]:
+        """Give the index to one writer; commit if all goes well, else nothing has happened."""
+        tokenizer = self.current.analyzer.tokenizer
+        with self._write_lock:
+            with self._open_writer(tokenizer, timeout) as index:
+                yield index
+            # Here and not in the next read: to give up files that are gone takes milliseconds.
+            self._refresh()
+
+    def _open_writer(self, tokenizer: Tokenizer | None, timeout: float) -> BM25Index:
+        seconds = min(timeout, threading.TIMEOUT_MAX)
+        try:
+            return BM25Index.open(self._path, mode="w", tokenizer=tokenizer, timeout=seconds)
+        except LockedError as error:
+            message = (
+                f"another process was still writing to {str(self._path)!r} after {timeout:g} "
+                "seconds: write again later, or give the store a longer lock_timeout"
+            )
+            raise LockedError(message) from error
+
+
+_OPEN: WeakValueDictionary[Path | str, MemoryIndex | FolderIndex] = WeakValueDictionary()
+# Held to look up and to enter, never to open: whoever waits for one folder stops nobody else.
+_OPEN_LOCK = threading.Lock()
+
+
+def open_shared_index(place: Path | str, given: dict[str, Any], timeout: float) -> SharedIndex:
+    """Return the index of a place, which is made if there is none.
+
+    Parameters
+    ----------
+    place
+        The path of a folder, or a name for an index in memory, which lasts while a store has it.
+    given
+        Those arguments of ``BM25Index`` that were given.
+    timeout
+        How many seconds to wait while another process makes the folder's index.
+
+    Raises
+    ------
+    ValueError
+        If the index there has another analyzer or other parameters than given.
+    """
+    empty = BM25Index(**given)
+    shared: MemoryIndex | FolderIndex
+    with _OPEN_LOCK:
+        if isinstance(place, str):
+            shared = _OPEN.setdefault(place, MemoryIndex(empty))
+        else:
+            place = place.resolve()
+            shared = _OPEN.setdefault(place, FolderIndex(place))
+    shared.load(empty, timeout)
+    there = shared.current
+    for name, value in given.items():
+        _check_same(name, value, getattr(there, name), place)
+    return shared
+
+
+def _renew_locks() -> None:
+    """After a fork: a lock may be held by a thread that is not there."""
+    global _OPEN_LOCK
+    _OPEN_LOCK = threading.Lock()
+    for shared in list(_OPEN.values()):
+        shared.renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
+def _check_same(name: str, given: Analyzer | str | float, there: object, place: Path | str) -> None:
+    if given != there:
+        message = (
+            f"{name} is {given!r}, but the index at {str(place)!r} was made with {there!r}: "
+            f"leave {name} out, or change a folder with bm25rag itself (tune, reanalyze, save)"
+        )
+        raise ValueError(message)

@@ -1,0 +1,278 @@
+"""Saving and opening: one writer, readers that follow, and nothing lost in silence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ids
+from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_core.documents import Document
+from pydantic import ValidationError
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import (
+    LockedError,
+    NotAnIndexError,
+    ReadOnlyError,
+    StorageError,
+    TokenizerRequiredError,
+    UntrustedIndexError,
+)
+
+OWL = Document("An owl hoots.", id="owl")
+
+
+@pytest.fixture
+def folder(retriever: BM25Retriever, tmp_path: Path) -> Path:
+    """Return a folder with a saved index."""
+    retriever.save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_a_saved_retriever_opens_to_the_same_answers(
+    retriever: BM25Retriever, folder: Path
+) -> None:
+    """Documents, analyzer and parameters are saved; fields of the retriever are given anew."""
+    for mmap in (True, False):
+        again = BM25Retriever.open(folder, mmap=mmap, verify=True, k=4)
+        assert again.invoke("cats") == retriever.invoke("cats")
+    assert len(BM25Retriever.open(str(folder), k=1).invoke("cats")) == 1
+
+
+def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
+    """Nothing named in a file is ever imported."""
+    BM25Retriever.from_texts(["Red Fish"], preprocess_func=str.split).save(tmp_path)
+    with pytest.raises(TokenizerRequiredError, match="tokenizer="):
+        BM25Retriever.open(tmp_path)
+    split = Analyzer(tokenizer=str.split)
+    for again in ({"tokenizer": str.split}, {"analyzer": split}):
+        assert len(BM25Retriever.open(tmp_path, **again).invoke("Fish")) == 1
+
+
+# --- writing ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [BM25Retriever, BM25DocumentIndex])
+def test_with_commits_at_the_end_and_gives_up_the_lock(folder: Path, cls: Any) -> None:
+    """And gives what was opened."""
+    with cls.open(folder, mode="w", k=7) as writer:
+        assert (type(writer), writer.k) == (cls, 7)
+        BM25Retriever.from_index(writer.index).add_documents([OWL])
+        assert cls.open(folder).invoke("owl") == []
+        with pytest.raises(LockedError):
+            cls.open(folder, mode="w")
+    assert cls.open(folder).invoke("owl") == [OWL]
+    assert writer.invoke("owl") == [OWL]
+    with cls.open(folder, mode="w"):
+        pass
+
+
+def test_an_error_inside_with_leaves_the_last_commit(folder: Path) -> None:
+    """The error is the caller's, and the folder is free again."""
+
+    def write() -> None:
+        with BM25Retriever.open(folder, mode="w") as writer:
+            writer.add_documents([OWL])
+            writer.commit()
+            writer.delete(["cat", "owl"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    with BM25Retriever.open(folder, mode="w") as again:
+        assert ids(again.get_by_ids(["cat", "owl"])) == ["cat", "owl"]
+
+
+def test_commit_makes_durable_and_close_warns_of_what_it_loses(folder: Path) -> None:
+    """Each as the core's."""
+    writer = BM25Retriever.open(folder, mode="w")
+    writer.add_documents([OWL])
+    writer.commit()
+    assert BM25Retriever.open(folder).invoke("owl") == [OWL]
+    writer.delete(["owl"])
+    with pytest.warns(ResourceWarning, match=r"call commit\(\)"):
+        writer.close()
+    assert BM25Retriever.open(folder).invoke("owl") == [OWL]
+    with pytest.raises(ReadOnlyError):
+        writer.add_documents([OWL])
+
+
+def test_save_to_its_own_folder_commits(folder: Path) -> None:
+    """As it always did."""
+    with BM25Retriever.open(folder, mode="w") as writer:
+        writer.add_documents([OWL])
+        writer.save(folder)
+        assert BM25Retriever.open(folder).invoke("owl") == [OWL]
+
+
+def test_a_reader_goes_to_the_last_commit_when_it_is_told_to(folder: Path) -> None:
+    """And not before, whoever searches with it."""
+    reader = BM25Retriever.open(folder)
+    store = BM25DocumentIndex.from_index(reader.index)
+    assert reader.refresh() is False
+    with BM25Retriever.open(folder, mode="w") as writer:
+        writer.add_documents([OWL])
+    assert reader.invoke("owl") == store.invoke("owl") == []
+    assert reader.refresh() is True
+    assert reader.invoke("owl") == store.invoke("owl") == [OWL]
+
+
+def test_what_cannot_commit_or_refresh_says_why(retriever: BM25Retriever, folder: Path) -> None:
+    """An index in memory, a reader, a writer."""
+    reader = BM25Retriever.open(folder)
+    for one in (retriever, reader):
+        with pytest.raises(ReadOnlyError, match=r"mode='[rw]'"):
+            one.commit()
+        with one:
+            pass
+        one.close()
+        assert len(one.invoke("cats")) == 3
+    with pytest.raises(ReadOnlyError):
+        reader.add_documents([OWL])
+    with BM25Retriever.open(folder, mode="w") as writer:
+        for one in (retriever, writer):
+            with pytest.raises(StorageError, match="mode='r'"):
+                one.refresh()
+
+
+async def test_saving_and_its_kin_leave_the_event_loop_free(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for the disk in another thread."""
+    seen = []
+    for name in ("save", "commit", "refresh"):
+        done = getattr(BM25Index, name)
+
+        def noted(*args: Any, name: str = name, done: Any = done) -> Any:
+            seen.append((name, threading.current_thread() is threading.main_thread()))
+            return done(*args)
+
+        monkeypatch.setattr(BM25Index, name, noted)
+    reader = BM25Retriever.open(folder)
+    with BM25Retriever.open(folder, mode="w") as writer:
+        await writer.aadd_documents([OWL])
+        await writer.acommit()
+        assert await reader.arefresh()
+        await reader.asave(tmp_path / "copy")
+        assert seen == [("commit", False), ("refresh", False), ("save", False)]
+    assert await BM25Retriever.open(tmp_path / "copy").ainvoke("owl") == [OWL]
+
+
+# --- a new folder -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [BM25Retriever, BM25DocumentIndex])
+def test_opening_a_new_folder_to_write_makes_an_index(tmp_path: Path, cls: Any) -> None:
+    """With the settings given, at once, so that a reader can open it."""
+    made = {"analyzer": Analyzer("german"), "bm25_params": {"variant": "bm25+", "b": 0.3}}
+    with cls.open(tmp_path / "a" / "new", mode="w", k=2, **made) as writer:
+        assert len(cls.open(tmp_path / "a" / "new").index) == 0
+        BM25Retriever.from_index(writer.index).add_documents([Document("Häuser", id="1")])
+    reader = cls.open(tmp_path / "a" / "new", mode="r", **made)
+    assert ids(reader.invoke("Haus")) == ["1"]
+    assert (reader.index.variant, reader.index.b, reader.index.delta) == ("bm25+", 0.3, 1.0)
+
+
+def test_a_new_folder_takes_a_callable_analysis(tmp_path: Path) -> None:
+    """As ``tokenizer``, which opens it again."""
+    for _ in range(2):
+        with BM25Retriever.open(tmp_path, mode="w", tokenizer=str.split) as writer:
+            writer.add_documents([Document("Red Fish", id="1")])
+            assert len(writer.invoke("Fish")) == 1
+            assert writer.invoke("fish") == []
+
+
+def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path) -> None:
+    """Missing, to read; with other files, in any mode; a file."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("Dear owl")
+    for path, mode in (("missing", "r"), ("full", "r"), ("full", "w"), ("full/letter.txt", "w")):
+        with pytest.raises(NotAnIndexError):
+            BM25Retriever.open(tmp_path / path, mode=mode)  # type: ignore[arg-type]
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "full", tmp_path / "full" / "letter.txt"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"analyzer": Analyzer("german")}, r"analyzer is .*german.* was made with .*english"),
+        ({"bm25_params": {"k1": 0.9}}, r"bm25_params\['k1'\] is 0.9, but .* has 1.2: leave it out"),
+        ({"bm25_params": {"variant": "bm25+", "delta": 1}}, r"\['variant'\] is 'bm25\+', but"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_other_settings_than_those_of_the_index_are_refused(
+    folder: Path, given: dict[str, Any], words: str, mode: Any
+) -> None:
+    """And not ignored; the same are welcome."""
+    with pytest.raises(ValueError, match=words):
+        BM25Retriever.open(folder, mode=mode, **given)
+    same = {"analyzer": Analyzer(), "bm25_params": {"k1": 1.2, "variant": "lucene"}}
+    with BM25Retriever.open(folder, mode=mode, **same) as opened:
+        assert len(opened.invoke("cats")) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"top_k": 3}, ValidationError),
+        ({"k": "3"}, TypeError),
+        ({"bm25_params": {"b": 0.1}}, ValueError),
+        ({"analyzer": "german"}, TypeError),
+        ({"tokenizer": "split"}, TypeError),
+    ],
+)
+def test_a_refused_argument_does_not_leave_the_folder_locked(
+    folder: Path, given: dict[str, Any], error: type[Exception]
+) -> None:
+    """Even while the error, and with it the frames of its traceback, is kept."""
+    with pytest.raises(error) as kept:
+        BM25Retriever.open(folder, mode="w", **given)
+    with BM25Retriever.open(folder, mode="w"):
+        assert kept.value is not None
+
+
+def test_a_strangers_folder_is_opened_as_such(tmp_path: Path) -> None:
+    """What could be misused is refused."""
+    BM25Retriever.from_texts(["cat"], analyzer=Analyzer(token_pattern=r"\S+")).save(tmp_path)
+    with pytest.raises(UntrustedIndexError):
+        BM25Retriever.open(tmp_path, untrusted=True)
+
+
+# --- other processes ----------------------------------------------------------------
+
+WRITE = """
+import sys
+from langchain_bm25rag import BM25Retriever
+from langchain_core.documents import Document
+
+for number in range(3):
+    with BM25Retriever.open(sys.argv[1], mode="w", timeout=60) as writer:
+        writer.add_documents([Document("a cat", id=f"{sys.argv[2]} {number}")])
+"""
+
+
+def test_writers_that_wait_lose_nothing_from_the_first_making_on(tmp_path: Path) -> None:
+    """Three processes begin with no folder and write in turn."""
+    command = [sys.executable, "-c", WRITE, str(tmp_path / "new")]
+    writers = [subprocess.Popen([*command, name]) for name in "abc"]
+    assert [writer.wait(120) for writer in writers] == [0] * 3
+    expected = {f"{name} {number}" for name in "abc" for number in range(3)}
+    assert set(BM25Retriever.open(tmp_path / "new").index.ids()) == expected
+
+
+def test_opening_waits_for_the_lock_as_long_as_it_is_told(folder: Path) -> None:
+    """And no longer."""
+    writer = BM25Retriever.open(folder, mode="w")
+    with pytest.raises(LockedError):
+        BM25Retriever.open(folder, mode="w", timeout=0.05)
+    threading.Timer(0.2, writer.close).start()
+    began = time.monotonic()
+    BM25Retriever.open(folder, mode="w", timeout=30).close()
+    assert time.monotonic() - began < 25

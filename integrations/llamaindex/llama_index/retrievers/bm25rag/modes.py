@@ -1,0 +1,41 @@
+"""Which text of a node is indexed: one mode for all nodes of an index."""
+
+from __future__ import annotations
+
+from llama_index.core.schema import MetadataMode
+from llama_index.retrievers.bm25rag.own import mode_of
+
+from bm25rag import BM25Index
+
+
+def choose_mode(index: BM25Index, given: object) -> MetadataMode:
+    """Return the mode that is given, or that of an index, or ``EMBED``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no metadata mode.
+    ValueError
+        If the nodes of the index were indexed by another.
+    """
+    wanted = None if given is None else _check_mode(given)
+    held = mode_of(index)
+    if wanted is not None and held is not None and wanted is not held:
+        raise ValueError(
+            f"metadata_mode must be {held.value!r}, by which the nodes of the index were indexed, "
+            f"got {wanted.value!r}; a new BM25Retriever(nodes, metadata_mode=...) takes another"
+        )
+    return wanted or held or MetadataMode.EMBED
+
+
+def _check_mode(given: object) -> MetadataMode:
+    message = (
+        f"metadata_mode must be a MetadataMode ({', '.join(mode.value for mode in MetadataMode)}) "
+        f"or None, got {given!r:.100}"
+    )
+    if not isinstance(given, str):
+        raise TypeError(message)
+    try:
+        return MetadataMode(given)
+    except ValueError:
+        raise ValueError(message) from None

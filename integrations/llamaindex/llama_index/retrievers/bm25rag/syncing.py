@@ -1,0 +1,135 @@
+"""What a document store holds beside what the index holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
+from llama_index.retrievers.bm25rag.checks import check_docstore
+from llama_index.retrievers.bm25rag.nodes import is_same, to_document, to_node
+from llama_index.retrievers.bm25rag.own import (
+    SOURCE_PATH,
+    parse_payload,
+    read_documents,
+    relations_of,
+    sources_without_key,
+)
+
+from bm25rag import BM25Index
+from bm25rag import Document as Stored
+
+
+class SyncResult(NamedTuple):
+    """The ids of the nodes that ``sync`` has added, updated and deleted."""
+
+    added: list[str]
+    updated: list[str]
+    deleted: list[str]
+
+
+class Difference(NamedTuple):
+    """The nodes of a document store that are new or differ, and the ids that it has not."""
+
+    new: dict[str, BaseNode]
+    updated: dict[str, BaseNode]
+    gone: list[str]
+
+
+def compare(
+    index: BM25Index, docstore: BaseDocumentStore, mode: MetadataMode, inner_nodes: bool | None
+) -> Difference:
+    """Return what has to be written so that the index holds what a document store holds.
+
+    Raises
+    ------
+    ValueError
+        If the document store holds whole documents, and the index nodes cut from such.
+    """
+    nodes = check_docstore(docstore).docs
+    inner = _inner_ids(nodes.values()) & nodes.keys()
+    _refuse_whole_documents(index, nodes, inner)
+    if inner and not (_holds_inner(index, inner) if inner_nodes is None else inner_nodes):
+        nodes = {id: node for id, node in nodes.items() if id not in inner}
+    held = index.ids()
+    new = nodes.keys() - set(held)
+    updated = {
+        found.id
+        for found in read_documents(index, [id for id in held if id in nodes])
+        if not _is_held(nodes[found.id], found, mode)
+    }
+    return Difference(
+        {id: node for id, node in nodes.items() if id in new},
+        {id: node for id, node in nodes.items() if id in updated},
+        [id for id in held if id not in nodes],
+    )
+
+
+def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
+    """Whether what the index holds is a node of a document store.
+
+    A document store forgets the class of a node if that is none of LlamaIndex's, so what the index
+    holds is compared as that would hold it.
+    """
+    given = to_document(node, mode)
+    if is_same(given, found):
+        return True
+    stored = to_node(found)
+    try:
+        kept = json_to_doc(doc_to_json(stored))
+    except ValueError:  # no document store holds it
+        return False
+    return is_same(given, to_document(kept, mode))
+
+
+# --- hierarchies ------------------------------------------------------------------
+
+
+def _inner_ids(nodes: Iterable[BaseNode]) -> set[str]:
+    """Return the ids that nodes name as what they were cut from, and of those that have parts."""
+    inner: set[str] = set()
+    for node in nodes:
+        parent = node.relationships.get(NodeRelationship.PARENT)
+        above = [node.source_node, *(parent if isinstance(parent, list) else [parent])]
+        inner |= {one.node_id for one in above if one is not None and one.node_id != node.node_id}
+        if node.relationships.get(NodeRelationship.CHILD):
+            inner.add(node.node_id)
+    return inner
+
+
+def _holds_inner(index: BM25Index, inner: set[str]) -> bool:
+    """Whether the index holds inner nodes, or nothing at all that would say that it does not."""
+    if not len(index) or any(id in index for id in inner):
+        return True
+    return any(map(_has_parts, read_documents(index, index.ids())))
+
+
+def _has_parts(found: Stored) -> bool:
+    kept = parse_payload(found)
+    return kept is not None and NodeRelationship.CHILD.value in relations_of(kept)
+
+
+# --- whole documents --------------------------------------------------------------
+
+
+def _refuse_whole_documents(index: BM25Index, nodes: dict[str, BaseNode], inner: set[str]) -> None:
+    """Refuse the document store of a pipeline: that holds what the nodes were cut from."""
+    strange = [id for id in nodes if id not in inner and id not in index]
+    if not strange:
+        return
+    dropped = sources_without_key(index)
+    whole = [id for id in strange if id in dropped]
+    if not whole and (cut := index.ids({SOURCE_PATH: {"$in": strange}})):
+        whole = [to_node(found).ref_doc_id or "" for found in index.get(cut[:1])]
+    if not whole and not any(id in index for id in nodes):
+        cut_from_some = dropped or index.count({SOURCE_PATH: {"$exists": True}})
+        whole = [id for id in strange if cut_from_some and isinstance(nodes[id], Document)]
+    if whole:
+        raise ValueError(
+            f"docstore holds whole documents, such as {whole[0]!r}, and the index holds nodes cut "
+            "from such: they would be replaced by the documents. Give sync a document store of the "
+            "nodes, filled by docstore.add_documents(nodes) with what the pipeline returns; or "
+            "call delete_ref_doc(document id) and add_nodes(nodes) for each document that changed"
+        )
