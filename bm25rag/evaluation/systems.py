@@ -110,8 +110,19 @@ class Bm25s(System):
             self._index.activate_numba_scorer()
 
     def _retrieve(self, queries: Sequence[str], k: int, threads: int) -> Any:
+        """Retrieve for the queries that have terms, without which the Numba backend raises."""
+        tokens = self._bm25s.tokenize(
+            list(queries),
+            stopwords="en",
+            stemmer=self._stemmer,
+            return_ids=False,
+            show_progress=False,
+        )
+        asked = [terms for terms in tokens if terms]
+        if not asked:
+            return None
         return self._index.retrieve(
-            self._tokens(queries),
+            asked,
             k=min(k, self._index.scores["num_docs"]),  # it raises where k is larger
             n_threads=0 if threads == 1 else threads,
             show_progress=False,
@@ -121,6 +132,8 @@ class Bm25s(System):
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k; it fills up with documents of score 0."""
         found = self._retrieve([query], k, 1)
+        if found is None:
+            return []
         pairs = zip(found.documents[0].tolist(), found.scores[0].tolist(), strict=True)
         return [(self._ids[row], score) for row, score in pairs if score > 0]
 
