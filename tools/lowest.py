@@ -20,7 +20,8 @@ def lowest_versions(project: dict[str, Any]) -> list[str]:
         If a requirement has no floor.
     """
     extras = project.get("optional-dependencies", {})
-    wanted = [*project["dependencies"], *extras.get("cli", []), *extras.get("html", [])]
+    names = ("cli", "eval", "html")
+    wanted = [*project["dependencies"], *(one for name in names for one in extras.get(name, []))]
     pins = []
     for requirement in wanted:
         found = _FLOOR.match(requirement)

@@ -13,13 +13,17 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
+from bm25rag.cli.bench import bench_command
 from bm25rag.cli.build import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.demo import demo_command
+from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.health import info_command, verify_command
+from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
 from bm25rag.cli.sync import sync_command
 from bm25rag.cli.terminal import one_line, write_message
+from bm25rag.cli.tune import tune_command
 from bm25rag.cli.wording import describe, describe_warning
 from bm25rag.errors import BM25Error
 
@@ -130,6 +134,10 @@ for _command in (
     compact_command,
     search_command,
     explain_command,
+    evaluate_command,
+    tune_command,
+    bench_command,
+    make_queries_command,
     info_command,
     verify_command,
     demo_command,

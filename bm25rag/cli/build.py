@@ -26,7 +26,7 @@ from bm25rag.cli.terminal import counted, one_line, shows_progress, write_messag
 from bm25rag.manifest import MANIFEST, check_target
 from bm25rag.writer import OnDuplicate
 
-__all__ = ["add_command", "compact_command", "delete_command", "index_command"]
+__all__ = ["add_command", "check_output", "compact_command", "delete_command", "index_command"]
 
 
 def _none_for_none(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
@@ -88,7 +88,7 @@ def index_command(
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         index = BM25Index(analyzer=analyzer, **scoring_parameters(options))
     documents = Sources(sources, options, output)
-    _check_output(output, force)
+    check_output(output, force)
     with reporting(documents):
         _fill(index, documents, options["on_duplicate"])
         index.save(output)
@@ -198,7 +198,7 @@ def compact_command(index_path: Path, untrusted: bool) -> None:
     _report("Compacted", len(index), perf_counter() - start, index_path)
 
 
-def _check_output(output: Path, force: bool) -> None:
+def check_output(output: Path, force: bool) -> None:
     """Refuse to write where something else is; an index is replaced only when asked."""
     check_target(output)
     if (output / MANIFEST).exists() and not force:

@@ -1,0 +1,90 @@
+"""``bench``: systems measured beside each other, on one's own data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bm25rag.cli.evaluate import parse_measures
+from bm25rag.cli.options import PATH, examples
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import one_line, write_message, write_result
+from bm25rag.evaluation.bench import benchmark
+from bm25rag.evaluation.cost import PRICES, read_prices
+from bm25rag.evaluation.report import to_html, to_markdown
+
+__all__ = ["bench_command"]
+
+
+@click.command(
+    "bench",
+    epilog=examples(
+        "bm25rag bench scifact/ --output measured/",
+        "bm25rag bench beir/scifact/test -o measured/ --system 'bm25rag lucene' --system rank_bm25",
+        "bm25rag bench mydata/ -o measured/ --system mymodule:make_dense_retriever",
+    ),
+)
+@click.argument("collection", metavar="COLLECTION")
+@click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to write.")
+@click.option(
+    "--system", "systems", multiple=True, metavar="NAME", help="Repeatable.  [default: all]"
+)
+@click.option(
+    "--measure",
+    "-m",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    default=("nDCG@10", "RR@10", "R@100"),
+    show_default=True,
+    callback=parse_measures,
+    help="The first is the accuracy of plots and Dynascores.",
+)
+@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="Results.")
+@click.option("--trials", default=5, show_default=True, type=click.IntRange(min=1))
+@click.option("--cpus", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option("--memory", default=4.0, show_default=True, type=float, help="GiB.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds for each system.")
+@click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of machines to rent.")
+def bench_command(
+    collection: str,
+    output: Path,
+    systems: tuple[str, ...],
+    measures: tuple[str, ...],
+    k: int,
+    trials: int,
+    cpus: int,
+    memory: float,
+    timeout: float,
+    prices: Path | None,
+) -> None:
+    """Measure systems on COLLECTION, a BEIR folder or a name of ir_datasets.
+
+    Each runs in a process of its own, with the CPUs and the memory given where the platform
+    can. Rows are kept in FOLDER: an interrupted benchmark goes on where it was. Beside them
+    come report.json, report.md and report.html.
+
+    A system is one of those that bm25rag knows, or module:factory, where the factory takes a
+    list of documents and returns a callable from query and k to ids, or a retriever of
+    LangChain, LlamaIndex or Haystack.
+    """
+    report = benchmark(
+        collection,
+        output,
+        systems or None,
+        k=k,
+        measures=measures,
+        cpus=cpus,
+        memory=memory,
+        trials=trials,
+        timeout=timeout,
+        prices=PRICES if prices is None else read_prices(prices),
+        told=lambda line: write_message(one_line(line)),
+    )
+    markdown = to_markdown(report)
+    (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")
+    (output / "report.md").write_text(markdown, encoding="utf-8")
+    (output / "report.html").write_text(to_html(report), encoding="utf-8")
+    write_result(markdown.rstrip("\n"))
+    write_message(f"Written: {one_line(output / 'report.html')}, report.md, report.json")

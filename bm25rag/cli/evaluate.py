@@ -1,0 +1,200 @@
+"""``evaluate``: how good an index's results are, by judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from bm25rag.cli.options import (
+    PATH,
+    examples,
+    index_argument,
+    open_index,
+    scoring_options,
+    usage_errors,
+)
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import one_line, result_console, write_message, write_result
+from bm25rag.evaluation import (
+    MEASURES,
+    Comparison,
+    Evaluation,
+    bootstrap_interval,
+    compare,
+    read_qrels,
+    read_run,
+    run_of,
+    write_run,
+)
+from bm25rag.evaluation.measures import Evaluator
+from bm25rag.evaluation.notation import parse_measure
+from bm25rag.evaluation.runs import Asked, ask
+from bm25rag.index import BM25Index
+from bm25rag.readers import read_queries
+
+__all__ = ["evaluate_command", "judged_options", "parse_measures", "read_judged", "tell"]
+
+_SHOWN = 5
+
+
+def judged_options(function: Any) -> Any:
+    """Add --queries and --qrels."""
+    for option in (
+        click.option(
+            "--qrels",
+            "qrels_path",
+            metavar="FILE",
+            type=PATH,
+            required=True,
+            help="Judgements: TREC's 'qid 0 docid grade', or BEIR's three columns with tabs.",
+        ),
+        click.option(
+            "--queries",
+            "queries_path",
+            metavar="FILE",
+            type=PATH,
+            required=True,
+            help="Queries as BEIR JSON lines, id<TAB>text, or one a line.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def read_judged(index: BM25Index, queries: Path, qrels: Path) -> Asked:
+    """Read queries and judgements, and tell what of them is left out."""
+    texts = {query.id: query.text for query in read_queries(queries)}
+    asked = ask(index, texts, read_qrels(qrels))
+    tell(asked.notes)
+    return asked
+
+
+def tell(notes: Sequence[str]) -> None:
+    """Print what should be known beside the results."""
+    for note in notes:
+        write_message(f"Note: {one_line(note)}")
+
+
+def parse_measures(
+    context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]
+) -> str | tuple[str, ...]:
+    """Refuse a wrong measure, or wrong ones, as what the command line says."""
+    with usage_errors():
+        for name in (value,) if isinstance(value, str) else value:
+            parse_measure(name)
+    return value
+
+
+@click.command(
+    "evaluate",
+    epilog=examples(
+        "bm25rag evaluate scifact.bm25 --queries queries.jsonl --qrels qrels/test.tsv",
+        "bm25rag evaluate docs.bm25 --queries q.tsv --qrels qrels.txt -m nDCG@10 -m R@100 --json",
+        "bm25rag evaluate docs.bm25 --queries q.tsv --qrels qrels.txt --run-to default.run",
+        "bm25rag evaluate docs.bm25 --queries q.tsv --qrels qrels.txt --k1 0.9 --b 0.4 \\",
+        "    --baseline default.run",
+    ),
+)
+@index_argument
+@judged_options
+@click.option(
+    "--measure",
+    "-m",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    default=MEASURES,
+    show_default=True,
+    callback=parse_measures,
+    help="In ir-measures' notation; repeatable.",
+)
+@click.option(
+    "-k", default=1000, show_default=True, type=click.IntRange(min=1), help="Results a query."
+)
+@click.option(
+    "--baseline",
+    metavar="RUN",
+    type=PATH,
+    help="TREC run to compare with: significance, and the queries that gained and lost most.",
+)
+@click.option("--run-to", metavar="FILE", type=PATH, help="Write the results as a TREC run.")
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object, with each query.")
+@scoring_options
+def evaluate_command(
+    index_path: Path,
+    queries_path: Path,
+    qrels_path: Path,
+    measures: tuple[str, ...],
+    k: int,
+    baseline: Path | None,
+    run_to: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Evaluate an index by queries and judgements, as trec_eval does.
+
+    Scoring options look at the same index under other parameters.
+    """
+    index = open_index(index_path, options)
+    asked = read_judged(index, queries_path, qrels_path)
+    evaluator = Evaluator(asked.qrels, measures)
+    before = None if baseline is None else evaluator.evaluate(read_run(baseline))
+    run = run_of(index, asked.queries, k)
+    after = evaluator.evaluate(run)
+    if run_to is not None:
+        write_run(run_to, run)
+    comparisons = [] if before is None else [compare(after, before, name) for name in measures]
+    if as_json:
+        write_result(_as_json(after, comparisons, asked.notes))
+        return
+    tell(after.notes)
+    _print_means(after)
+    for comparison in comparisons:
+        _print_comparison(comparison)
+
+
+def _as_json(
+    evaluation: Evaluation, comparisons: Sequence[Comparison], notes: Sequence[str]
+) -> str:
+    intervals = {name: bootstrap_interval(evaluation.values(name)) for name in evaluation.mean}
+    facts = evaluation.to_dict() | {"intervals": intervals, "notes": list(notes)}
+    if comparisons:
+        facts["comparisons"] = [one.to_dict() | {"changes": one.changes} for one in comparisons]
+    return to_json(facts, indent=2)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    return table
+
+
+def _print_means(evaluation: Evaluation) -> None:
+    table = _table("measure", "mean", "95 % interval")
+    for name, mean in evaluation.mean.items():
+        interval = bootstrap_interval(evaluation.values(name))
+        shown = "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+        table.add_row(name, f"{mean:.4f}", shown)
+    result_console().print(table)
+    result_console().print(f"{len(evaluation.per_query):,} judged queries")
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    one, console = comparison, result_console()
+    p_value = "not testable" if one.p_value is None else f"p = {one.p_value:.4f}"
+    verdict = "significant" if one.significant else "not significant"
+    console.print(
+        f"\n{one.measure}: {one.baseline:.4f} to {one.mean:.4f}, {one.difference:+.4f} "
+        f"({p_value}, {verdict})"
+    )
+    table = _table("query", "before", "after", "difference")
+    for change in one.gained(_SHOWN) + one.lost(_SHOWN)[::-1]:
+        values = (f"{change.before:.4f}", f"{change.after:.4f}", f"{change.difference:+.4f}")
+        table.add_row(one_line(change.query), *values)
+    if one.changes:
+        console.print(table)

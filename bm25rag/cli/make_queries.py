@@ -1,0 +1,63 @@
+"""``make-queries``: queries from one's own documents, where nothing is judged yet."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from bm25rag.cli.options import PATH, examples, index_argument
+from bm25rag.cli.terminal import one_line, write_message
+from bm25rag.evaluation.files import write_qrels
+from bm25rag.evaluation.known_items import ask_model, known_items
+from bm25rag.index import BM25Index
+
+__all__ = ["make_queries_command"]
+
+_KEY = "BM25RAG_MODEL_KEY"
+
+
+@click.command(
+    "make-queries",
+    epilog=examples(
+        "bm25rag make-queries docs.bm25 --output made/",
+        "bm25rag evaluate docs.bm25 --queries made/queries.jsonl --qrels made/qrels.txt -m RR@10",
+        "bm25rag make-queries docs.bm25 -o made/ --url http://localhost:11434/v1 --model llama3",
+    ),
+)
+@index_argument
+@click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to write.")
+@click.option("--count", default=200, show_default=True, type=click.IntRange(min=1))
+@click.option("--seed", default=0, show_default=True, type=int, help="Of the draw of documents.")
+@click.option("--url", help="Base of an OpenAI-compatible endpoint; texts are sent there.")
+@click.option("--model", help="The model to ask at --url.")
+def make_queries_command(
+    index_path: Path,
+    untrusted: bool,
+    output: Path,
+    count: int,
+    seed: int,
+    url: str | None,
+    model: str | None,
+) -> None:
+    """Make queries from documents of an index, each with the one document it asks for.
+
+    From titles, headings or first sentences; or, with --url and --model, by a language model,
+    with the key from the variable BM25RAG_MODEL_KEY if it needs one. Such queries favour
+    documents that share their words: compare settings by them, not systems, and take real
+    queries as soon as there are some.
+    """
+    if (url is None) != (model is None):
+        message = "--url and --model go together"
+        raise click.UsageError(message)
+    index = BM25Index.open(index_path, untrusted=untrusted)
+    maker = None if url is None else ask_model(url, model or "", os.environ.get(_KEY))
+    made = known_items(index.get(index.ids()), count, maker, seed)
+    output.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"_id": id, "text": text}) + "\n" for id, text in made.queries.items()]
+    write_qrels(output / "qrels.txt", made.qrels)
+    (output / "queries.jsonl").write_text("".join(lines), encoding="utf-8")
+    made_of = "query" if len(lines) == 1 else "queries"
+    write_message(f"{len(lines):,} {made_of} in {one_line(output)}. Note: {made.source}.")

@@ -1,0 +1,116 @@
+"""``tune``: the settings that suit an index best, by judgements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bm25rag.cli.build import check_output
+from bm25rag.cli.evaluate import judged_options, parse_measures, tell
+from bm25rag.cli.options import PATH, examples, index_argument, usage_errors
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import shows_progress, write_result
+from bm25rag.evaluation.files import read_qrels
+from bm25rag.evaluation.tuning import K1, VARIANTS, B, other_analyzers, tune
+from bm25rag.index import BM25Index
+from bm25rag.readers import read_queries
+
+__all__ = ["tune_command"]
+
+
+@click.command(
+    "tune",
+    epilog=examples(
+        "bm25rag tune docs.bm25 --queries queries.jsonl --qrels qrels/test.tsv",
+        "bm25rag tune docs.bm25 --queries q.tsv --qrels qrels.txt --analyzers -o tuned.bm25",
+        "bm25rag tune docs.bm25 --queries q.tsv --qrels qrels.txt --variant lucene \\",
+        "    --k1 0.9 --k1 1.2 --b 0.4 --b 0.75 --measure RR@10",
+    ),
+)
+@index_argument
+@judged_options
+@click.option(
+    "--measure",
+    "-m",
+    default="nDCG@10",
+    show_default=True,
+    callback=parse_measures,
+    help="What to maximize.",
+)
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    type=click.Choice(VARIANTS),
+    help="Formula to try; repeatable.  [default: all]",
+)
+@click.option(
+    "--k1", multiple=True, type=float, default=K1, show_default=True, help="To try; repeatable."
+)
+@click.option(
+    "--b", multiple=True, type=float, default=B, show_default=True, help="To try; repeatable."
+)
+@click.option(
+    "--analyzers",
+    "with_analyzers",
+    is_flag=True,
+    help="Also try without stop words, without stemmer and without both: indexes anew, in memory.",
+)
+@click.option("--folds", default=5, show_default=True, type=click.IntRange(min=2))
+@click.option("--seed", default=0, show_default=True, type=int, help="Of the order of queries.")
+@click.option("--output", "-o", metavar="FOLDER", type=PATH, help="Save the index, tuned, here.")
+@click.option("--force", is_flag=True, help="Replace the index that is there.")
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object, with all points.")
+def tune_command(
+    index_path: Path,
+    untrusted: bool,
+    queries_path: Path,
+    qrels_path: Path,
+    measure: str,
+    variants: tuple[str, ...],
+    k1: tuple[float, ...],
+    b: tuple[float, ...],
+    with_analyzers: bool,
+    folds: int,
+    seed: int,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Try variants, k1 and b on judged queries, and tell what the best of them gains.
+
+    What is gained is measured by cross-validation, on queries that the settings were not
+    chosen by. The index stays as it is; --output saves a tuned one.
+    """
+    if output is not None:
+        check_output(output, force)
+    index = BM25Index.open(index_path, untrusted=untrusted)
+    queries = {query.id: query.text for query in read_queries(queries_path)}
+    qrels = read_qrels(qrels_path)
+    with usage_errors():
+        analyzers = other_analyzers(index.analyzer) if with_analyzers else []
+        for one in k1:
+            index.tune(k1=one)
+        for one in b:
+            index.tune(b=one)
+    found = tune(
+        index,
+        queries,
+        qrels,
+        measure,
+        variants=variants or VARIANTS,
+        k1=k1,
+        b=b,
+        analyzers=analyzers,
+        folds=folds,
+        seed=seed,
+        progress=shows_progress(),
+    )
+    if output is not None:
+        found.apply(index).save(output)
+    if as_json:
+        write_result(to_json(found.to_dict(), indent=2))
+        return
+    tell(found.notes)
+    write_result(f"{len(found.points):,} settings tried\n{found}")

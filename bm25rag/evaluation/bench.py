@@ -1,0 +1,303 @@
+"""Benchmark systems on a collection: quality, latency, memory, disk, cold start, dollars.
+
+Each system runs in a process of its own. A row is kept as soon as it is measured, so that an
+interrupted benchmark goes on where it was; one that cannot run has a row that says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from bm25rag.backend import cores
+from bm25rag.evaluation.collections import Collection, load_collection
+from bm25rag.evaluation.cost import (
+    PRICES,
+    PRICES_OF,
+    Instance,
+    cheapest,
+    cost_by_latency,
+    cost_by_throughput,
+)
+from bm25rag.evaluation.measures import MEASURES, Evaluator
+from bm25rag.evaluation.systems import SYSTEMS
+
+__all__ = ["benchmark", "machine"]
+
+_GIB = 1 << 30
+# Results that measures of whole rankings look at.
+_DEPTH = 1000
+
+
+def machine() -> dict[str, Any]:
+    """Return what results depend on: never mix rows of which this differs."""
+    return {
+        "processor": _processor(),
+        "cores": cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text("utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def benchmark(
+    collection: str,
+    folder: str | PathLike[str],
+    systems: Sequence[str] | None = None,
+    *,
+    k: int = 10,
+    measures: Sequence[str] = MEASURES,
+    cpus: int = 1,
+    memory: float | None = 4.0,
+    trials: int = 5,
+    warmup: int = 20,
+    timeout: float = 600.0,
+    prices: Sequence[Instance] = PRICES,
+    told: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Measure systems, or go on where an earlier call was interrupted.
+
+    Parameters
+    ----------
+    collection
+        A BEIR folder, or a name of ``ir_datasets``.
+    folder
+        Where rows are kept; those that are there already are not measured again.
+    systems
+        Names from ``SYSTEMS``, or ``module:factory``; ``None`` for all of ``SYSTEMS``.
+    k
+        Results a query.
+    measures
+        In ir-measures' notation.
+    cpus, memory
+        Limits of each process: CPUs, and GiB of data; 1 and 4 are the smallest machine of
+        Santhanam et al. They are set where the platform can.
+    trials, warmup
+        How often all queries are asked one by one, after how many that do not count.
+    timeout
+        Seconds for each system.
+    prices
+        Machines that can be rented.
+    told
+        Called with a line for each system.
+
+    Returns
+    -------
+    report
+        ``setting``, ``machine`` and ``rows``, JSON values; see ``bm25rag.evaluation.report``.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds results of another machine or setting.
+    """
+    loaded = load_collection(collection)
+    evaluator = Evaluator(loaded.qrels, measures)
+    known = {one.id for one in loaded.read()}
+    setting = {
+        "collection": loaded.name,
+        "documents": len(known),
+        "queries": len(loaded.queries),
+        "digest": _digest(loaded),
+        "k": k,
+        "cpus": cpus,
+        "memory": memory,
+        "trials": trials,
+        "warmup": warmup,
+        "measures": list(measures),
+    }
+    place = Path(folder)
+    _claim(place, {"setting": setting, "machine": machine()})
+    job = {
+        "collection": collection,
+        "folder": str(Path.cwd()),
+        "k": k,
+        # Deep enough for all measures: what is cut at 10 has no recall at 100.
+        "depth": max(k, *(one.cutoff or _DEPTH for one in evaluator.measures.values())),
+        "cpus": cpus,
+        "memory": memory,
+        "trials": trials,
+        "warmup": warmup,
+        "threads": sorted({1, cpus}),
+        "query": next(iter(loaded.queries.values())),
+    }
+    rows = []
+    for name in systems or list(SYSTEMS):
+        file = place / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.row.json"
+        if not file.exists():
+            raw = _run(job | {"system": name}, place, timeout)
+            row = {"system": name} | _summary(raw, evaluator, known)
+            _write(file, row | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
+        row = json.loads(file.read_text(encoding="utf-8"))
+        told(f"{name}: {row.get('error') or 'measured'}")
+        rows.append(row | _costs(row, cpus, prices))
+    told_of = PRICES_OF if prices is PRICES else "your own"
+    return {
+        "setting": setting,
+        "machine": machine(),
+        "prices": f"Prices: {told_of}.",
+        "rows": rows,
+    }
+
+
+def _digest(collection: Collection) -> str:
+    """Return what tells one collection from another of the same name."""
+    whole = json.dumps([collection.queries, collection.qrels], sort_keys=True)
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _claim(place: Path, now: dict[str, Any]) -> None:
+    """Keep results of different machines and settings apart."""
+    place.mkdir(parents=True, exist_ok=True)
+    file = place / "setting.json"
+    if not file.exists():
+        _write(file, now)
+        return
+    then = json.loads(file.read_text(encoding="utf-8"))
+    for part in now:
+        for name in now[part]:
+            old, new = then[part].get(name), now[part][name]
+            if old != new:
+                raise ValueError(
+                    f"{place}: its results are of another {part}: {name} was {old!r} and is "
+                    f"{new!r}; give another folder, results are never mixed"
+                )
+
+
+def _write(file: Path, value: Any) -> None:
+    """Write a file whole or not at all."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    new.replace(file)
+
+
+# --- processes ------------------------------------------------------------------------------
+
+
+def _run(job: dict[str, Any], place: Path, timeout: float) -> dict[str, Any]:
+    """Let a process measure a system; whatever becomes of it, return a result."""
+    files = {name: place / f"job.{name}" for name in ("json", "result", "saved")}
+    files["result"].unlink(missing_ok=True)
+    _write(files["json"], job | {"saved": str(files["saved"])})
+    error = _call(files["json"], files["result"], timeout)
+    if error is not None:
+        return {"error": error}
+    try:
+        result: dict[str, Any] = json.loads(files["result"].read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {"error": "ended without a result"}
+    if "saved" in result:
+        _write(files["json"], job | {"open": result["saved"]})
+        times = []
+        for _ in range(job["trials"]):
+            start = perf_counter()
+            if _call(files["json"], files["result"], timeout) is None:
+                times.append(perf_counter() - start)
+        result["cold_start"] = statistics.median(times) if times else None
+    return result
+
+
+def _call(job: Path, result: Path, timeout: float) -> str | None:
+    """Run a worker; return what went wrong, or ``None``."""
+    command = [sys.executable, "-m", "bm25rag.evaluation.worker", str(job), str(result)]
+    environment = os.environ | {"PYTHONHASHSEED": "0"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=timeout, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done after {timeout:g} s"
+    if done.returncode == 0:
+        return None
+    if done.returncode < 0:
+        return f"ended by signal {-done.returncode}"
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return f"failed: {lines[-1][:300]}" if lines else f"ended with exit code {done.returncode}"
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict[str, Any]:
+    """Turn what a process wrote into a row; nonsense becomes a row that says so."""
+    if "error" in raw:
+        return {"error": raw["error"]}
+    try:
+        run = {query: _checked(query, found, known) for query, found in raw["run"].items()}
+        evaluation = evaluator.evaluate(run)
+    except (ValueError, TypeError) as error:
+        return {"error": f"returned nonsense: {error}"}
+    each = sorted(time for trial in raw["trials"] for time in trial)
+    means = [statistics.fmean(trial) for trial in raw["trials"]]
+    return {
+        "measures": evaluation.mean,
+        "latency": {
+            "mean": statistics.fmean(each),
+            "median": statistics.median(each),
+            "p95": _percentile(each, 95),
+            "p99": _percentile(each, 99),
+            "least_trial": min(means),
+            "largest_trial": max(means),
+            "percentiles": [_percentile(each, share) for share in range(0, 101, 2)],
+        },
+        "throughput": raw["throughput"],
+        "build_seconds": raw["build_seconds"],
+        "resident": raw["resident"],
+        "peak": raw["peak"],
+        "disk": raw.get("disk"),
+        "cold_start": raw.get("cold_start"),
+        "limits": raw["limits"],
+        "version": raw["version"],
+    }
+
+
+def _checked(query: str, found: list[Any], known: set[str]) -> dict[str, float]:
+    """Return a ranking as scores that fall in its order; refuse what is none."""
+    ids = [id for id, _ in found]
+    strange = [id for id in ids if id not in known]
+    if strange:
+        raise ValueError(f"{strange[0]!r}, found for query {query!r}, is no document's id")
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"a document twice for query {query!r}")
+    scores = [score for _, score in found]
+    if any(not isinstance(score, (int, float)) or score != score for score in scores):
+        raise ValueError(f"a score for query {query!r} that is no number")
+    if scores != sorted(scores, reverse=True):
+        raise ValueError(f"scores for query {query!r} that are not in falling order")
+    return {id: float(-rank) for rank, id in enumerate(ids)}
+
+
+def _percentile(ordered: Sequence[float], share: int) -> float:
+    """Return the value that this share is not above, by the nearest rank."""
+    return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
+
+
+def _costs(row: dict[str, Any], cpus: int, prices: Sequence[Instance]) -> dict[str, Any]:
+    """Return dollars for a million queries, of the cheapest machine with the memory and CPUs."""
+    if "error" in row or row["peak"] is None:
+        return {"instance": None, "cost": None, "cost_in_batches": None}
+    instance = cheapest(row["peak"] / _GIB, cpus, prices)
+    if instance is None:
+        return {"instance": None, "cost": None, "cost_in_batches": None}
+    return {
+        "instance": instance.name,
+        "cost": cost_by_latency(instance, row["latency"]["mean"] / 1000),
+        "cost_in_batches": cost_by_throughput(instance, max(row["throughput"].values())),
+    }

@@ -1,0 +1,148 @@
+"""Test collections: documents, queries and judgements, from BEIR folders and ir_datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bm25rag.documents import Document
+from bm25rag.evaluation.files import read_qrels
+from bm25rag.evaluation.optional import load
+from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
+
+__all__ = ["Collection", "load_beir", "load_collection", "load_ir_dataset"]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents, queries and judgements.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    read
+        Returns the documents, anew at each call.
+    queries
+        Texts by query id.
+    qrels
+        Grades by query id and document id.
+    """
+
+    name: str
+    read: Callable[[], Iterable[Document]]
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+
+
+def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
+    """Load a folder in BEIR's layout.
+
+    Parameters
+    ----------
+    folder
+        It has ``corpus.jsonl``, ``queries.jsonl`` (either may be ``.gz``) and
+        ``qrels/SPLIT.tsv``. Titles and texts are joined by a space.
+    split
+        Which judgements.
+
+    Returns
+    -------
+    collection
+        Its queries are those that are judged in this split.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing.
+    ValueError
+        If a line does not fit, or judged queries have no text.
+    """
+    path = Path(folder)
+    corpus = find_beir_corpus(path)
+    if corpus is None:
+        raise FileNotFoundError(f"{path}: no BEIR folder, there is no corpus.jsonl in it")
+    judged = read_qrels(_find_qrels(path, split))
+    texts = {query.id: query.text for query in read_queries(_find_queries(path))}
+    bare = [id for id in judged if id not in texts]
+    if bare:
+        raise ValueError(f"{path}: {len(bare)} judged queries have no text ({bare[0]!r} ...)")
+    queries = {id: texts[id] for id in judged}
+    return Collection(path.resolve().name, lambda: read_jsonl(corpus), queries, judged)
+
+
+def _find_queries(path: Path) -> Path:
+    for name in ("queries.jsonl", "queries.jsonl.gz"):
+        if (path / name).is_file():
+            return path / name
+    raise FileNotFoundError(f"{path}: no BEIR folder, there is no queries.jsonl in it")
+
+
+def _find_qrels(path: Path, split: str) -> Path:
+    file = path / "qrels" / f"{split}.tsv"
+    if not file.is_file():
+        there = sorted(one.stem for one in (path / "qrels").glob("*.tsv"))
+        raise FileNotFoundError(f"{file}: no such split; those in this folder are {there}")
+    return file
+
+
+def load_ir_dataset(name: str) -> Collection:
+    """Load a dataset by its ``ir_datasets`` name, such as ``"beir/scifact/test"``.
+
+    What is not on this machine, ir_datasets downloads.
+
+    Parameters
+    ----------
+    name
+        The name.
+
+    Returns
+    -------
+    collection
+        Its queries are those that are judged.
+
+    Raises
+    ------
+    MissingDependencyError
+        If ``ir_datasets`` is not installed.
+    ValueError
+        If there is no such dataset, or it lacks documents, queries or judgements.
+    """
+    ir_datasets = load("ir_datasets", "ir_datasets")
+    try:
+        dataset = ir_datasets.load(name)
+    except KeyError as cause:
+        raise ValueError(
+            f"ir_datasets knows no dataset {name!r}; its names are at https://ir-datasets.com"
+        ) from cause
+    lacking = [
+        kind for kind in ("docs", "queries", "qrels") if not getattr(dataset, f"has_{kind}")()
+    ]
+    if lacking:
+        raise ValueError(f"the dataset {name!r} has no {' and no '.join(lacking)}")
+    qrels: dict[str, dict[str, int]] = {}
+    for one in dataset.qrels_iter():
+        qrels.setdefault(one.query_id, {})[one.doc_id] = one.relevance
+    texts = {one.query_id: one.default_text() for one in dataset.queries_iter()}
+    queries = {id: texts[id] for id in qrels if id in texts}
+    return Collection(name, lambda: map(_document, dataset.docs_iter()), queries, qrels)
+
+
+def load_collection(name: str, split: str = "test") -> Collection:
+    """Load a BEIR folder or, where there is none of that name, what ir_datasets knows.
+
+    Parameters
+    ----------
+    name
+        A folder, or a name of ``ir_datasets``.
+    split
+        Which judgements of a folder.
+    """
+    return load_beir(name, split) if Path(name).is_dir() else load_ir_dataset(name)
+
+
+def _document(found: Any) -> Document:
+    return Document(found.doc_id, found.default_text())

@@ -1,0 +1,151 @@
+"""Dollars for a million queries, from a table of prices that you can replace.
+
+::
+
+    by latency:     dollars per hour / 3600 * seconds a query    * 1,000,000
+    by throughput:  dollars per hour / 3600 / queries per second * 1,000,000
+
+The first is Santhanam et al.'s (2023): the machine answers one query at a time and is paid for
+as long. The second is a machine kept busy by a batch. Memory decides which machines qualify.
+Both take times as they were measured: on another processor they are others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from bm25rag._types import check_real
+
+__all__ = [
+    "PRICES",
+    "PRICES_OF",
+    "Instance",
+    "cheapest",
+    "cost_by_latency",
+    "cost_by_throughput",
+    "read_prices",
+]
+
+_QUERIES = 1_000_000
+
+
+class Instance(NamedTuple):
+    """A type of machine that can be rented.
+
+    Parameters
+    ----------
+    name
+        What its provider calls it.
+    cpus
+        Virtual CPUs.
+    memory
+        GiB.
+    dollars_per_hour
+        Its price.
+    """
+
+    name: str
+    cpus: int
+    memory: float
+    dollars_per_hour: float
+
+
+PRICES_OF = "AWS EC2 on demand, Linux, us-east-1, June 2026"
+PRICES: tuple[Instance, ...] = (
+    Instance("m7g.medium", 1, 4, 0.0408),
+    Instance("m7g.large", 2, 8, 0.0816),
+    Instance("m7g.xlarge", 4, 16, 0.1632),
+    Instance("m7g.2xlarge", 8, 32, 0.3264),
+    Instance("m7g.4xlarge", 16, 64, 0.6528),
+)
+
+
+def read_prices(path: str | PathLike[str]) -> tuple[Instance, ...]:
+    """Read a table of prices.
+
+    Parameters
+    ----------
+    path
+        A JSON file: a list of objects with ``name``, ``cpus``, ``memory`` (GiB) and
+        ``dollars_per_hour``.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not of that form.
+    """
+    file = Path(path)
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))
+        prices = tuple(Instance(**row) for row in rows)
+    except (ValueError, TypeError) as cause:
+        fields = ", ".join(Instance._fields)
+        message = f"{file}: expected a JSON list of objects with {fields}: {cause}"
+        raise ValueError(message) from cause
+    if not prices:
+        raise ValueError(f"{file}: no prices in it")
+    for one in prices:
+        for field in Instance._fields[1:]:
+            check_real(f"{file}: {field} of {one.name!r}", getattr(one, field), 0.0, 1e9)
+    return prices
+
+
+def cheapest(memory: float, cpus: int = 1, prices: Sequence[Instance] = PRICES) -> Instance | None:
+    """Return the cheapest machine that has the memory and the CPUs; ``None`` if none has.
+
+    Parameters
+    ----------
+    memory
+        GiB that are needed at the peak.
+    cpus
+        How many are needed.
+    prices
+        The machines.
+    """
+    fitting = [one for one in prices if one.memory >= memory and one.cpus >= cpus]
+    return min(fitting, key=lambda one: one.dollars_per_hour, default=None)
+
+
+def cost_by_latency(instance: Instance, seconds: float) -> float:
+    """Return the dollars for a million queries, one at a time.
+
+    Parameters
+    ----------
+    instance
+        The machine.
+    seconds
+        Mean latency of a query.
+
+    Examples
+    --------
+    >>> round(cost_by_latency(Instance("x", 1, 4, 0.36), 0.010), 6)
+    1.0
+    """
+    check_real("seconds", seconds, 0.0, 1e9)
+    return instance.dollars_per_hour / 3600 * seconds * _QUERIES
+
+
+def cost_by_throughput(instance: Instance, queries_per_second: float) -> float:
+    """Return the dollars for a million queries, in batches that keep the machine busy.
+
+    Parameters
+    ----------
+    instance
+        The machine.
+    queries_per_second
+        Throughput, greater than 0.
+
+    Examples
+    --------
+    >>> round(cost_by_throughput(Instance("x", 1, 4, 0.36), 100), 6)
+    1.0
+    """
+    if not queries_per_second > 0:
+        raise ValueError(f"queries_per_second must be greater than 0, got {queries_per_second!r}")
+    return instance.dollars_per_hour / 3600 / queries_per_second * _QUERIES

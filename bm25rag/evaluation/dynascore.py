@@ -1,0 +1,138 @@
+"""Dynascore: one number from accuracy, latency and cost, by weights of one's own.
+
+Ma et al. (Dynaboard, NeurIPS 2021) define it, and Santhanam et al. (Findings of ACL 2023) rank
+retrievers by it. Systems are ordered by accuracy. The average marginal rate of substitution
+(AMRS) of another quantity is what a point of accuracy costs in it, on average over neighbours::
+
+    AMRS(m) = mean over neighbours i, i + 1 of |m[i + 1] - m[i]| / (accuracy[i + 1] - accuracy[i])
+
+so that ``m / AMRS(m)`` is in points of accuracy, and a score is the weighted sum of them. What
+costs (latency, dollars) is negated. As in Dynaboard's implementation, neighbours whose
+accuracies differ by no more than a ten-thousandth of the best do not count: they would make
+the rate a matter of noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from statistics import fmean
+from typing import NamedTuple
+
+from bm25rag._types import check_real
+
+__all__ = ["Dynascores", "dynascore"]
+
+# Share of the best accuracy by which neighbours must differ.
+_LEAST_STEP = 1e-4
+
+
+class Dynascores(NamedTuple):
+    """The scores of systems, and how they came about.
+
+    Parameters
+    ----------
+    scores
+        By system, the best first.
+    rates
+        The AMRS of each quantity: how much of it a point of accuracy costs; 1 for accuracy.
+    """
+
+    scores: dict[str, float]
+    rates: dict[str, float]
+
+
+def dynascore(
+    rows: Mapping[str, Mapping[str, float | None]],
+    weights: Mapping[str, float],
+    accuracy: str = "accuracy",
+    higher_is_better: Collection[str] = (),
+) -> Dynascores:
+    """Score systems by accuracy and what it costs.
+
+    Parameters
+    ----------
+    rows
+        By system, its quantities by name, such as ``accuracy``, ``latency`` and ``cost``.
+    weights
+        By quantity; they sum to one. Quantities without a weight do not count.
+    accuracy
+        The name of the quantity that the others are substituted for.
+    higher_is_better
+        Quantities that are not negated, beside accuracy.
+
+    Returns
+    -------
+    dynascores
+        The scores, and the AMRS of each quantity. One that is the same for all systems has a
+        rate of 0 and adds nothing to any score.
+
+    Raises
+    ------
+    ValueError
+        If weights are negative or do not sum to one, a system lacks a quantity or has it
+        infinite or NaN, or no two systems differ in accuracy.
+
+    Examples
+    --------
+    >>> rows = {"a": {"accuracy": 30, "latency": 10}, "b": {"accuracy": 40, "latency": 110}}
+    >>> dynascore(rows, {"accuracy": 0.5, "latency": 0.5})
+    Dynascores(scores={'a': 14.5, 'b': 14.5}, rates={'accuracy': 1.0, 'latency': 10.0})
+    """
+    _check_weights(weights)
+    names = list(dict.fromkeys([accuracy, *weights]))
+    table = {
+        system: {name: _quantity(system, row, name) for name in names}
+        for system, row in rows.items()
+    }
+    rates = _rates(list(table.values()), accuracy)
+    signs = {name: 1 if name in {accuracy, *higher_is_better} else -1 for name in names}
+    scores = {
+        system: math.fsum(
+            weights.get(name, 0.0) * signs[name] * row[name] / rates[name]
+            for name in names
+            if rates[name]
+        )
+        for system, row in table.items()
+    }
+    return Dynascores(dict(sorted(scores.items(), key=lambda one: -one[1])), rates)
+
+
+def _check_weights(weights: Mapping[str, float]) -> None:
+    for name, weight in weights.items():
+        check_real(f"weights[{name!r}]", weight, 0.0, 1.0)
+    total = math.fsum(weights.values())
+    if not math.isclose(total, 1.0, abs_tol=1e-6):
+        raise ValueError(f"weights must sum to one, got {dict(weights)}, which sum to {total:g}")
+
+
+def _quantity(system: str, row: Mapping[str, float | None], name: str) -> float:
+    if name not in row:
+        raise ValueError(f"the row of {system!r} has no {name!r}; it has {list(row)}")
+    value = row[name]
+    if value is None or not math.isfinite(value):
+        hint = "leave out systems that were not measured"
+        raise ValueError(f"{name!r} of {system!r} must be a finite number, got {value!r}; {hint}")
+    return float(value)
+
+
+def _rates(table: list[dict[str, float]], accuracy: str) -> dict[str, float]:
+    ordered = sorted(table, key=lambda row: row[accuracy])
+    best = max((abs(row[accuracy]) for row in ordered), default=0.0)
+    steps = [
+        (low, high)
+        for low, high in pairwise(ordered)
+        if high[accuracy] - low[accuracy] > best * _LEAST_STEP
+    ]
+    if not steps:
+        raise ValueError(
+            f"a Dynascore needs two systems at least that differ in {accuracy!r}: "
+            "its rates are what a point of it costs"
+        )
+    return {
+        name: fmean(
+            abs(high[name] - low[name]) / (high[accuracy] - low[accuracy]) for low, high in steps
+        )
+        for name in ordered[0]
+    }

@@ -1,0 +1,216 @@
+"""Runs and judgements as files: TREC's formats, and BEIR's for judgements.
+
+What is wrong is a ``ValueError`` that begins with ``file:line:``. Names that end in ``.gz``
+are unpacked on the way.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from bm25rag.evaluation.measures import Qrels, Run
+from bm25rag.readers.lines import fail, numbered_lines
+
+__all__ = ["read_qrels", "read_run", "write_qrels", "write_run"]
+
+_BEIR_HEADER = ["query-id", "corpus-id", "score"]
+
+
+# --- judgements -----------------------------------------------------------------------
+
+
+class _Judgement(NamedTuple):
+    query: str
+    document: str
+    grade: int
+
+
+def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
+    """Read judgements: TREC's ``qid 0 docid grade``, or BEIR's three columns with tabs.
+
+    Returns
+    -------
+    qrels
+        Grades by query id and document id.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line does not fit, a document is judged twice and differently, or nothing is judged.
+
+    Warns
+    -----
+    UserWarning
+        If lines are there twice; they count once.
+    """
+    file = Path(path)
+    qrels: dict[str, dict[str, int]] = {}
+    repeated = []
+    for number, line in numbered_lines(file):
+        if line.split("\t") == _BEIR_HEADER:
+            continue
+        one = _judgement(file, number, line)
+        grades = qrels.setdefault(one.query, {})
+        if one.document not in grades:
+            grades[one.document] = one.grade
+        elif grades[one.document] == one.grade:
+            repeated.append(number)
+        else:
+            what = f"document {one.document!r} of query {one.query!r}"
+            fail(
+                file, number, f"{what} is judged {grades[one.document]} above and {one.grade} here"
+            )
+    if not qrels:
+        fail(file, None, "no judgements in it")
+    if repeated:
+        message = f"{file}: {len(repeated)} lines repeat others, the first is line {repeated[0]}"
+        warnings.warn(message, stacklevel=2)
+    return qrels
+
+
+def _judgement(file: Path, number: int, line: str) -> _Judgement:
+    # By tabs first, since ids in BEIR's files may have spaces.
+    columns = line.split("\t") if line.count("\t") == 2 else line.split()
+    if len(columns) not in (3, 4):
+        expected = "'qid 0 docid grade' (TREC) or 'qid<TAB>docid<TAB>grade' (BEIR)"
+        fail(file, number, f"expected {expected}, found {len(columns)} columns")
+    if len(columns) == 3 and "\t" not in line:
+        fail(file, number, "expected tabs between the three columns of BEIR's qrels")
+    query, document, grade = columns[0], columns[-2], columns[-1]
+    try:
+        return _Judgement(query, document, int(grade))
+    except ValueError as cause:
+        fail(file, number, f"the grade must be an integer, got {grade!r}", cause)
+
+
+def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
+    """Write judgements as ``qid 0 docid grade``.
+
+    Raises
+    ------
+    ValueError
+        If an id is empty or has white space in it.
+    """
+    _write(
+        path,
+        (
+            f"{_field('query id', query)} 0 {_field('document id', document)} {grade}"
+            for query, grades in qrels.items()
+            for document, grade in grades.items()
+        ),
+    )
+
+
+# --- runs -----------------------------------------------------------------------------
+
+
+def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
+    """Read a run: ``qid Q0 docid rank score tag``, lines in any order.
+
+    Returns
+    -------
+    run
+        Scores by query id and document id, best first.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line does not fit, a document comes twice for a query, or there are no lines.
+
+    Warns
+    -----
+    UserWarning
+        If ranks contradict scores; the scores count, as in trec_eval.
+    """
+    file = Path(path)
+    rows: dict[str, dict[str, tuple[float, int]]] = {}
+    for number, line in numbered_lines(file):
+        query, document, rank, score = _result(file, number, line)
+        found = rows.setdefault(query, {})
+        if document in found:
+            fail(file, number, f"document {document!r} of query {query!r} is there already")
+        found[document] = score, rank
+    if not rows:
+        fail(file, None, "no results in it")
+    crossed = [query for query, found in rows.items() if _ranks_contradict(found.values())]
+    if crossed:
+        message = f"{file}: ranks contradict scores for {len(crossed)} queries ({crossed[0]!r} ...)"
+        warnings.warn(f"{message}; scores count, as in trec_eval", stacklevel=2)
+    return {query: _best_first(found) for query, found in rows.items()}
+
+
+def _result(file: Path, number: int, line: str) -> tuple[str, str, int, float]:
+    columns = line.split()
+    if len(columns) not in (5, 6):  # some leave the tag out
+        expected = "'qid Q0 docid rank score tag'"
+        fail(file, number, f"expected {expected}, found {len(columns)} columns")
+    query, _, document, rank, score = columns[:5]
+    try:
+        value = float(score)
+    except ValueError as cause:
+        fail(file, number, f"the score must be a number, got {score!r}", cause)
+    if math.isnan(value):
+        fail(file, number, "the score is NaN, which has no place in a ranking")
+    try:
+        return query, document, int(rank), value
+    except ValueError as cause:
+        fail(file, number, f"the rank must be an integer, got {rank!r}", cause)
+
+
+def _ranks_contradict(found: Iterable[tuple[float, int]]) -> bool:
+    by_rank = [score for score, _ in sorted(found, key=lambda one: (one[1], -one[0]))]
+    return by_rank != sorted(by_rank, reverse=True)
+
+
+def _best_first(found: Mapping[str, tuple[float, int]]) -> dict[str, float]:
+    ordered = sorted(found.items(), key=lambda one: (-one[1][0], one[1][1]))
+    return {document: score for document, (score, _) in ordered}
+
+
+def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None:
+    """Write a run as ``qid Q0 docid rank score tag``, best first, scores with all digits.
+
+    Parameters
+    ----------
+    path
+        The file.
+    run
+        Scores by query id and document id.
+    tag
+        Name of the system.
+
+    Raises
+    ------
+    ValueError
+        If an id or the tag is empty or has white space in it.
+    """
+    name = _field("tag", tag)
+    _write(path, (line for query in run for line in _run_lines(query, run[query], name)))
+
+
+def _run_lines(query: str, found: Mapping[str, float], tag: str) -> Iterator[str]:
+    id = _field("query id", query)
+    ordered = sorted(found.items(), key=lambda one: -one[1])
+    for rank, (document, score) in enumerate(ordered, start=1):
+        yield f"{id} Q0 {_field('document id', document)} {rank} {float(score)!r} {tag}"
+
+
+def _field(kind: str, value: str) -> str:
+    if not value or value.split() != [value]:
+        message = f"{kind} {value!r} is empty or has white space in it"
+        raise ValueError(f"{message}, which TREC's formats cannot hold")
+    return value
+
+
+def _write(path: str | PathLike[str], lines: Iterable[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)  # all of it first: an error leaves the file
+    Path(path).write_text(text, encoding="utf-8", newline="\n")

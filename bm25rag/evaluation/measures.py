@@ -1,0 +1,284 @@
+"""How good rankings are: trec_eval's measures, for each query and on average.
+
+The numbers are trec_eval's own, by ``pytrec_eval``. Documents are ranked by score, as
+float32, and of equal scores the larger id comes first; rank columns are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import index as to_int
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from bm25rag.evaluation.notation import Measure, parse_measure
+from bm25rag.evaluation.optional import load
+
+__all__ = ["MEASURES", "Evaluation", "Evaluator", "Qrels", "Run", "evaluate"]
+
+Run: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Scores by query id and document id."""
+Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Grades by query id and document id; a document is relevant from 1 on."""
+
+MEASURES = ("nDCG@10", "RR@10", "Success@10", "P@10", "R@100", "AP")
+# trec_eval keeps a count of each grade up to the largest: with a million it breaks, and a
+# negative one makes it write before the first.
+_LARGEST_GRADE = 1000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a run is.
+
+    Parameters
+    ----------
+    mean
+        The mean of each measure over the judged queries.
+    per_query
+        The value of each measure by query id and measure.
+    missing
+        Judged queries for which the run has nothing; they count as 0.
+    unjudged
+        Queries of the run without judgements; they do not count.
+    without_relevant
+        Judged queries of whose documents none is relevant; they count as 0.
+    """
+
+    mean: dict[str, float]
+    per_query: dict[str, dict[str, float]]
+    missing: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    without_relevant: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        told = (
+            (self.missing, "judged queries have no results and count as 0"),
+            (self.unjudged, "queries have no judgements and do not count"),
+            (self.without_relevant, "judged queries have no relevant document and count as 0"),
+        )
+        notes = tuple(f"{len(some)} {what}: {_few(some)}" for some, what in told if some)
+        object.__setattr__(self, "notes", notes)
+
+    def values(self, measure: str) -> list[float]:
+        """Return the values of a measure, in the order of ``per_query``.
+
+        Raises
+        ------
+        ValueError
+            If it was not evaluated.
+        """
+        if measure not in self.mean:
+            raise ValueError(f"{measure!r} was not evaluated; measures are {list(self.mean)}")
+        return [one[measure] for one in self.per_query.values()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return {
+            "queries": len(self.per_query),
+            "mean": self.mean,
+            "per_query": self.per_query,
+            "missing": list(self.missing),
+            "unjudged": list(self.unjudged),
+            "without_relevant": list(self.without_relevant),
+        }
+
+
+def _few(ids: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, ids[:3]))
+    return shown if len(ids) <= 3 else f"{shown} ..."
+
+
+def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -> Evaluation:
+    """Evaluate a run against judgements, as trec_eval does.
+
+    Parameters
+    ----------
+    run
+        Scores by query id and document id.
+    qrels
+        Grades by query id and document id: integers; a document is relevant from 1 on.
+    measures
+        In ir-measures' notation: ``nDCG@10``, ``Success@5``, ``RR@10``, ``P@5``, ``R@100``,
+        ``F1@10``, ``AP``, ``AP@100``, ``Rprec``; and ``P(rel=2)@5``, where 2 is the lowest
+        grade that counts as relevant.
+
+    Returns
+    -------
+    evaluation
+        Means over all judged queries: one for which the run has nothing counts as 0.
+
+    Raises
+    ------
+    MissingDependencyError
+        If ``pytrec_eval`` is not installed.
+    TypeError
+        If an id is no string, a score no real number or a grade no integer.
+    ValueError
+        If a measure is unknown, nothing is judged, no query of the run is judged, a score
+        is NaN, or a grade or id is beyond what trec_eval can take.
+
+    Examples
+    --------
+    >>> run = {"q1": {"d1": 2.0, "d2": 1.0}}
+    >>> evaluate(run, {"q1": {"d2": 1}}, "RR@10").mean
+    {'RR@10': 0.5}
+    """
+    return Evaluator(qrels, measures).evaluate(run)
+
+
+class Evaluator:
+    """Judgements that many runs are evaluated against.
+
+    Parameters
+    ----------
+    qrels, measures
+        As in ``evaluate``.
+
+    Raises
+    ------
+    MissingDependencyError, TypeError, ValueError
+        As in ``evaluate``.
+    """
+
+    def __init__(self, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -> None:
+        names = [measures] if isinstance(measures, str) else list(measures)
+        if not names:
+            raise ValueError("measures is empty; give one at least, such as 'nDCG@10'")
+        self.measures: dict[str, Measure] = {name: parse_measure(name) for name in names}
+        self.qrels = _check_qrels(qrels)
+        self._engines = self._make_engines()
+
+    def _make_engines(self) -> list[tuple[int, Any]]:
+        """Return one evaluator for each lowest relevant grade."""
+        pytrec_eval = load("pytrec_eval", "pytrec_eval-terrier")
+        judged = {query: grades for query, grades in self.qrels.items() if grades}
+        wanted: dict[int, set[str]] = {}
+        for measure in self.measures.values():
+            wanted.setdefault(measure.level, set()).update(_needed(measure))
+        return [
+            (level, pytrec_eval.RelevanceEvaluator(judged, names, relevance_level=level))
+            for level, names in wanted.items()
+        ]
+
+    def evaluate(self, run: Run) -> Evaluation:
+        """Evaluate a run; see ``evaluate``."""
+        scores = _check_run(run)
+        _check_overlap(scores, self.qrels)
+        found = {level: engine.evaluate(scores) for level, engine in self._engines}
+        per_query = {
+            query: {
+                name: _value(measure, found[measure.level].get(query, {}))
+                for name, measure in self.measures.items()
+            }
+            for query in self.qrels
+        }
+        return Evaluation(
+            {name: fmean(one[name] for one in per_query.values()) for name in self.measures},
+            per_query,
+            tuple(query for query in self.qrels if not scores.get(query)),
+            tuple(query for query in scores if query not in self.qrels),
+            tuple(query for query, grades in self.qrels.items() if not any(grades.values())),
+        )
+
+
+def _needed(measure: Measure) -> set[str]:
+    """Return what trec_eval must compute."""
+    if measure.kind == "F1":
+        return {f"P_{measure.cutoff}", f"recall_{measure.cutoff}"}
+    return {measure.trec_name}
+
+
+def _value(measure: Measure, found: Mapping[str, float]) -> float:
+    """Return the value of a measure from what trec_eval found, which is nothing if none was."""
+    if measure.kind == "F1":
+        precision = found.get(f"P_{measure.cutoff}", 0.0)
+        recall = found.get(f"recall_{measure.cutoff}", 0.0)
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    value = found.get(measure.trec_name, 0.0)
+    if measure.kind == "RR" and measure.cutoff is not None and value < 1 / measure.cutoff:
+        return 0.0
+    return value
+
+
+# --- what users give --------------------------------------------------------------------
+
+
+def _check_id(name: str, id: object) -> str:
+    if not isinstance(id, str):
+        raise TypeError(f"{name} must be a str, got {id!r} ({type(id).__name__}); write str(...)")
+    if "\0" in id or (not id.isascii() and any("\ud800" <= c <= "\udfff" for c in id)):
+        raise ValueError(f"{name} {id!r} has NUL or a lone surrogate, which trec_eval cannot take")
+    return id
+
+
+def _check_outer(name: str, value: object) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        message = f"{name} must be a dict of dicts by query id and document id"
+        raise TypeError(f"{message}, got {type(value).__name__}")
+    for query, inner in value.items():
+        _check_id(f"a query id of {name}", query)
+        if not isinstance(inner, Mapping):
+            got = type(inner).__name__
+            raise TypeError(f"{name}[{query!r}] must be a dict by document id, got {got}")
+    return value
+
+
+def _check_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
+    checked = {
+        query: {
+            _check_id(f"a document id of qrels[{query!r}]", id): _grade(query, id, grade)
+            for id, grade in grades.items()
+        }
+        for query, grades in _check_outer("qrels", qrels).items()
+    }
+    if not any(checked.values()):
+        raise ValueError("qrels is empty: no document is judged for any query")
+    return checked
+
+
+def _grade(query: str, id: str, grade: object) -> int:
+    """Return a grade; negative ones, which say 'not relevant' too, as 0."""
+    name = f"qrels[{query!r}][{id!r}]"
+    try:
+        value = to_int(grade)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {grade!r} ({type(grade).__name__})") from None
+    if abs(value) > _LARGEST_GRADE:
+        raise ValueError(f"{name} must be a grade up to {_LARGEST_GRADE}, got {value}")
+    return max(value, 0)
+
+
+def _check_run(run: Run) -> dict[str, dict[str, float]]:
+    return {
+        query: {
+            _check_id(f"a document id of run[{query!r}]", id): _score(query, id, score)
+            for id, score in scores.items()
+        }
+        for query, scores in _check_outer("run", run).items()
+    }
+
+
+def _score(query: str, id: str, score: object) -> float:
+    if type(score) is not float:
+        try:
+            if isinstance(score, (str, bool)):
+                raise TypeError
+            score = float(score)  # type: ignore[arg-type]
+        except TypeError:
+            got = f"{score!r} ({type(score).__name__})"
+            raise TypeError(f"run[{query!r}][{id!r}] must be a number, got {got}") from None
+    if math.isnan(score):
+        raise ValueError(f"run[{query!r}][{id!r}] is NaN, which has no place in a ranking")
+    return score
+
+
+def _check_overlap(run: Run, qrels: Qrels) -> None:
+    if not any(query in qrels for query in run):
+        raise ValueError(
+            f"no query of the run is judged: the run has {_few(list(run)) or 'no queries'}, "
+            f"the qrels have {_few(list(qrels))}"
+        )

@@ -1,0 +1,96 @@
+"""What an index returns for queries, as a run; and what of the judgements it can be held to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bm25rag.evaluation.measures import Qrels
+from bm25rag.index import BM25Index
+from bm25rag.search import BatchResult
+
+__all__ = ["Asked", "ask", "run_of"]
+
+
+def run_of(
+    index: BM25Index, queries: Mapping[str, str], k: int = 1000, threads: int | None = None
+) -> dict[str, dict[str, float]]:
+    """Search an index for queries.
+
+    Scores are float32, as trec_eval has them, and of equal ones the later is lowered by the
+    least step, so that every evaluator keeps the order of the index.
+
+    Parameters
+    ----------
+    index
+        The index.
+    queries
+        Texts by query id.
+    k
+        Results a query at most.
+    threads
+        As in ``BM25Index.search_batch``.
+
+    Returns
+    -------
+    run
+        Scores by query id and document id, best first.
+    """
+    batch = index.search_batch(list(queries.values()), k=k, threads=threads)
+    rows = zip(queries, batch.ids(), _falling(batch), strict=True)
+    return {id: dict(zip(found, scores, strict=False)) for id, found, scores in rows}
+
+
+def _falling(batch: BatchResult) -> list[list[float]]:
+    """Return scores that fall strictly from rank to rank, as float32 has them."""
+    scores = batch.scores.astype(np.float32)
+    for rank in range(1, scores.shape[1]):
+        below = np.nextafter(scores[:, rank - 1], np.float32(-np.inf))
+        np.minimum(scores[:, rank], below, out=scores[:, rank])
+    falling: list[list[float]] = scores.tolist()
+    return falling
+
+
+class Asked(NamedTuple):
+    """Queries with judgements, and what was left out."""
+
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+    notes: tuple[str, ...]
+
+
+def ask(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> Asked:
+    """Choose the queries that are judged, and tell what cannot be evaluated.
+
+    Parameters
+    ----------
+    index
+        The index that will be searched.
+    queries
+        Texts by query id.
+    qrels
+        Grades by query id and document id.
+
+    Raises
+    ------
+    ValueError
+        If none of the queries is judged.
+    """
+    judged = {id: text for id, text in queries.items() if id in qrels}
+    if not judged:
+        raise ValueError(
+            f"no query is judged: queries are {list(queries)[:3]} ..., "
+            f"judged are {list(qrels)[:3]} ..."
+        )
+    kept = {id: dict(qrels[id]) for id in judged}
+    relevant = [id for grades in kept.values() for id, grade in grades.items() if grade > 0]
+    absent = [id for id in relevant if id not in index]
+    told = (
+        (len(queries) - len(judged), "queries have no judgements and are left out"),
+        (len(qrels) - len(judged), "judged queries have no text and are left out"),
+        (len(absent), f"relevant documents are not in the index: {absent[:3]}"),
+    )
+    notes = tuple(f"{count:,} {what}" for count, what in told if count)
+    return Asked(judged, kept, notes)

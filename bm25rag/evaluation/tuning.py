@@ -1,0 +1,318 @@
+"""Find the variant, parameters and analyzer that suit a corpus, by cross-validation over queries.
+
+A point costs its searches alone: impact codes make an index under other parameters a view.
+Only another analyzer indexes the documents anew.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from bm25rag._types import Float64, check_count
+from bm25rag.analysis import Analyzer
+from bm25rag.evaluation.measures import Evaluation, Evaluator, Qrels
+from bm25rag.evaluation.notation import parse_measure
+from bm25rag.evaluation.runs import ask, run_of
+from bm25rag.evaluation.significance import Comparison, compare
+from bm25rag.index import BM25Index
+
+__all__ = ["K1", "VARIANTS", "B", "Settings", "Tuning", "other_analyzers", "tune"]
+
+VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf")
+K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0)
+B = (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0)
+# Documents scored in all from which loading the compiled kernels pays.
+_WORTH_COMPILING = 20_000_000
+_DEPTH = 1000
+
+
+class Settings(NamedTuple):
+    """What an index can be tuned to."""
+
+    variant: str
+    k1: float
+    b: float
+    analyzer: Analyzer
+
+    def __str__(self) -> str:
+        return f"{self.variant}, k1={self.k1:g}, b={self.b:g}, {self.analyzer!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them as JSON values."""
+        return self._asdict() | {"analyzer": self.analyzer.to_dict()}
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What tuning found.
+
+    Parameters
+    ----------
+    measure
+        What was maximized.
+    present
+        The settings of the index that was given.
+    best
+        Those with the highest mean over all queries; of equal ones the first tried, and
+        the present ones are tried first.
+    points
+        All settings that were tried, with their means over all queries.
+    held_out
+        What is gained on queries that the settings were not chosen by: each fold's queries
+        under the settings that are best on the other folds, against the present settings.
+    chosen
+        The settings chosen for each fold.
+    notes
+        What of the queries and judgements was left out.
+    """
+
+    measure: str
+    present: Settings
+    best: Settings
+    points: tuple[tuple[Settings, float], ...]
+    held_out: Comparison
+    chosen: tuple[Settings, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def best_mean(self) -> float:
+        """The mean of the best settings, over the queries that they were chosen by."""
+        return max(mean for _, mean in self.points)
+
+    def apply(self, index: BM25Index) -> BM25Index:
+        """Return the index under the best settings: a view, which ``save`` writes to a folder.
+
+        Parameters
+        ----------
+        index
+            The index that was tuned. If another analyzer is best, its documents are
+            indexed anew from their stored texts.
+
+        Raises
+        ------
+        ValueError
+            If another analyzer is best, and a text is not stored.
+        """
+        return _under(_analyzed(index, self.best.analyzer), self.best)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return {
+            "measure": self.measure,
+            "present": self.present.to_dict(),
+            "best": self.best.to_dict(),
+            "best_mean": self.best_mean,
+            "held_out": self.held_out.to_dict(),
+            "points": [one.to_dict() | {"mean": mean} for one, mean in self.points],
+            "chosen": [one.to_dict() for one in self.chosen],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        gain = self.held_out
+        p_value = "" if gain.p_value is None else f" (p = {gain.p_value:.4f})"
+        verdict = (
+            f"a significant {'gain' if gain.difference > 0 else 'loss'}"
+            if gain.significant
+            else "not significant: chance may explain it"
+        )
+        return (
+            f"present: {self.present}\n"
+            f"best:    {self.best}\n"
+            f"{self.measure} on held-out queries: {gain.baseline:.4f} to {gain.mean:.4f}, "
+            f"{gain.difference:+.4f}{p_value}, {verdict}"
+        )
+
+
+def tune(
+    index: BM25Index,
+    queries: Mapping[str, str],
+    qrels: Qrels,
+    measure: str = "nDCG@10",
+    *,
+    variants: Sequence[str] = VARIANTS,
+    k1: Sequence[float] = K1,
+    b: Sequence[float] = B,
+    analyzers: Sequence[Analyzer] = (),
+    folds: int = 5,
+    seed: int = 0,
+    progress: bool = False,
+) -> Tuning:
+    """Try all combinations, and tell by cross-validation what the best of them gains.
+
+    Parameters
+    ----------
+    index
+        The index, which stays as it is.
+    queries
+        Texts by query id.
+    qrels
+        Grades by query id and document id.
+    measure
+        What to maximize, in ir-measures' notation.
+    variants, k1, b
+        Values to try; a variant without k1 or b is tried without them.
+    analyzers
+        Analyzers to try beside the index's own; ``other_analyzers`` makes some. The
+        documents are indexed anew for each, in memory, from their stored texts.
+    folds
+        Into how many parts the queries are cut; no more than there are queries.
+    seed
+        Of the order in which queries are dealt to the folds.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    tuning
+        Print it, or ``apply`` it.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the extra ``eval`` is not installed.
+    ValueError
+        If fewer than two queries are judged, or a value is wrong.
+    """
+    parse_measure(measure)
+    asked = ask(index, queries, qrels)
+    check_count("folds", folds, least=2)
+    if len(asked.queries) < 2:
+        raise ValueError("tuning needs two judged queries at least, one to choose by, one to test")
+    present = Settings(index.variant, index.k1, index.b, index.analyzer)
+    grid = list(_grid(present, variants, k1, b, analyzers))
+    evaluator = Evaluator(asked.qrels, measure)
+    evaluations = _evaluate_all(index, grid, asked.queries, evaluator, measure, progress)
+    values = np.array([one.values(measure) for one in evaluations])
+    chosen, held_out = _cross_validate(values, folds, seed)
+    return Tuning(
+        measure,
+        present,
+        grid[int(values.mean(axis=1).argmax())],
+        tuple((one, float(mean)) for one, mean in zip(grid, values.mean(axis=1), strict=True)),
+        _compare(evaluations[0], held_out, measure, seed),
+        tuple(grid[point] for point in chosen),
+        asked.notes,
+    )
+
+
+def other_analyzers(analyzer: Analyzer) -> list[Analyzer]:
+    """Return the same analyzer without stop words, without stemmer, and without both.
+
+    Parameters
+    ----------
+    analyzer
+        One that is described by settings, not by a callable.
+
+    Raises
+    ------
+    ValueError
+        If it has a tokenizer of its own, of which there are no others.
+    """
+    if analyzer.tokenizer is not None:
+        raise ValueError("an analyzer with a tokenizer has no stop words or stemmer to leave out")
+    settings = analyzer.to_dict()
+    changes: list[dict[str, Any]] = [
+        {"stopwords": []},
+        {"stemmer": None},
+        {"stopwords": [], "stemmer": None},
+    ]
+    others: list[Analyzer] = []
+    for change in changes:
+        other = Analyzer.from_dict(settings | change)
+        if other != analyzer and other not in others:
+            others.append(other)
+    return others
+
+
+def _grid(
+    present: Settings,
+    variants: Sequence[str],
+    k1: Sequence[float],
+    b: Sequence[float],
+    analyzers: Sequence[Analyzer],
+) -> Iterator[Settings]:
+    """Yield the present settings, then all others once, analyzer by analyzer."""
+    yield present
+    for analyzer in (present.analyzer, *analyzers):
+        for variant in variants:
+            # What the formula does not have is left as it is.
+            for one in [present.k1] if variant in ("tfldp", "tfidf") else k1:
+                for other in [present.b] if variant == "tfidf" else b:
+                    settings = Settings(variant, float(one), float(other), analyzer)
+                    if settings != present:
+                        yield settings
+
+
+def _evaluate_all(
+    index: BM25Index,
+    grid: Sequence[Settings],
+    queries: Mapping[str, str],
+    evaluator: Evaluator,
+    measure: str,
+    progress: bool,
+) -> list[Evaluation]:
+    depth = parse_measure(measure).cutoff or _DEPTH
+    analyzed = index.snapshot()
+    if len(grid) * len(queries) * len(index) >= _WORTH_COMPILING:
+        analyzed.warmup()
+    evaluations = []
+    for settings in tqdm(grid, desc="tuning", unit=" points", disable=not progress):
+        if settings.analyzer != analyzed.analyzer:
+            analyzed = _analyzed(index, settings.analyzer)
+        run = run_of(_under(analyzed, settings), queries, depth)
+        evaluations.append(evaluator.evaluate(run))
+    return evaluations
+
+
+def _analyzed(index: BM25Index, analyzer: Analyzer) -> BM25Index:
+    return index if index.analyzer == analyzer else index.reanalyze(analyzer)
+
+
+def _under(index: BM25Index, settings: Settings) -> BM25Index:
+    variant: Any = settings.variant  # tune checks the name
+    return index.tune(variant=variant, k1=settings.k1, b=settings.b)
+
+
+def _cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], Float64]:
+    """Choose a point for each fold by the other folds.
+
+    Parameters
+    ----------
+    values
+        By point and query, float64 (p, q).
+
+    Returns
+    -------
+    chosen
+        A point for each fold.
+    held_out
+        The value of each query under the point chosen for its fold, float64 (q,).
+    """
+    order = list(range(values.shape[1]))
+    random.Random(seed).shuffle(order)
+    held_out = np.empty(len(order))
+    chosen = []
+    for fold in range(min(folds, len(order))):
+        tested = order[fold :: min(folds, len(order))]
+        rest = np.setdiff1d(order, tested)
+        point = int(values[:, rest].mean(axis=1).argmax())
+        held_out[tested] = values[point, tested]
+        chosen.append(point)
+    return chosen, held_out
+
+
+def _compare(before: Evaluation, held_out: Float64, measure: str, seed: int) -> Comparison:
+    per_query = {
+        query: {measure: value}
+        for query, value in zip(before.per_query, held_out.tolist(), strict=True)
+    }
+    after = Evaluation({measure: fmean(held_out.tolist())}, per_query)
+    return compare(after, before, measure, seed)

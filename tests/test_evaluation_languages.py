@@ -1,0 +1,42 @@
+"""What a language's analyzer gains over none, on the collections beside the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.evaluation import Collection, Evaluation, compare, evaluate, load_beir, run_of
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("pytrec_eval")
+
+
+def evaluated(collection: Collection, language: str | None) -> Evaluation:
+    """Evaluate the default index with the analyzer of a language, or with none."""
+    index = BM25Index(analyzer=Analyzer(language=language))
+    index.add_documents(collection.read())
+    return evaluate(run_of(index, collection.queries), collection.qrels, "nDCG@10")
+
+
+# docs/evaluation.md shows these figures.
+@pytest.mark.parametrize(
+    ("name", "language", "without", "with_language"),
+    [
+        ("cranfield", "en", 0.496, 0.519),
+        ("scifact", "en", 0.660, 0.679),
+        ("xquad-de", "de", 0.923, 0.947),
+        ("xquad-es", "es", 0.949, 0.965),
+        ("xquad-ru", "ru", 0.872, 0.953),
+        ("xquad-ar", "ar", 0.885, 0.941),
+    ],
+)
+def test_the_analyzer_of_a_language_gains_significantly(
+    collections: Path, name: str, language: str, without: float, with_language: float
+) -> None:
+    collection = load_beir(collections / name)
+    found = compare(evaluated(collection, language), evaluated(collection, None), "nDCG@10")
+    assert found.significant
+    assert found.baseline == pytest.approx(without, abs=0.005)
+    assert found.mean == pytest.approx(with_language, abs=0.005)
