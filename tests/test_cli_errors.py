@@ -155,6 +155,9 @@ COMMANDS = {
     "explain": ["explain", "{}", "red", "a"],
     "info": ["info", "{}"],
     "verify": ["verify", "{}"],
+    "evaluate": ["evaluate", "{}", "--queries", "q.tsv", "--qrels", "qrels.txt"],
+    "tune": ["tune", "{}", "--queries", "q.tsv", "--qrels", "qrels.txt", "--folds", "2"],
+    "make-queries": ["make-queries", "{}", "-o", "made"],
 }
 
 
@@ -162,9 +165,11 @@ COMMANDS = {
 def test_every_command_that_opens_an_index_takes_untrusted(name: str) -> None:
     write("a.txt", "red")
     write("d/a.txt", "red")
+    write("q.tsv", "1\tred\n2\tred boat\n")
+    write("qrels.txt", "1 0 a 1\n2 0 a 1\n")
     for path, analyzer in (("plain", Analyzer()), ("hostile", Analyzer(token_pattern="(?:a+)+$"))):
         index = BM25Index(analyzer)
-        index.add(["red"], ids=["a"])
+        index.add(["A red boat sails. Red seas."], ids=["a"])
         index.save(path)
     ok(*[word.format("plain") for word in COMMANDS[name]], "--untrusted")
     hostile = [word.format("hostile") for word in COMMANDS[name]]

@@ -158,7 +158,7 @@ def known_items(
     found.pop("", None)
     kept = [(id, query) for query, id in found.items() if id][:count]
     if not kept:
-        raise ValueError(f"none of {len(pool)} documents gives a query of two words or more")
+        raise ValueError("no document gives a query of two words or more")
     name = "headings and first sentences" if maker is None else getattr(maker, "__name__", "maker")
     return KnownItems(dict(kept), {id: {id: 1} for id, _ in kept}, f"{name}: {LIMITS}")
 
