@@ -11,6 +11,7 @@ from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
 from langchain_bm25rag.documents import add_documents, to_document
 from langchain_bm25rag.searching import SearchingBM25
+from langchain_bm25rag.threads import in_write_thread
 
 
 class BM25DocumentIndex(SearchingBM25, DocumentIndex):
@@ -40,6 +41,10 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         _refuse("upsert", kwargs)
         return UpsertResponse(succeeded=add_documents(self.index, items), failed=[])
 
+    async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Do as ``upsert``, in a thread."""
+        return await in_write_thread(self.index, self.upsert, items, **kwargs)
+
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
         """Delete documents; unknown ids are ignored.
 
@@ -65,6 +70,10 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         return DeleteResponse(
             succeeded=list(deleted.ids), num_deleted=len(deleted.ids), failed=[], num_failed=0
         )
+
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Do as ``delete``, in a thread."""
+        return await in_write_thread(self.index, self.delete, ids, **kwargs)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Return documents in the order of their ids; unknown ids are left out.

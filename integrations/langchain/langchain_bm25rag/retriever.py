@@ -13,6 +13,7 @@ from bm25rag.analysis import Tokenizer
 from langchain_bm25rag.documents import add_documents, add_texts, to_document
 from langchain_bm25rag.searching import SearchingBM25
 from langchain_bm25rag.settings import make_index
+from langchain_bm25rag.threads import in_build_thread, in_write_thread
 
 
 class BM25Retriever(SearchingBM25):
@@ -112,8 +113,7 @@ class BM25Retriever(SearchingBM25):
         **kwargs: Any,
     ) -> Self:
         """Do as ``from_texts``, in a thread."""
-        return await run_in_executor(
-            None,
+        return await in_build_thread(
             cls.from_texts,
             texts,
             metadatas,
@@ -135,8 +135,7 @@ class BM25Retriever(SearchingBM25):
         **kwargs: Any,
     ) -> Self:
         """Do as ``from_documents``, in a thread."""
-        return await run_in_executor(
-            None,
+        return await in_build_thread(
             cls.from_documents,
             documents,
             bm25_params=bm25_params,
@@ -171,7 +170,7 @@ class BM25Retriever(SearchingBM25):
 
     async def aadd_documents(self, documents: Iterable[Document]) -> list[str]:
         """Do as ``add_documents``, in a thread."""
-        return await run_in_executor(None, self.add_documents, documents)
+        return await in_write_thread(self.index, self.add_documents, documents)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete documents; unknown ids are ignored.
@@ -185,7 +184,7 @@ class BM25Retriever(SearchingBM25):
 
     async def adelete(self, ids: Iterable[str]) -> int:
         """Do as ``delete``, in a thread."""
-        return await run_in_executor(None, self.delete, ids)
+        return await in_write_thread(self.index, self.delete, ids)
 
     def get_by_ids(self, ids: Iterable[str]) -> list[Document]:
         """Return documents in the order of their ids; unknown ids are left out."""
