@@ -173,7 +173,7 @@ def pipeline_with(tokenizer: Any) -> Pipeline:
 
 
 def load(text: str, **trust: Any) -> Pipeline:
-    """Load a pipeline; before 2.30 or so, Haystack trusted all."""
+    """Load a pipeline; before 3.0 Haystack trusted all."""
     return Pipeline.loads(text, **({} if GUARDED.args[0] else trust))
 
 

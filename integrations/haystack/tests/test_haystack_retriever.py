@@ -17,6 +17,7 @@ from haystack.components.retrievers.types import TextRetriever
 from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy, FilterPolicy
+from haystack.errors import FilterError
 from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
@@ -118,6 +119,20 @@ def test_arguments_of_the_wrong_kind_name_themselves(filled: BM25DocumentStore) 
         retriever.run("cat", filters="lang")
     with pytest.raises(TypeError, match="filters must be a dict or None, got list"):
         BM25Retriever(filled, filters=equals("lang", "en")).run("cat", filters=[])
+
+
+@pytest.mark.parametrize("ok", [None, {}, equals("lang", "en"), both("NOT", equals("year", 1))])
+def test_a_filter_is_checked_when_the_retriever_is_made(
+    filled: BM25DocumentStore, ok: dict[str, Any] | None
+) -> None:
+    for bad, error, message in [
+        ("lang", TypeError, "filters must be a dict or None, got str"),
+        ({"foo": 1}, FilterError, r"filters has no 'operator': {'foo': 1}"),
+        (both("AND", {"field": "meta.a", "operator": "=", "value": 1}), FilterError, "conditions"),
+    ]:
+        with pytest.raises(error, match=message):
+            BM25Retriever(filled, filters=bad)
+    assert BM25Retriever(filled, filters=ok).filters is ok
 
 
 def test_settings_survive_to_dict_and_from_dict(filled: BM25DocumentStore) -> None:

@@ -9,8 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from langchain_bm25rag.documents import add_documents, to_document
+from langchain_bm25rag.documents import add_documents, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
+from langchain_bm25rag.threads import in_write_thread
 
 
 class BM25DocumentIndex(SearchingBM25, DocumentIndex):
@@ -40,20 +41,24 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         _refuse("upsert", kwargs)
         return UpsertResponse(succeeded=add_documents(self.index, items), failed=[])
 
+    async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Do as ``upsert``, in a thread."""
+        return await in_write_thread(self.index, self.upsert, items, **kwargs)
+
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
         """Delete documents; unknown ids are ignored.
 
         Parameters
         ----------
         ids
-            The ids.
+            The ids; a number becomes a string.
         **kwargs
             None is known.
 
         Raises
         ------
         TypeError
-            If ``ids`` holds anything but strings, or a keyword is given.
+            If ``ids`` holds anything but strings and numbers, or a keyword is given.
         ValueError
             If no ids are given.
         """
@@ -61,10 +66,14 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         if ids is None:
             message = "ids must be given; an empty list deletes nothing"
             raise ValueError(message)
-        deleted = self.index.delete(ids)
+        deleted = self.index.delete(read_ids(ids))
         return DeleteResponse(
             succeeded=list(deleted.ids), num_deleted=len(deleted.ids), failed=[], num_failed=0
         )
+
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Do as ``delete``, in a thread."""
+        return await in_write_thread(self.index, self.delete, ids, **kwargs)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Return documents in the order of their ids; unknown ids are left out.
@@ -72,17 +81,17 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         Parameters
         ----------
         ids
-            The ids.
+            The ids; a number becomes a string.
         **kwargs
             None is known.
 
         Raises
         ------
         TypeError
-            If ``ids`` holds anything but strings, or a keyword is given.
+            If ``ids`` holds anything but strings and numbers, or a keyword is given.
         """
         _refuse("get", kwargs)
-        return [to_document(found) for found in self.index.get(ids)]
+        return [to_document(found) for found in self.index.get(read_ids(ids))]
 
 
 def _refuse(method: str, kwargs: dict[str, Any]) -> None:

@@ -99,6 +99,18 @@ def add_texts(
         raise error.at(error.row.replace("documents", "metadatas")) from None
 
 
+def read_ids(ids: Iterable[str | float]) -> list[str]:
+    """Return the ids of documents as they are stored: a number becomes a string.
+
+    Raises
+    ------
+    TypeError
+        If they are no iterable of strings and numbers.
+    """
+    given = _iterate("ids", ids, "str")
+    return [_id_of(id, row, " or a number") for row, id in enumerate(given)]
+
+
 def _add(index: BM25Index, documents: Iterator[StoredDocument]) -> list[str]:
     ids: list[str] = []
 
@@ -137,20 +149,20 @@ def _from_texts(
         if metadata is not None and not isinstance(metadata, Mapping):
             message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
             raise TypeError(message)
-        yield StoredDocument(_id_of(values.get("ids"), row), text, dict(metadata or {}))
+        id = values.get("ids")
+        id = str(uuid4()) if id is None else _id_of(id, row, ", a number or None")
+        yield StoredDocument(id, text, dict(metadata or {}))
     for name, given in beside.items():
         if next(given, _END) is not _END:
             raise _wrong_length(name, f"more than {row + 1}")
 
 
-def _id_of(id: object, row: int) -> str:
-    if id is None:
-        return str(uuid4())
+def _id_of(id: object, row: int, or_none: str) -> str:
     is_number = isinstance(id, Number) and not isinstance(id, bool)
     # NaN, a data frame's gap, is not equal to itself; all gaps would become one id.
     if isinstance(id, str) or (is_number and id == id):
         return str(id)
-    message = f"ids[{row}] must be a str, a number or None, got {id!r:.100}"
+    message = f"ids[{row}] must be a str{or_none}, got {id!r:.100}"
     raise TypeError(message)
 
 

@@ -10,9 +10,10 @@ from langchain_core.runnables import run_in_executor
 
 from bm25rag import Analyzer
 from bm25rag.analysis import Tokenizer
-from langchain_bm25rag.documents import add_documents, add_texts, to_document
+from langchain_bm25rag.documents import add_documents, add_texts, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
-from langchain_bm25rag.settings import make_index
+from langchain_bm25rag.settings import make_index, naming_preprocess_func
+from langchain_bm25rag.threads import in_build_thread, in_write_thread
 
 
 class BM25Retriever(SearchingBM25):
@@ -73,7 +74,8 @@ class BM25Retriever(SearchingBM25):
             If metadata cannot be stored; the message names row, document and key.
         """
         retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
-        add_texts(retriever.index, texts, metadatas, ids)
+        with naming_preprocess_func(preprocess_func):
+            add_texts(retriever.index, texts, metadatas, ids)
         return retriever
 
     @classmethod
@@ -96,7 +98,8 @@ class BM25Retriever(SearchingBM25):
             As in ``from_texts``, which also says what is raised.
         """
         retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
-        add_documents(retriever.index, documents)
+        with naming_preprocess_func(preprocess_func):
+            add_documents(retriever.index, documents)
         return retriever
 
     @classmethod
@@ -112,8 +115,7 @@ class BM25Retriever(SearchingBM25):
         **kwargs: Any,
     ) -> Self:
         """Do as ``from_texts``, in a thread."""
-        return await run_in_executor(
-            None,
+        return await in_build_thread(
             cls.from_texts,
             texts,
             metadatas,
@@ -135,8 +137,7 @@ class BM25Retriever(SearchingBM25):
         **kwargs: Any,
     ) -> Self:
         """Do as ``from_documents``, in a thread."""
-        return await run_in_executor(
-            None,
+        return await in_build_thread(
             cls.from_documents,
             documents,
             bm25_params=bm25_params,
@@ -171,26 +172,49 @@ class BM25Retriever(SearchingBM25):
 
     async def aadd_documents(self, documents: Iterable[Document]) -> list[str]:
         """Do as ``add_documents``, in a thread."""
-        return await run_in_executor(None, self.add_documents, documents)
+        return await in_write_thread(self.index, self.add_documents, documents)
 
-    def delete(self, ids: Iterable[str]) -> int:
+    def delete(self, ids: Iterable[str | float]) -> int:
         """Delete documents; unknown ids are ignored.
+
+        Parameters
+        ----------
+        ids
+            The ids; a number becomes a string.
 
         Returns
         -------
         count
             How many documents went.
+
+        Raises
+        ------
+        TypeError
+            If ``ids`` is no iterable of strings and numbers.
+        ReadOnlyError
+            If the index was opened for reading.
         """
-        return self.index.delete(ids)
+        return self.index.delete(read_ids(ids))
 
-    async def adelete(self, ids: Iterable[str]) -> int:
+    async def adelete(self, ids: Iterable[str | float]) -> int:
         """Do as ``delete``, in a thread."""
-        return await run_in_executor(None, self.delete, ids)
+        return await in_write_thread(self.index, self.delete, ids)
 
-    def get_by_ids(self, ids: Iterable[str]) -> list[Document]:
-        """Return documents in the order of their ids; unknown ids are left out."""
-        return [to_document(found) for found in self.index.get(ids)]
+    def get_by_ids(self, ids: Iterable[str | float]) -> list[Document]:
+        """Return documents in the order of their ids; unknown ids are left out.
 
-    async def aget_by_ids(self, ids: Iterable[str]) -> list[Document]:
+        Parameters
+        ----------
+        ids
+            The ids; a number becomes a string.
+
+        Raises
+        ------
+        TypeError
+            If ``ids`` is no iterable of strings and numbers.
+        """
+        return [to_document(found) for found in self.index.get(read_ids(ids))]
+
+    async def aget_by_ids(self, ids: Iterable[str | float]) -> list[Document]:
         """Do as ``get_by_ids``, in a thread."""
         return await run_in_executor(None, self.get_by_ids, ids)

@@ -24,6 +24,7 @@ from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
 from langchain_bm25rag.settings import check_call, check_k, check_min_score
+from langchain_bm25rag.threads import in_write_thread
 
 # LangChain makes a model, and a JSON schema, of the bare types of configurable fields; an
 # annotation survives that in a named alias.
@@ -159,7 +160,7 @@ class SearchingBM25(BaseRetriever):
 
     async def asave(self, path: str | PathLike[str]) -> None:
         """Do as ``save``, in a thread."""
-        await run_in_executor(None, self.save, path)
+        await in_write_thread(self.index, self.save, path)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -173,7 +174,7 @@ class SearchingBM25(BaseRetriever):
 
     async def acommit(self) -> None:
         """Do as ``commit``, in a thread."""
-        await run_in_executor(None, self.commit)
+        await in_write_thread(self.index, self.commit)
 
     def refresh(self) -> bool:
         """Go to the last commit of the folder, as another process may have made it.
@@ -192,7 +193,7 @@ class SearchingBM25(BaseRetriever):
 
     async def arefresh(self) -> bool:
         """Do as ``refresh``, in a thread."""
-        return await run_in_executor(None, self.refresh)
+        return await in_write_thread(self.index, self.refresh)
 
     def close(self) -> None:
         """Give up the writer's lock, without a commit; without a lock, do nothing.

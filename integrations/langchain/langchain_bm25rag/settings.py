@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
@@ -55,6 +56,25 @@ def make_index(
             raise TypeError(message)
         analyzer = Analyzer(tokenizer=preprocess_func)
     return BM25Index(analyzer, **_checked(bm25_params))
+
+
+@contextmanager
+def naming_preprocess_func(preprocess_func: Tokenizer | None) -> Iterator[None]:
+    """Say ``preprocess_func`` where the core, which knows it as the tokenizer, refuses its result.
+
+    Raises
+    ------
+    TypeError
+        If it returned anything but a list or tuple of terms.
+    """
+    try:
+        yield
+    except TypeError as error:
+        said, core_name = str(error), "tokenizer must return"
+        if preprocess_func is None or not said.startswith(core_name):
+            raise
+        message = said.replace(core_name, "preprocess_func must return", 1)
+        raise TypeError(message) from None
 
 
 def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -240,6 +240,26 @@ def test_metadata_of_texts_are_named_by_their_place() -> None:
         BM25Retriever.from_texts(["a cat"] * 20_000, metadatas)
 
 
+def test_numbers_find_the_documents_that_they_named() -> None:
+    """What is an id to from_texts is one to every method, NumPy's numbers too."""
+    numbers: Any = [1, 2.5, np.int64(3), np.float64(4.5)]
+    retriever = BM25Retriever.from_texts(["a cat"] * 4, ids=numbers)
+    index: Any = BM25DocumentIndex(index=retriever.index)
+    assert ids(retriever.get_by_ids(numbers)) == ["1", "2.5", "3", "4.5"] == ids(index.get(numbers))
+    assert index.delete([1, "nobody"])["succeeded"] == ["1"]
+    assert retriever.delete(number for number in numbers) == 3
+
+
+@pytest.mark.parametrize("bad", [None, True, float("nan"), b"a", ["a"]])
+def test_what_names_no_document_is_refused(retriever: BM25Retriever, bad: Any) -> None:
+    """By its place, and nothing is deleted."""
+    index = BM25DocumentIndex(index=retriever.index)
+    for call in (retriever.get_by_ids, retriever.delete, index.get, index.delete):
+        with pytest.raises(TypeError, match=r"^ids\[1\] must be a str or a number, got "):
+            call(["cat", bad])
+    assert len(retriever.index) == 5
+
+
 def test_int_keys_are_refused() -> None:
     """LangChain's metadata may have them, JSON's may not."""
     with pytest.raises(MetadataError, match=r"'a'.*the key 1 is a int"):
@@ -274,10 +294,22 @@ def test_arguments_of_from_texts_are_checked() -> None:
         make(["cat"], preprocess_func="split")
     with pytest.raises(ValueError, match="give one of them"):
         make(["cat"], preprocess_func=str.split, analyzer=Analyzer("german"))
-    with pytest.raises(TypeError, match="tokenizer must return a list of str"):
-        make(["cat"], preprocess_func=lambda text: text)
     with pytest.raises(TypeError, match="analyzer must be an Analyzer"):
         make(["cat"], analyzer="german")
+
+
+@pytest.mark.parametrize("returned", ["cat", None, iter(["cat"]), np.array(["cat"]), [1]])
+async def test_what_preprocess_func_must_return_is_said_in_its_name(returned: Any) -> None:
+    """Whichever way texts are given; an analyzer's own tokenizer keeps its name."""
+    message = r"^preprocess_func must return a list of str, got "
+    with pytest.raises(TypeError, match=message):
+        BM25Retriever.from_texts(["cat"], preprocess_func=lambda text: returned)
+    with pytest.raises(TypeError, match=message):
+        await BM25Retriever.afrom_documents(
+            [Document("cat")], preprocess_func=lambda text: returned
+        )
+    with pytest.raises(TypeError, match=r"^tokenizer must return a list of str, got "):
+        BM25Retriever.from_texts(["cat"], analyzer=Analyzer(tokenizer=lambda text: returned))
 
 
 def test_score_key_and_id_key_must_differ() -> None:

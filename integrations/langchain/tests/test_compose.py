@@ -105,6 +105,19 @@ def test_a_filter_that_both_retrievers_have_lets_nothing_through(
     assert len(in_both_ways(ensemble, query, config={"configurable": one})) > 1
 
 
+@pytest.mark.parametrize("query", ["cats", "birds and cats"])
+def test_a_bound_filter_of_none_keeps_the_constructors_and_a_configured_one_lifts_it(
+    documents: list[Document], query: str
+) -> None:
+    """As the README says; the latter is how LangChain configures."""
+    german = BM25Retriever.from_documents(documents, filter={"lang": "de"}, id_key="id")
+    bound = EnsembleRetriever(retrievers=[german.bind(filter=None)], id_key="id")
+    assert ids(in_both_ways(bound, query)) == ["cats"]
+    configurable = german.configurable_fields(filter=ConfigurableField(id="filter"))
+    lifted = EnsembleRetriever(retrievers=[configurable], id_key="id")
+    assert len(in_both_ways(lifted, query, config={"configurable": {"filter": None}})) > 1
+
+
 # --- ContextualCompressionRetriever, tools, chains ------------------------------------
 
 

@@ -136,7 +136,7 @@ class BM25DocumentStore(Operations):
 
         ``analyzer`` holds some of ``Analyzer``'s arguments, such as ``{"language": "german"}``,
         or a ``tokenizer`` by name, which is imported if Haystack allows it: see
-        ``allowed_modules`` of ``Pipeline.loads``.
+        ``allowed_modules`` of ``Pipeline.loads``. Before 3.0 Haystack allows everything.
 
         Raises
         ------

@@ -82,6 +82,12 @@ def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
     return _condition(filters, "filters", 1, fetch) if filters else None
 
 
+def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a filter as it is; raise as ``translate`` if it is malformed."""
+    translate(filters, lambda id: Document(id=id))  # which is not called: nothing is searched
+    return filters
+
+
 def _condition(condition: Any, at: str, depth: int, fetch: Fetch) -> Filter:
     if not isinstance(condition, dict):
         raise FilterError(f"{at} must be a dict, got {type(condition).__name__}")

@@ -12,6 +12,7 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     check_number,
     check_top_k,
 )
+from haystack_integrations.document_stores.bm25rag.filters import check_filters
 
 
 @component
@@ -43,6 +44,8 @@ class BM25Retriever:
         If the store is no ``BM25DocumentStore``, or an argument has the wrong type.
     ValueError
         If ``top_k`` is less than 1, ``min_score`` NaN, or the policy unknown.
+    FilterError
+        If the filter is malformed.
 
     Examples
     --------
@@ -70,7 +73,7 @@ class BM25Retriever:
         elif not isinstance(filter_policy, FilterPolicy):
             raise TypeError(f"filter_policy must be a FilterPolicy, got {filter_policy!r}")
         self.document_store = document_store
-        self.filters = filters
+        self.filters = check_filters(filters)
         self.top_k = check_top_k(top_k, least=1)
         self.scale_score = check_flag("scale_score", scale_score)
         self.filter_policy = filter_policy

@@ -1,0 +1,192 @@
+"""Async writes wait for one another in threads of their own, and keep nothing else waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ids
+from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_core.documents import Document
+
+SECONDS = 20.0  # within which what does not wait has long ended
+
+OWL = Document("An owl hoots.", id="owl")
+
+
+class Held:
+    """Documents that are read only when the test says so."""
+
+    def __init__(self) -> None:
+        self.started, self.released = threading.Event(), threading.Event()
+
+    def documents(self) -> Iterator[Document]:
+        """Yield one document, once it is released."""
+        self.started.set()
+        assert self.released.wait(SECONDS)
+        yield Document("An owl hoots.")
+
+    async def until_started(self) -> None:
+        """Wait in a thread of the test's own."""
+        with ThreadPoolExecutor(1) as pool:
+            assert await asyncio.get_running_loop().run_in_executor(pool, self.started.wait, 5)
+
+
+async def test_a_hundred_waiting_writes_keep_nothing_else_waiting(
+    retriever: BM25Retriever,
+) -> None:
+    """Neither a search of the same index, nor another retriever, nor the application's threads."""
+    other = BM25Retriever.from_texts(["a cat"], ids=["other"])
+    held = Held()
+    writes = [asyncio.create_task(retriever.aadd_documents(held.documents())) for _ in range(100)]
+    try:
+        await held.until_started()
+        async with asyncio.timeout(SECONDS / 2):
+            assert ids(await retriever.ainvoke("bird")) == ["bird"]
+            assert ids(await retriever.aget_by_ids(["bird"])) == ["bird"]
+            assert ids(await BM25DocumentIndex(index=retriever.index).aget(["bird"])) == ["bird"]
+            assert ids(await other.ainvoke("cat")) == ["other"]
+            assert await other.aadd_documents([OWL]) == ["owl"]
+            assert await asyncio.to_thread(int) == 0
+            made = await BM25Retriever.afrom_texts(["a cat"], ids=["made"])
+            assert ids(await made.ainvoke("cat")) == ["made"]
+    finally:
+        held.released.set()
+        await asyncio.gather(*writes)
+    assert len(retriever.invoke("owl", k=1000)) == 100
+
+
+Call = Callable[[BM25Retriever, Path], Coroutine[Any, Any, Any]]
+WRITES: dict[str, Call] = {
+    "aadd_documents": lambda it, _: it.aadd_documents([OWL]),
+    "adelete": lambda it, _: it.adelete(["owl"]),
+    "asave": lambda it, path: it.asave(path / "copy"),
+    "acommit": lambda it, _: it.acommit(),
+    "arefresh": lambda _, path: BM25Retriever.open(path / "saved").arefresh(),
+    "aupsert": lambda it, _: BM25DocumentIndex(index=it.index).aupsert([OWL]),
+    "the document index's adelete": lambda it, _: BM25DocumentIndex(index=it.index).adelete([]),
+    "afrom_texts": lambda *_: BM25Retriever.afrom_texts(["a cat"]),
+    "afrom_documents": lambda *_: BM25Retriever.afrom_documents([OWL]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+async def test_no_write_needs_a_thread_of_asyncio(
+    write: Call, retriever: BM25Retriever, tmp_path: Path
+) -> None:
+    """Each goes on while the application has taken the only one."""
+    retriever.save(tmp_path / "saved")
+    release = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    taken = asyncio.create_task(asyncio.to_thread(release.wait, SECONDS))
+    await asyncio.sleep(0)  # it is handed over
+    try:
+        with BM25Retriever.open(tmp_path / "saved", mode="w") as writer:
+            async with asyncio.timeout(SECONDS / 2):
+                await write(writer, tmp_path)
+    finally:
+        release.set()
+        assert await taken
+
+
+async def test_retrievers_that_share_an_index_share_its_thread(retriever: BM25Retriever) -> None:
+    """Which would wait for one another all the same; they run in the order of the calls."""
+    ran: list[tuple[int, int]] = []
+
+    def one(number: int) -> Iterator[Document]:
+        ran.append((number, threading.get_ident()))
+        yield OWL
+
+    sharing = [BM25Retriever.from_index(retriever.index) for _ in range(5)]
+    await asyncio.gather(*(each.aadd_documents(one(number)) for number, each in enumerate(sharing)))
+    assert [number for number, _ in ran] == [0, 1, 2, 3, 4]
+    assert len({thread for _, thread in ran}) == 1
+
+
+async def test_a_write_sees_the_context_of_its_call(retriever: BM25Retriever) -> None:
+    """As LangChain's own async methods do, which tracing relies on."""
+    tenant: ContextVar[str] = ContextVar("tenant")
+
+    def split(text: str) -> list[str]:
+        return [tenant.get(), *text.split()]
+
+    async def add(name: str) -> None:
+        tenant.set(name)
+        await mine.aadd_documents([Document("text", id=name)])
+
+    tenant.set("none")
+    mine = await BM25Retriever.afrom_texts(["text"], preprocess_func=split)
+    await asyncio.gather(*(add(name) for name in ("red", "blue")))
+    tenant.set("red")
+    assert ids(mine.invoke("")) == ["red"]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+async def test_a_retriever_that_has_written_is_copied_and_pickled(
+    retriever: BM25Retriever, duplicate: Callable[[BM25Retriever], BM25Retriever]
+) -> None:
+    """The copy writes to its own index, while the original's thread is held up."""
+    held = Held()
+    await retriever.aadd_documents([OWL])
+    twin = duplicate(retriever)
+    write = asyncio.create_task(retriever.aadd_documents(held.documents()))
+    try:
+        await held.until_started()
+        async with asyncio.timeout(SECONDS / 2):
+            assert await twin.adelete(["owl"]) == 1
+    finally:
+        held.released.set()
+        await write
+    assert (len(retriever.invoke("owl")), twin.invoke("owl")) == (2, [])
+
+
+async def test_the_thread_ends_with_the_index() -> None:
+    """Once its last retriever is gone."""
+    threads: list[threading.Thread] = []
+
+    def noted() -> Iterator[Document]:
+        threads.append(threading.current_thread())
+        yield OWL
+
+    retriever = BM25Retriever()
+    await retriever.aadd_documents(noted())
+    assert threads[0].is_alive()
+    del retriever
+    gc.collect()
+    threads[0].join(SECONDS)
+    assert not threads[0].is_alive()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_writes_too() -> None:
+    """The parent's threads are not there."""
+    retriever = BM25Retriever()
+    asyncio.run(retriever.aadd_documents([OWL]))
+    asyncio.run(BM25Retriever.afrom_texts(["a cat"]))
+
+    async def write() -> bool:
+        async with asyncio.timeout(SECONDS / 2):
+            await BM25Retriever.afrom_texts(["a cat"])
+            return await retriever.adelete(["owl"]) == 1
+
+    sys.stdout.flush()
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            code = 0 if asyncio.run(write()) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
