@@ -344,10 +344,10 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
     held, release = threading.Event(), threading.Event()
     delete = retriever.bm25.delete
 
-    def slow(which: Any) -> Any:
+    def slow(*which: Any) -> Any:
         held.set()
         assert release.wait(20)
-        return delete(which)
+        return delete(*which)
 
     retriever.bm25.delete = slow  # type: ignore[method-assign]  # stands for a long write
 

@@ -344,8 +344,10 @@ class BM25Retriever(NodeStore, BaseRetriever):
         return changed
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        filter = translate(self._filters, self.bm25)
-        hits = self.bm25.search(query_bundle.query_str, self._similarity_top_k, filter)
+        # Filters are translated for what is searched, whatever is written meanwhile.
+        index = self.bm25 if self._filters is None else self.bm25.snapshot()
+        filter = translate(self._filters, index)
+        hits = index.search(query_bundle.query_str, self._similarity_top_k, filter)
         return [NodeWithScore(node=to_node(hit), score=hit.score) for hit in hits]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

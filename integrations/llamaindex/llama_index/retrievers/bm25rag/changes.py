@@ -9,16 +9,17 @@ from typing import Any
 
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
-from llama_index.retrievers.bm25rag.own import ids_of_source, read_documents
+from llama_index.retrievers.bm25rag.own import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.threads import in_write_thread
 
 from bm25rag import BM25Index, Deleted, Document
 from bm25rag.errors import MetadataError
+from bm25rag.filters import FilterSpec
 
 
 class NodeStore:
@@ -96,13 +97,14 @@ class NodeStore:
         checked = check_filters(filters)
         if node_ids is None and (checked is None or not checked.filters):
             raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
-        return self._delete(self._ids_of(node_ids, filters))
+        return self._delete_passing(node_ids, checked)
 
     def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Delete the nodes of a source document; return how many there were."""
         if not isinstance(ref_doc_id, str):
             raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
-        return self._delete(ids_of_source(self.bm25, ref_doc_id))
+        source = MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)
+        return self._delete_passing(None, MetadataFilters(filters=[source]))
 
     def clear(self) -> Deleted:
         """Delete all nodes; return how many there were."""
@@ -131,7 +133,8 @@ class NodeStore:
             If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
             wrong.
         """
-        found = read_documents(self.bm25, self._ids_of(node_ids, filters))
+        index = self.bm25.snapshot()
+        found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
         return [self._with_object(to_node(document)) for document in found]
 
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
@@ -210,22 +213,17 @@ class NodeStore:
         except MetadataError as error:
             raise _of_node(error, f"nodes[{number}]") from None
 
-    def _ids_of(
+    def _delete_passing(
         self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
-    ) -> Sequence[str]:
-        wanted = None if node_ids is None else check_node_ids(node_ids)
-        check_filters(filters)
-        if filters is None or not filters.filters:
-            return self.bm25.ids() if wanted is None else wanted
-        passing = self.bm25.ids(translate(filters, self.bm25))
-        if wanted is None:
-            return passing
-        among = set(passing)
-        return [id for id in wanted if id in among]
+    ) -> Deleted:
+        index = self.bm25.snapshot()
+        ids = _ids_of(index, node_ids, filters)
+        # Others may write meanwhile: what a node is when it goes counts.
+        return self._delete(ids, translate(filters, index, lasting=True))
 
-    def _delete(self, ids: Sequence[str]) -> Deleted:
-        deleted = self.bm25.delete(ids)
-        self._forget_objects(ids)
+    def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
+        deleted = self.bm25.delete(ids, filter)
+        self._forget_objects(deleted.ids)
         return deleted
 
     def _forget_objects(self, ids: Iterable[str]) -> None:
@@ -247,6 +245,19 @@ class NodeStore:
             if index_id == node.index_id:
                 node.obj = live
         return node
+
+
+def _ids_of(
+    index: BM25Index, node_ids: Iterable[str] | None, filters: MetadataFilters | None
+) -> Sequence[str]:
+    wanted = None if node_ids is None else check_node_ids(node_ids)
+    if filters is None or not filters.filters:
+        return index.ids() if wanted is None else wanted
+    passing = index.ids(translate(filters, index))
+    if wanted is None:
+        return passing
+    among = set(passing)
+    return [id for id in wanted if id in among]
 
 
 def _of_node(error: MetadataError, row: str) -> MetadataError:

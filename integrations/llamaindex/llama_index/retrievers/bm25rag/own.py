@@ -27,7 +27,7 @@ DATES_PATH = f"{OWN_KEY}.{DATES}"
 _INDEX_ID = "index_id"
 _MODE = "mode"
 _START = b'{"llama_index":'
-_WITHOUT_KEY = {f"{OWN_KEY}.{_MODE}": {"$exists": False}}
+WITHOUT_KEY = {f"{OWN_KEY}.{_MODE}": {"$exists": False}}
 _AT_ONCE = 1000
 
 
@@ -71,7 +71,7 @@ def read_documents(index: BM25Index, ids: Sequence[str]) -> Iterator[Document]:
 
 def without_key(index: BM25Index) -> Iterator[tuple[Document, Any]]:
     """Yield the nodes whose metadata were written by others since, with what payloads hold."""
-    for document in read_documents(index, index.ids(_WITHOUT_KEY)):
+    for document in read_documents(index, index.ids(WITHOUT_KEY)):
         kept = parse_payload(document)
         if kept is not None:
             yield document, kept
@@ -106,11 +106,6 @@ def sources_without_key(index: BM25Index) -> dict[str, set[str]]:
     return found
 
 
-def ids_of_source(index: BM25Index, source: str) -> list[str]:
-    """Return the nodes of a source document."""
-    return [*index.ids({SOURCE_PATH: source}), *sources_without_key(index).get(source, ())]
-
-
 def held_index_ids(index: BM25Index, index_ids: Iterable[str]) -> list[str]:
     """Return those of some index ids under which the index holds a node without an object."""
     asked = sorted(index_ids)
@@ -128,4 +123,4 @@ def mode_of(index: BM25Index) -> MetadataMode | None:
 
 def is_outdated(index: BM25Index, what: str = OWN_KEY) -> bool:
     """Whether the index holds nodes as version 0.1.0 stored them, with ``what`` in metadata."""
-    return bool(index.count({what: {"$exists": True}, **_WITHOUT_KEY}))
+    return bool(index.count({what: {"$exists": True}, **WITHOUT_KEY}))
