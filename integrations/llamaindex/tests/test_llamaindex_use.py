@@ -103,6 +103,34 @@ def test_another_metadata_mode_than_that_of_the_nodes_is_refused() -> None:
     assert retriever.metadata_mode is MetadataMode.NONE
 
 
+def test_the_metadata_mode_is_known_after_metadata_were_written_through_the_core() -> None:
+    first = BM25Retriever([node("a", "cat", x="hidden")], metadata_mode=MetadataMode.NONE)
+    first.bm25.update_metadata(["a"], [{"x": "hidden"}])
+    with pytest.raises(ValueError, match="metadata_mode must be 'none'"):
+        first.metadata_mode = MetadataMode.ALL
+    for index in (first.bm25, first.bm25.snapshot()):
+        with pytest.raises(ValueError, match="metadata_mode must be 'none'"):
+            BM25Retriever(existing_bm25=index, metadata_mode=MetadataMode.EMBED)
+        assert BM25Retriever(existing_bm25=index).metadata_mode is MetadataMode.NONE
+    second = BM25Retriever(existing_bm25=first.bm25)
+    second.add_nodes([node("b", "dog", x="hidden")])
+    assert second.retrieve("hidden") == []
+
+
+def test_the_metadata_mode_of_a_saved_retriever_is_that_of_its_index(tmp_path: Path) -> None:
+    plain = BM25Index.from_texts(["cat"])
+    BM25Retriever(existing_bm25=plain, metadata_mode=MetadataMode.LLM).persist(tmp_path)
+    saved = BM25Index.open(tmp_path)
+    assert BM25Retriever(existing_bm25=saved).metadata_mode is MetadataMode.LLM
+    with pytest.raises(ValueError, match="metadata_mode must be 'llm'"):
+        BM25Retriever(existing_bm25=saved, metadata_mode=MetadataMode.NONE)
+    emptied = copy.copy(saved)
+    emptied.delete(emptied.ids())
+    assert BM25Retriever(existing_bm25=emptied).metadata_mode is MetadataMode.LLM
+    chosen = BM25Retriever(existing_bm25=emptied, metadata_mode=MetadataMode.NONE)
+    assert chosen.metadata_mode is MetadataMode.NONE, "there is nothing indexed by another"
+
+
 @pytest.mark.parametrize(("wrong", "error"), [("text", ValueError), (1, TypeError)])
 def test_what_is_no_metadata_mode_is_named(wrong: Any, error: type[Exception]) -> None:
     message = r"metadata_mode must be a MetadataMode \(all, embed, llm, none\) or None, got"
