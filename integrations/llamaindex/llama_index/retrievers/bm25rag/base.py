@@ -395,7 +395,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     async def apersist(self, path: str | PathLike[str]) -> None:
         """Do what ``persist`` does, in a thread."""
-        await in_write_thread(self.persist, path)
+        await in_write_thread(self.bm25, self.persist, path)
 
     @classmethod
     def from_persist_dir(

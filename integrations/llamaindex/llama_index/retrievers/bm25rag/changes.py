@@ -171,21 +171,21 @@ class NodeStore:
 
     async def aadd_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
         """Do what ``add_nodes`` does, in a thread."""
-        return await in_write_thread(self.add_nodes, nodes)
+        return await in_write_thread(self.bm25, self.add_nodes, nodes)
 
     async def adelete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> Deleted:
         """Do what ``delete_nodes`` does, in a thread."""
-        return await in_write_thread(self.delete_nodes, node_ids, filters)
+        return await in_write_thread(self.bm25, self.delete_nodes, node_ids, filters)
 
     async def adelete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Do what ``delete_ref_doc`` does, in a thread."""
-        return await in_write_thread(self.delete_ref_doc, ref_doc_id)
+        return await in_write_thread(self.bm25, self.delete_ref_doc, ref_doc_id)
 
     async def aclear(self) -> Deleted:
         """Do what ``clear`` does, in a thread."""
-        return await in_write_thread(self.clear)
+        return await in_write_thread(self.bm25, self.clear)
 
     async def aget_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
@@ -203,7 +203,9 @@ class NodeStore:
         docstore, inner_nodes
             As in ``sync``.
         """
-        return await in_write_thread(partial(self.sync, docstore, inner_nodes=inner_nodes))
+        return await in_write_thread(
+            self.bm25, partial(self.sync, docstore, inner_nodes=inner_nodes)
+        )
 
     # --- beneath ----------------------------------------------------------------------
 
