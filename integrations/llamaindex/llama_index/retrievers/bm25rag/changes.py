@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
@@ -17,26 +17,50 @@ from llama_index.retrievers.bm25rag.own import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.threads import in_write_thread
 
-from bm25rag import BM25Index, Deleted, Document
+from bm25rag import BM25Index, Deleted, Document, Hit
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
+
+
+class Live(NamedTuple):
+    """An index node's id and object, which cannot be stored, and what was stored of the node."""
+
+    index_id: str
+    obj: object
+    stored: Document
+
+    def is_of(self, found: Document | Hit) -> bool:
+        """Whether what the index holds is this node still; its metadata may be others."""
+        return (found.text, found.payload) == (self.stored.text, self.stored.payload)
 
 
 class NodeStore:
     """Adds, deletes, returns and compares nodes; ``BM25Retriever`` inherits it."""
 
     bm25: BM25Index
-    object_map: dict[str, Any]
+    _objects: dict[str, Any]
     # What the user has given by index id, which is the user's to keep.
     _given_objects: dict[str, Any]
-    # By node id, the index id and the object of the index nodes that were added with one.
-    _live: dict[str, tuple[str, object]]
+    # By node id, the index nodes that were added with an object.
+    _live: dict[str, Live]
     _metadata_mode: MetadataMode
     _verbose: bool
 
     def __len__(self) -> int:
         """Return how many nodes there are."""
         return len(self.bm25)
+
+    @property
+    def object_map(self) -> dict[str, Any]:
+        """What retrieval goes on to, by index id: what was given, and objects of nodes held."""
+        if self._live:
+            held = {one.id for one in self.bm25.get(list(self._live)) if self._live_of(one)}
+            self._forget_objects([id for id in list(self._live) if id not in held])
+        return self._objects
+
+    @object_map.setter
+    def object_map(self, value: dict[str, Any]) -> None:
+        self._objects = value
 
     def __bool__(self) -> bool:
         """Return True, also without nodes: LlamaIndex asks whether there is a retriever."""
@@ -61,12 +85,12 @@ class NodeStore:
             ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
         except MetadataError as error:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
-        for node in given:
+        for node, stored in zip(given, documents, strict=True):
             self._forget_objects([node.node_id])
             live = live_object(node)
             if live is not None and isinstance(node, IndexNode):
-                self._live[node.node_id] = node.index_id, live
-                self.object_map[node.index_id] = live
+                self._live[node.node_id] = Live(node.index_id, live, stored)
+                self._objects[node.index_id] = live
         return ids
 
     def delete_nodes(
@@ -135,7 +159,7 @@ class NodeStore:
         """
         index = self.bm25.snapshot()
         found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
-        return [self._with_object(to_node(document)) for document in found]
+        return [self._to_node(document) for document in found]
 
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
         """Hold what a document store holds: add, update and delete nodes.
@@ -232,20 +256,24 @@ class NodeStore:
         """Take the objects of index nodes that are there no more out of ``object_map``."""
         if not self._live:
             return
-        for index_id, _ in filter(None, [self._live.pop(id, None) for id in ids]):
-            left = [live for other, live in self._live.values() if other == index_id]
+        for index_id, *_ in filter(None, [self._live.pop(id, None) for id in ids]):
+            left = [live.obj for live in list(self._live.values()) if live.index_id == index_id]
             if left:
-                self.object_map[index_id] = left[-1]
+                self._objects[index_id] = left[-1]
             elif index_id in self._given_objects:
-                self.object_map[index_id] = self._given_objects[index_id]
+                self._objects[index_id] = self._given_objects[index_id]
             else:
-                self.object_map.pop(index_id, None)
+                self._objects.pop(index_id, None)
 
-    def _with_object(self, node: BaseNode) -> BaseNode:
-        if isinstance(node, IndexNode) and node.obj is None:
-            index_id, live = self._live.get(node.node_id, (None, None))
-            if index_id == node.index_id:
-                node.obj = live
+    def _live_of(self, found: Document | Hit) -> Live | None:
+        live = self._live.get(found.id)
+        return live if live is not None and live.is_of(found) else None
+
+    def _to_node(self, found: Document | Hit) -> BaseNode:
+        live = self._live_of(found)
+        node = to_node(found)
+        if live is not None and isinstance(node, IndexNode):
+            node.obj = live.obj
         return node
 
 
