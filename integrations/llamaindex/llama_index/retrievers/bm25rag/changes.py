@@ -22,6 +22,13 @@ from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 
 
+class NodeMetadataError(MetadataError):
+    """Metadata of a node cannot be stored."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace("metadata of document", "metadata of node", 1)
+
+
 class Live(NamedTuple):
     """An index node's id and object, which cannot be stored, and what was stored of the node."""
 
@@ -185,8 +192,13 @@ class NodeStore:
         ------
         ValueError
             If the document store holds whole documents, and the index nodes cut from such.
+        MetadataError
+            If the metadata of a node cannot be stored; the message names node and key.
         """
-        new, updated, gone = compare(self.bm25, docstore, self._metadata_mode, inner_nodes)
+        try:
+            new, updated, gone = compare(self.bm25, docstore, self._metadata_mode, inner_nodes)
+        except MetadataError as error:
+            raise _of_node(error, "docstore") from None
         self.add_nodes([*updated.values(), *new.values()])
         deleted = self._delete(gone)
         return SyncResult(list(new), list(updated), list(deleted.ids))
@@ -293,4 +305,4 @@ def _ids_of(
 def _of_node(error: MetadataError, row: str) -> MetadataError:
     """Return an error about metadata in the words of nodes, which have no payload."""
     problem = error.problem.replace("as the payload", "in a MediaResource of the node")
-    return MetadataError(error.document, error.key, problem, row)
+    return NodeMetadataError(error.document, error.key, problem, row)
