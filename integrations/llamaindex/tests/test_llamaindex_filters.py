@@ -272,3 +272,33 @@ def test_dates_that_the_core_wrote_are_strings_to_filters_too(
     found = retriever.search("find", filters=MetadataFilters(filters=[leaf]))
     assert "".join(sorted(each.node_id for each in found)) == expected
     assert retriever.get_nodes(["b"])[0].metadata == {"k": noon}
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "expected"),
+    [
+        ("contains", "2024-05-01", "ac"),
+        ("any", ["2024-05-01", "2024-05-01T12:00:00Z"], "abc"),
+        ("all", ["2024-05-01", "x"], "a"),
+        ("==", ["2024-05-01", "x"], "a"),
+        ("!=", ["2024-05-01", "x"], "bcdefg"),
+        ("in", ["2024-05-01"], "c"),
+        ("nin", ["2024-05-01"], "abdefg"),
+        ("contains", "x", "ad"),
+        ("contains", "2025-05-01", "eg"),
+    ],
+)
+@pytest.mark.parametrize("negated", [False, True])
+def test_dates_in_lists_that_the_core_wrote_are_strings_to_filters_too(
+    operator: Any, value: Any, expected: str, negated: bool
+) -> None:
+    day, noon = date(2024, 5, 1), datetime(2024, 5, 1, 12, tzinfo=UTC)
+    written = [[day, "x"], [noon], day, ["x", 1], ["2025-05-01"], None, {"2025-05-01": day}]
+    nodes = [node(id, "find") for id in "abcdefg"]
+    retriever = BM25Retriever(nodes, similarity_top_k=10, metadata_mode=MetadataMode.NONE)
+    retriever.bm25.update_metadata(list("abcdefg"), [{"k": value} for value in written])
+    leaf = MetadataFilter(key="k", operator=operator, value=value)
+    condition = FilterCondition.NOT if negated else FilterCondition.AND
+    wanted = MetadataFilters(filters=[leaf], condition=condition)
+    found = {each.node_id for each in retriever.search("find", filters=wanted)}
+    assert found == (set("abcdefg") - set(expected) if negated else set(expected))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import OrderedDict
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
@@ -19,6 +20,7 @@ from llama_index.core.schema import (
     MetadataMode,
     TextNode,
 )
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag import BM25Retriever
 from llamaindex_nodes import NODES, node, related
@@ -83,7 +85,9 @@ def test_metadata_that_cannot_be_stored_name_row_node_and_key(value: Any, place:
     bad = TextNode(id_="bad one", text="x")
     bad.metadata["k"] = value
     retriever = BM25Retriever([])
-    with pytest.raises(MetadataError, match=rf"^nodes\[1\]: .*'bad one' at '{place}'"):
+    with pytest.raises(
+        MetadataError, match=rf"^nodes\[1\]: metadata of node 'bad one' at '{place}'"
+    ):
         retriever.add_nodes([good, bad])
     assert retriever.retrieve("find") == [], "all or none"
 
@@ -145,6 +149,16 @@ def test_what_else_cannot_be_stored_names_row_node_and_place() -> None:
         MetadataError, match=r"^nodes\[0\]: .*'bad one' at 'relationships.SOURCE.metadata.k'"
     ):
         BM25Retriever([bad])
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_a_document_store_holds_and_cannot_be_stored_is_named_as_a_node(known: bool) -> None:
+    retriever = BM25Retriever([node("bad one", "x")] if known else [])
+    docstore = SimpleDocumentStore()
+    docstore.add_documents([node("bad one", "x", __node__=1)])
+    with pytest.raises(MetadataError, match="metadata of node 'bad one' at '__node__'") as raised:
+        retriever.sync(docstore)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 def test_a_reserved_key_is_refused() -> None:

@@ -74,9 +74,34 @@ def test_a_deleted_index_node_does_not_prevent_loading(way: str, tmp_path: Path)
             retriever.sync(SimpleDocumentStore())
         case "core":
             retriever.bm25.delete(["i"])
-    if way != "core":
-        assert retriever.object_map == {}
+    assert retriever.object_map == {}
     assert "i" not in ids(reloaded(retriever, tmp_path))
+
+
+@pytest.mark.parametrize("way", ["retriever", "core"])
+def test_an_index_node_that_others_replaced_answers_no_more(way: str, tmp_path: Path) -> None:
+    retriever = BM25Retriever([about(obj=reaching("old"))])
+    plain = IndexNode(id_="i", index_id="animals", text="more about animals")
+    if way == "retriever":
+        BM25Retriever(existing_bm25=retriever.bm25).add_nodes([plain])
+    else:
+        retriever.bm25.delete(["i"])
+        BM25Retriever(existing_bm25=retriever.bm25).add_nodes([about(id="other")])
+    replaced = "i" if way == "retriever" else "other"
+    assert ids(retriever) == [replaced]
+    (returned,) = retriever.get_nodes()
+    assert isinstance(returned, IndexNode)
+    assert returned.obj is None
+    assert retriever.object_map == {}
+    assert ids(reloaded(retriever, tmp_path)) == [replaced]
+
+
+def test_an_object_that_others_replaced_gives_way_to_what_was_given() -> None:
+    given = {"animals": reaching("given")}
+    retriever = BM25Retriever([about(obj=reaching("own"))], object_map=given)
+    plain = IndexNode(id_="i", index_id="animals", text="more about animals")
+    BM25Retriever(existing_bm25=retriever.bm25).add_nodes([plain])
+    assert ids(retriever) == ["given"]
 
 
 def test_an_object_stays_while_another_node_leads_to_it(tmp_path: Path) -> None:

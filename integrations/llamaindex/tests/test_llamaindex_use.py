@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import inspect
 import pickle
 import threading
@@ -101,6 +102,34 @@ def test_another_metadata_mode_than_that_of_the_nodes_is_refused() -> None:
     retriever.clear()
     retriever.metadata_mode = MetadataMode.NONE
     assert retriever.metadata_mode is MetadataMode.NONE
+
+
+def test_the_metadata_mode_is_known_after_metadata_were_written_through_the_core() -> None:
+    first = BM25Retriever([node("a", "cat", x="hidden")], metadata_mode=MetadataMode.NONE)
+    first.bm25.update_metadata(["a"], [{"x": "hidden"}])
+    with pytest.raises(ValueError, match="metadata_mode must be 'none'"):
+        first.metadata_mode = MetadataMode.ALL
+    for index in (first.bm25, first.bm25.snapshot()):
+        with pytest.raises(ValueError, match="metadata_mode must be 'none'"):
+            BM25Retriever(existing_bm25=index, metadata_mode=MetadataMode.EMBED)
+        assert BM25Retriever(existing_bm25=index).metadata_mode is MetadataMode.NONE
+    second = BM25Retriever(existing_bm25=first.bm25)
+    second.add_nodes([node("b", "dog", x="hidden")])
+    assert second.retrieve("hidden") == []
+
+
+def test_the_metadata_mode_of_a_saved_retriever_is_that_of_its_index(tmp_path: Path) -> None:
+    plain = BM25Index.from_texts(["cat"])
+    BM25Retriever(existing_bm25=plain, metadata_mode=MetadataMode.LLM).persist(tmp_path)
+    saved = BM25Index.open(tmp_path)
+    assert BM25Retriever(existing_bm25=saved).metadata_mode is MetadataMode.LLM
+    with pytest.raises(ValueError, match="metadata_mode must be 'llm'"):
+        BM25Retriever(existing_bm25=saved, metadata_mode=MetadataMode.NONE)
+    emptied = copy.copy(saved)
+    emptied.delete(emptied.ids())
+    assert BM25Retriever(existing_bm25=emptied).metadata_mode is MetadataMode.LLM
+    chosen = BM25Retriever(existing_bm25=emptied, metadata_mode=MetadataMode.NONE)
+    assert chosen.metadata_mode is MetadataMode.NONE, "there is nothing indexed by another"
 
 
 @pytest.mark.parametrize(("wrong", "error"), [("text", ValueError), (1, TypeError)])
@@ -344,10 +373,10 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
     held, release = threading.Event(), threading.Event()
     delete = retriever.bm25.delete
 
-    def slow(which: Any) -> Any:
+    def slow(*which: Any) -> Any:
         held.set()
         assert release.wait(20)
-        return delete(which)
+        return delete(*which)
 
     retriever.bm25.delete = slow  # type: ignore[method-assign]  # stands for a long write
 
@@ -360,3 +389,39 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
         return found
 
     assert ids(asyncio.run(use())) == ["dog", "cat"]
+
+
+def test_the_writes_of_a_busy_retriever_keep_no_other_retriever_waiting() -> None:
+    busy, other = BM25Retriever([]), BM25Retriever([])
+    release = threading.Event()
+
+    def slow(*_: Any) -> Deleted:
+        assert release.wait(20)
+        return Deleted(())
+
+    busy.bm25.delete = slow  # type: ignore[method-assign]  # stands for a long write
+
+    async def use() -> None:
+        writes = [asyncio.create_task(busy.adelete_nodes(["x"])) for _ in range(20)]
+        await asyncio.sleep(0)
+        try:
+            assert await asyncio.wait_for(other.aadd_nodes([node("a", "cat")]), 10) == ["a"]
+        finally:
+            release.set()
+        await asyncio.gather(*writes)
+
+    asyncio.run(use())
+
+
+def test_the_thread_for_writes_ends_with_the_index() -> None:
+    def writers() -> set[threading.Thread]:
+        return {one for one in threading.enumerate() if one.name.startswith("bm25rag-write")}
+
+    before = writers()
+    retriever = BM25Retriever([])
+    asyncio.run(retriever.aadd_nodes([node("a", "cat")]))
+    (started,) = writers() - before
+    del retriever
+    gc.collect()
+    started.join(10)
+    assert not started.is_alive()

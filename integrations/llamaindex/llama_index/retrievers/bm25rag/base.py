@@ -37,7 +37,6 @@ from llama_index.retrievers.bm25rag.changes import NodeStore
 from llama_index.retrievers.bm25rag.checks import check_docstore, check_existing, docstore_of
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.modes import choose_mode
-from llama_index.retrievers.bm25rag.nodes import to_node
 from llama_index.retrievers.bm25rag.own import held_index_ids
 from llama_index.retrievers.bm25rag.scored import with_text
 from llama_index.retrievers.bm25rag.threads import in_write_thread
@@ -344,9 +343,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
         return changed
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        filter = translate(self._filters, self.bm25)
-        hits = self.bm25.search(query_bundle.query_str, self._similarity_top_k, filter)
-        return [NodeWithScore(node=to_node(hit), score=hit.score) for hit in hits]
+        # Filters are translated for what is searched, whatever is written meanwhile.
+        index = self.bm25 if self._filters is None else self.bm25.snapshot()
+        filter = translate(self._filters, index)
+        hits = index.search(query_bundle.query_str, self._similarity_top_k, filter)
+        return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -393,7 +394,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     async def apersist(self, path: str | PathLike[str]) -> None:
         """Do what ``persist`` does, in a thread."""
-        await in_write_thread(self.persist, path)
+        await in_write_thread(self.bm25, self.persist, path)
 
     @classmethod
     def from_persist_dir(

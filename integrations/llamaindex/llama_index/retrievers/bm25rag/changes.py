@@ -5,37 +5,69 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
-from llama_index.retrievers.bm25rag.own import ids_of_source, read_documents
+from llama_index.retrievers.bm25rag.own import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.threads import in_write_thread
 
-from bm25rag import BM25Index, Deleted, Document
+from bm25rag import BM25Index, Deleted, Document, Hit
 from bm25rag.errors import MetadataError
+from bm25rag.filters import FilterSpec
+
+
+class NodeMetadataError(MetadataError):
+    """Metadata of a node cannot be stored."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace("metadata of document", "metadata of node", 1)
+
+
+class Live(NamedTuple):
+    """An index node's id and object, which cannot be stored, and what was stored of the node."""
+
+    index_id: str
+    obj: object
+    stored: Document
+
+    def is_of(self, found: Document | Hit) -> bool:
+        """Whether what the index holds is this node still; its metadata may be others."""
+        return (found.text, found.payload) == (self.stored.text, self.stored.payload)
 
 
 class NodeStore:
     """Adds, deletes, returns and compares nodes; ``BM25Retriever`` inherits it."""
 
     bm25: BM25Index
-    object_map: dict[str, Any]
+    _objects: dict[str, Any]
     # What the user has given by index id, which is the user's to keep.
     _given_objects: dict[str, Any]
-    # By node id, the index id and the object of the index nodes that were added with one.
-    _live: dict[str, tuple[str, object]]
+    # By node id, the index nodes that were added with an object.
+    _live: dict[str, Live]
     _metadata_mode: MetadataMode
     _verbose: bool
 
     def __len__(self) -> int:
         """Return how many nodes there are."""
         return len(self.bm25)
+
+    @property
+    def object_map(self) -> dict[str, Any]:
+        """What retrieval goes on to, by index id: what was given, and objects of nodes held."""
+        if self._live:
+            held = {one.id for one in self.bm25.get(list(self._live)) if self._live_of(one)}
+            self._forget_objects([id for id in list(self._live) if id not in held])
+        return self._objects
+
+    @object_map.setter
+    def object_map(self, value: dict[str, Any]) -> None:
+        self._objects = value
 
     def __bool__(self) -> bool:
         """Return True, also without nodes: LlamaIndex asks whether there is a retriever."""
@@ -60,12 +92,12 @@ class NodeStore:
             ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
         except MetadataError as error:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
-        for node in given:
+        for node, stored in zip(given, documents, strict=True):
             self._forget_objects([node.node_id])
             live = live_object(node)
             if live is not None and isinstance(node, IndexNode):
-                self._live[node.node_id] = node.index_id, live
-                self.object_map[node.index_id] = live
+                self._live[node.node_id] = Live(node.index_id, live, stored)
+                self._objects[node.index_id] = live
         return ids
 
     def delete_nodes(
@@ -96,13 +128,14 @@ class NodeStore:
         checked = check_filters(filters)
         if node_ids is None and (checked is None or not checked.filters):
             raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
-        return self._delete(self._ids_of(node_ids, filters))
+        return self._delete_passing(node_ids, checked)
 
     def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Delete the nodes of a source document; return how many there were."""
         if not isinstance(ref_doc_id, str):
             raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
-        return self._delete(ids_of_source(self.bm25, ref_doc_id))
+        source = MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)
+        return self._delete_passing(None, MetadataFilters(filters=[source]))
 
     def clear(self) -> Deleted:
         """Delete all nodes; return how many there were."""
@@ -131,8 +164,9 @@ class NodeStore:
             If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
             wrong.
         """
-        found = read_documents(self.bm25, self._ids_of(node_ids, filters))
-        return [self._with_object(to_node(document)) for document in found]
+        index = self.bm25.snapshot()
+        found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
+        return [self._to_node(document) for document in found]
 
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
         """Hold what a document store holds: add, update and delete nodes.
@@ -158,8 +192,13 @@ class NodeStore:
         ------
         ValueError
             If the document store holds whole documents, and the index nodes cut from such.
+        MetadataError
+            If the metadata of a node cannot be stored; the message names node and key.
         """
-        new, updated, gone = compare(self.bm25, docstore, self._metadata_mode, inner_nodes)
+        try:
+            new, updated, gone = compare(self.bm25, docstore, self._metadata_mode, inner_nodes)
+        except MetadataError as error:
+            raise _of_node(error, "docstore") from None
         self.add_nodes([*updated.values(), *new.values()])
         deleted = self._delete(gone)
         return SyncResult(list(new), list(updated), list(deleted.ids))
@@ -168,21 +207,21 @@ class NodeStore:
 
     async def aadd_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
         """Do what ``add_nodes`` does, in a thread."""
-        return await in_write_thread(self.add_nodes, nodes)
+        return await in_write_thread(self.bm25, self.add_nodes, nodes)
 
     async def adelete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> Deleted:
         """Do what ``delete_nodes`` does, in a thread."""
-        return await in_write_thread(self.delete_nodes, node_ids, filters)
+        return await in_write_thread(self.bm25, self.delete_nodes, node_ids, filters)
 
     async def adelete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Do what ``delete_ref_doc`` does, in a thread."""
-        return await in_write_thread(self.delete_ref_doc, ref_doc_id)
+        return await in_write_thread(self.bm25, self.delete_ref_doc, ref_doc_id)
 
     async def aclear(self) -> Deleted:
         """Do what ``clear`` does, in a thread."""
-        return await in_write_thread(self.clear)
+        return await in_write_thread(self.bm25, self.clear)
 
     async def aget_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
@@ -200,7 +239,9 @@ class NodeStore:
         docstore, inner_nodes
             As in ``sync``.
         """
-        return await in_write_thread(partial(self.sync, docstore, inner_nodes=inner_nodes))
+        return await in_write_thread(
+            self.bm25, partial(self.sync, docstore, inner_nodes=inner_nodes)
+        )
 
     # --- beneath ----------------------------------------------------------------------
 
@@ -210,46 +251,58 @@ class NodeStore:
         except MetadataError as error:
             raise _of_node(error, f"nodes[{number}]") from None
 
-    def _ids_of(
+    def _delete_passing(
         self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
-    ) -> Sequence[str]:
-        wanted = None if node_ids is None else check_node_ids(node_ids)
-        check_filters(filters)
-        if filters is None or not filters.filters:
-            return self.bm25.ids() if wanted is None else wanted
-        passing = self.bm25.ids(translate(filters, self.bm25))
-        if wanted is None:
-            return passing
-        among = set(passing)
-        return [id for id in wanted if id in among]
+    ) -> Deleted:
+        index = self.bm25.snapshot()
+        ids = _ids_of(index, node_ids, filters)
+        # Others may write meanwhile: what a node is when it goes counts.
+        return self._delete(ids, translate(filters, index, lasting=True))
 
-    def _delete(self, ids: Sequence[str]) -> Deleted:
-        deleted = self.bm25.delete(ids)
-        self._forget_objects(ids)
+    def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
+        deleted = self.bm25.delete(ids, filter)
+        self._forget_objects(deleted.ids)
         return deleted
 
     def _forget_objects(self, ids: Iterable[str]) -> None:
         """Take the objects of index nodes that are there no more out of ``object_map``."""
         if not self._live:
             return
-        for index_id, _ in filter(None, [self._live.pop(id, None) for id in ids]):
-            left = [live for other, live in self._live.values() if other == index_id]
+        for index_id, *_ in filter(None, [self._live.pop(id, None) for id in ids]):
+            left = [live.obj for live in list(self._live.values()) if live.index_id == index_id]
             if left:
-                self.object_map[index_id] = left[-1]
+                self._objects[index_id] = left[-1]
             elif index_id in self._given_objects:
-                self.object_map[index_id] = self._given_objects[index_id]
+                self._objects[index_id] = self._given_objects[index_id]
             else:
-                self.object_map.pop(index_id, None)
+                self._objects.pop(index_id, None)
 
-    def _with_object(self, node: BaseNode) -> BaseNode:
-        if isinstance(node, IndexNode) and node.obj is None:
-            index_id, live = self._live.get(node.node_id, (None, None))
-            if index_id == node.index_id:
-                node.obj = live
+    def _live_of(self, found: Document | Hit) -> Live | None:
+        live = self._live.get(found.id)
+        return live if live is not None and live.is_of(found) else None
+
+    def _to_node(self, found: Document | Hit) -> BaseNode:
+        live = self._live_of(found)
+        node = to_node(found)
+        if live is not None and isinstance(node, IndexNode):
+            node.obj = live.obj
         return node
+
+
+def _ids_of(
+    index: BM25Index, node_ids: Iterable[str] | None, filters: MetadataFilters | None
+) -> Sequence[str]:
+    wanted = None if node_ids is None else check_node_ids(node_ids)
+    if filters is None or not filters.filters:
+        return index.ids() if wanted is None else wanted
+    passing = index.ids(translate(filters, index))
+    if wanted is None:
+        return passing
+    among = set(passing)
+    return [id for id in wanted if id in among]
 
 
 def _of_node(error: MetadataError, row: str) -> MetadataError:
     """Return an error about metadata in the words of nodes, which have no payload."""
     problem = error.problem.replace("as the payload", "in a MediaResource of the node")
-    return MetadataError(error.document, error.key, problem, row)
+    return NodeMetadataError(error.document, error.key, problem, row)

@@ -7,7 +7,9 @@ value passes NE, NIN and IS_EMPTY only. The condition NOT passes what none of it
 
 from __future__ import annotations
 
+import math
 import operator
+import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from itertools import chain, product
@@ -23,6 +25,7 @@ from llama_index.retrievers.bm25rag.own import (
     OWN_KEY,
     REF_DOC_ID,
     SOURCE_PATH,
+    WITHOUT_KEY,
     sources_without_key,
 )
 from pydantic_core import to_jsonable_python
@@ -35,6 +38,16 @@ _SOURCE_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
 
 # What passes nothing: no id is in the empty set.
 _NOTHING: frozenset[str] = frozenset()
+
+# How ISO strings begin.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+# What lists do not pass, and strings, numbers, flags and what is missing do.
+_NO_LISTS: list[dict[str, Any]] = [
+    {"$gte": ""},
+    {"$gte": -math.inf},
+    {"$in": [None, False, True]},
+    {"$exists": False},
+]
 
 _MOST_ALTERNATIVES = 1 << 12
 _LONGEST_CONTAINER = 200
@@ -53,7 +66,9 @@ def check_filters(filters: object) -> MetadataFilters | None:
     raise TypeError(f"filters must be MetadataFilters or None, got {type(filters).__name__}")
 
 
-def translate(filters: MetadataFilters | None, index: BM25Index) -> FilterSpec | None:
+def translate(
+    filters: MetadataFilters | None, index: BM25Index, *, lasting: bool = False
+) -> FilterSpec | None:
     """Write ``filters`` in the core's filter language; ``None`` and an empty list pass everything.
 
     Parameters
@@ -61,7 +76,10 @@ def translate(filters: MetadataFilters | None, index: BM25Index) -> FilterSpec |
     filters
         The filters.
     index
-        What they are for: nodes in it may lack the key under which their source is looked up.
+        A snapshot, what they are for: nodes in it may lack the key under which their source is
+        looked up, and have dates.
+    lasting
+        Whether they pass nothing that they should not in a later state of the index either.
 
     Raises
     ------
@@ -73,9 +91,9 @@ def translate(filters: MetadataFilters | None, index: BM25Index) -> FilterSpec |
     if filters is None or not filters.filters:
         return None
     parts = [
-        (translate(part, index) or {})
+        (translate(part, index, lasting=lasting) or {})
         if isinstance(part, MetadataFilters)
-        else _translate_one(part, index)
+        else _translate_one(part, index, lasting)
         for part in filters.filters
     ]
     match filters.condition:
@@ -88,38 +106,50 @@ def translate(filters: MetadataFilters | None, index: BM25Index) -> FilterSpec |
     raise ValueError(f"filters: unknown condition {filters.condition!r}")
 
 
-def _translate_one(filter: MetadataFilter, index: BM25Index) -> FilterSpec:
+def _translate_one(filter: MetadataFilter, index: BM25Index, lasting: bool) -> FilterSpec:
     build = _OPERATORS.get(filter.operator)
     if build is None:
         raise ValueError(f"filter on {filter.key!r}: unknown operator {filter.operator!r}")
     spec = build(filter)
     if filter.key in _SOURCE_KEYS:
-        return _with_lost_sources(spec, index)
-    return _with_dates(spec, filter, index)
+        return _with_lost_sources(spec, index, lasting)
+    return _with_dates(spec, filter, index, lasting)
 
 
-def _with_lost_sources(spec: FilterSpec, index: BM25Index) -> FilterSpec:
+def _with_lost_sources(spec: FilterSpec, index: BM25Index, lasting: bool) -> FilterSpec:
     """Let nodes without the key pass by the source that their payloads name."""
     lost = sources_without_key(index)
-    if not lost:
+    if not lost and not lasting:
         return spec
     test = parse_filter(spec)
-    passing: set[str] = set()
+    bare = set(index.ids(WITHOUT_KEY)).difference(*lost.values())
+    passing = bare if test is None or test.matches("", {}) else set[str]()
     for source, ids in lost.items():
         if test is None or test.matches("", {OWN_KEY: {REF_DOC_ID: source}}):
             passing |= ids
-    among = set().union(*lost.values())
-    return {"$or": [{"$and": [spec, {"$not": among}]}, passing]}
+    # By id only while the key is missing: with it the node is another one since.
+    return {
+        "$or": [
+            {"$and": [spec, {"$not": WITHOUT_KEY}]},
+            {"$and": [passing, WITHOUT_KEY]},
+        ]
+    }
 
 
-def _with_dates(spec: FilterSpec, filter: MetadataFilter, index: BM25Index) -> FilterSpec:
+def _with_dates(
+    spec: FilterSpec, filter: MetadataFilter, index: BM25Index, lasting: bool
+) -> FilterSpec:
     """Let dates pass as their ISO strings would: those that were written through the core."""
     asked = filter.value if isinstance(filter.value, list) else [filter.value]
-    if not any(isinstance(value, str) for value in asked):
-        return spec
+    texts = [value for value in asked if isinstance(value, str)]
     path = escape_key(filter.key)
+    dated: list[FilterSpec] = []
     dates = {"$or": [{path: {"$gte": date.min}}, {path: {"$gte": datetime.min}}]}
-    if not index.count(dates):
+    if texts and (lasting or index.count(dates)):
+        dated.append(dates)
+    if any(map(_DATE.match, texts)):  # in a list, a date is like no other text
+        dated.append({"$not": {"$or": [{path: test} for test in _NO_LISTS]}})
+    if not dated:
         return spec
     test = parse_filter(spec)
 
@@ -127,7 +157,8 @@ def _with_dates(spec: FilterSpec, filter: MetadataFilter, index: BM25Index) -> F
         written = to_jsonable_python(metadata[filter.key])
         return test is None or test.matches("", {filter.key: written})
 
-    return {"$or": [{"$and": [spec, {"$not": dates}]}, {"$and": [dates, passes]}]}
+    either = _one_of(dated)
+    return {"$or": [{"$and": [spec, {"$not": either}]}, {"$and": [either, passes]}]}
 
 
 def _refuse(filter: MetadataFilter, expected: str) -> TypeError:

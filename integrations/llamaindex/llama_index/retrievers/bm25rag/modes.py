@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llama_index.core.schema import MetadataMode
 from llama_index.retrievers.bm25rag.own import mode_of
+from llama_index.retrievers.bm25rag.persistence import saved_mode
 
 from bm25rag import BM25Index
 
@@ -19,13 +20,14 @@ def choose_mode(index: BM25Index, given: object) -> MetadataMode:
         If the nodes of the index were indexed by another.
     """
     wanted = None if given is None else _check_mode(given)
-    held = mode_of(index)
+    saved = saved_mode(index)
+    held = mode_of(index) or (saved if len(index) else None)
     if wanted is not None and held is not None and wanted is not held:
         raise ValueError(
             f"metadata_mode must be {held.value!r}, by which the nodes of the index were indexed, "
             f"got {wanted.value!r}; a new BM25Retriever(nodes, metadata_mode=...) takes another"
         )
-    return wanted or held or MetadataMode.EMBED
+    return wanted or held or saved or MetadataMode.EMBED
 
 
 def _check_mode(given: object) -> MetadataMode:

@@ -29,9 +29,11 @@ from llama_index.core.storage.docstore.utils import doc_to_json
 from llama_index.retrievers.bm25rag.own import (
     DATES,
     MARK,
+    MODE,
     OWN_KEY,
     describe,
     index_id_of,
+    mode_in,
     parse_payload,
     source_of,
     without_key,
@@ -60,7 +62,7 @@ def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
         If the metadata cannot be stored; the message names node and key.
     """
     text = node.get_content(metadata_mode=mode)
-    kept: dict[str, Any] = {"node": _fields(node)}
+    kept: dict[str, Any] = {MODE: mode.value, "node": _fields(node)}
     if type(node) is not TextNode:
         kept["class"] = class_name(type(node))
     content = _content(node)
@@ -94,7 +96,7 @@ def adopt(index: BM25Index, mode: MetadataMode) -> None:
     for found, kept in without_key(index):
         found.metadata.pop(OWN_KEY, None)
         written, dates = _write_dates(found.metadata, found.id)
-        own = describe(mode, source_of(kept), index_id_of(kept))
+        own = describe(mode_in(kept) or mode, source_of(kept), index_id_of(kept))
         if dates is not None:
             own[DATES] = dates
         changed[found.id] = {**written, OWN_KEY: own}

@@ -2,7 +2,7 @@
 
 Under ``OWN_KEY`` the core's metadata hold what is looked up: the source document, the index id
 of an index node without a stored object, and the metadata mode. Whoever writes metadata through
-the core may drop that key, so the payload, which nobody else writes, has the first two as well.
+the core may drop that key, so the payload, which nobody else writes, has all three as well.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ DATES = "dates"
 SOURCE_PATH = f"{OWN_KEY}.{REF_DOC_ID}"
 DATES_PATH = f"{OWN_KEY}.{DATES}"
 _INDEX_ID = "index_id"
-_MODE = "mode"
+MODE = "mode"
 _START = b'{"llama_index":'
-_WITHOUT_KEY = {f"{OWN_KEY}.{_MODE}": {"$exists": False}}
+WITHOUT_KEY = {f"{OWN_KEY}.{MODE}": {"$exists": False}}
 _AT_ONCE = 1000
 
 
 def describe(mode: MetadataMode, source: str | None, index_id: str | None) -> dict[str, str]:
     """Return what is kept under ``OWN_KEY``."""
-    given = {_MODE: mode.value, REF_DOC_ID: source, _INDEX_ID: index_id}
+    given = {MODE: mode.value, REF_DOC_ID: source, _INDEX_ID: index_id}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -71,7 +71,7 @@ def read_documents(index: BM25Index, ids: Sequence[str]) -> Iterator[Document]:
 
 def without_key(index: BM25Index) -> Iterator[tuple[Document, Any]]:
     """Yield the nodes whose metadata were written by others since, with what payloads hold."""
-    for document in read_documents(index, index.ids(_WITHOUT_KEY)):
+    for document in read_documents(index, index.ids(WITHOUT_KEY)):
         kept = parse_payload(document)
         if kept is not None:
             yield document, kept
@@ -106,11 +106,6 @@ def sources_without_key(index: BM25Index) -> dict[str, set[str]]:
     return found
 
 
-def ids_of_source(index: BM25Index, source: str) -> list[str]:
-    """Return the nodes of a source document."""
-    return [*index.ids({SOURCE_PATH: source}), *sources_without_key(index).get(source, ())]
-
-
 def held_index_ids(index: BM25Index, index_ids: Iterable[str]) -> list[str]:
     """Return those of some index ids under which the index holds a node without an object."""
     asked = sorted(index_ids)
@@ -122,10 +117,29 @@ def held_index_ids(index: BM25Index, index_ids: Iterable[str]) -> list[str]:
 
 def mode_of(index: BM25Index) -> MetadataMode | None:
     """Return the metadata mode of the nodes that the index holds, ``None`` without any."""
-    path = f"{OWN_KEY}.{_MODE}"
-    return next((mode for mode in MetadataMode if index.count({path: mode.value})), None)
+    path = f"{OWN_KEY}.{MODE}"
+    held = (mode for mode in MetadataMode if index.count({path: mode.value}))
+    return next(held, None) or _mode_in_payloads(index)
+
+
+def _mode_in_payloads(index: BM25Index) -> MetadataMode | None:
+    """Look at some: where those are no nodes, the documents are others', and may be many."""
+    for document in index.get(index.ids(WITHOUT_KEY)[:_AT_ONCE]):
+        try:
+            kept = parse_payload(document)
+        except CorruptIndexError:  # whoever reads the node is told
+            continue
+        if kept is not None and (mode := mode_in(kept)) is not None:
+            return mode
+    return None
+
+
+def mode_in(kept: Any) -> MetadataMode | None:
+    """Return the metadata mode that a payload names; version 0.1.0 wrote none."""
+    mode = kept.get(MODE)
+    return next((known for known in MetadataMode if known.value == mode), None)
 
 
 def is_outdated(index: BM25Index, what: str = OWN_KEY) -> bool:
     """Whether the index holds nodes as version 0.1.0 stored them, with ``what`` in metadata."""
-    return bool(index.count({what: {"$exists": True}, **_WITHOUT_KEY}))
+    return bool(index.count({what: {"$exists": True}, **WITHOUT_KEY}))

@@ -84,7 +84,7 @@ def bring_up_to_date(index: BM25Index) -> None:
     """
     if not index.read_only:
         if is_outdated(index):
-            adopt(index, _saved_mode(index) or MetadataMode.EMBED)
+            adopt(index, saved_mode(index) or MetadataMode.EMBED)
     elif is_outdated(index, DATES_PATH):  # filters would not see the dates
         raise ValueError(
             "existing_bm25 holds nodes that llama-index-retrievers-bm25rag 0.1.0 stored, and is "
@@ -93,7 +93,8 @@ def bring_up_to_date(index: BM25Index) -> None:
         )
 
 
-def _saved_mode(index: BM25Index) -> MetadataMode | None:
+def saved_mode(index: BM25Index) -> MetadataMode | None:
+    """Return the metadata mode with which a retriever of the index was saved, if any was."""
     try:
         return Settings.model_validate(index.extra.get(_KEY)).metadata_mode
     except ValidationError:
