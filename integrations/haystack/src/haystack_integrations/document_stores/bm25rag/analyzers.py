@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from haystack.core.errors import SerializationError
 from haystack.utils import deserialize_callable, serialize_callable
 
 from bm25rag import Analyzer
+from bm25rag.analysis import Tokenizer
 
 
 def analyzer_to_dict(analyzer: Analyzer) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def analyzer_to_dict(analyzer: Analyzer) -> dict[str, Any]:
     return {"language": analyzer.language, **changed}
 
 
-def _name_of(tokenizer: Callable[[str], list[str]]) -> str:
+def _name_of(tokenizer: Tokenizer) -> str:
     try:
         return serialize_callable(tokenizer)
     except (SerializationError, AttributeError) as error:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
-
-Tokenizer = Callable[[str], list[str]]
 
 
 class SharedIndex(Protocol):
