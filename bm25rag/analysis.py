@@ -503,6 +503,33 @@ class Analyzer:
         words = sorted(load_stopwords("english_long" if name == "english" else name))
         return dict(zip(words, self.stems(words), strict=True))
 
+    def is_what(self, given: Analyzer) -> bool:
+        """Whether this is the analyzer given, or what version 0.1 made of the same arguments.
+
+        So that a program which opens a folder that version 0.1 made, and names the settings
+        that it made it with, goes on as before.
+
+        Parameters
+        ----------
+        given
+            The analyzer that the index of a folder is expected to have.
+        """
+        if self == given:
+            return True
+        if given.token_pattern != "auto" or self.token_pattern != AUTO_0_1:
+            return False
+        usual = Analyzer(given.language)
+        old = Analyzer(
+            given.language,
+            token_pattern=AUTO_0_1,
+            normalize=given.normalize,
+            lowercase=given.lowercase,
+            stopwords="auto" if given.stopwords == usual.stopwords else given.stopwords,
+            stemmer="arabic" if given.stemmer == "arabic_light" else given.stemmer,
+            cjk=given.cjk,
+        )
+        return self == old
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Analyzer):
             return NotImplemented

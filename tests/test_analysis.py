@@ -726,3 +726,32 @@ def test_signs_without_end_take_no_time(piece: str) -> None:
     index = BM25Index.from_texts([piece * size, "red"])
     index.search(piece * size)
     assert time.perf_counter() - start < 20
+
+
+@pytest.mark.parametrize("language", [None, *sorted({one.name for one in LANGUAGES} - {"thai"})])
+def test_an_index_of_version_0_1_has_the_analyzer_that_its_program_names(
+    language: str | None,
+) -> None:
+    given = Analyzer(language, stemmer=None)
+    old = {name: value for name, value in given.to_dict().items() if name in SETTINGS_0_1}
+    pattern = Analyzer(language, stemmer=None, token_pattern=AUTO_0_1)
+    old["stopwords"] = sorted(pattern.stopwords)
+    then = Analyzer.from_dict(old)
+    assert then.token_pattern == AUTO_0_1
+    assert then.is_what(given)
+    assert given.is_what(given)
+    assert not given.is_what(then)
+    assert not then.is_what(Analyzer(language, stemmer=None, stopwords=["other"]))
+    assert not then.is_what(Analyzer(language, stemmer="porter"))
+
+
+def test_a_stemmer_that_has_become_another_is_still_the_one_that_was_named() -> None:
+    old = Analyzer("arabic", token_pattern=AUTO_0_1, stemmer="arabic")
+    assert old.is_what(Analyzer("arabic"))
+    assert not old.is_what(Analyzer("arabic", stemmer=None))
+
+
+SETTINGS_0_1 = [
+    "language", "token_pattern", "normalize", "lowercase", "stopwords", "stemmer", "cjk",
+    "tokenizer",
+]  # fmt: skip

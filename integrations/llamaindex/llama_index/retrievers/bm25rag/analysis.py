@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import Stemmer
 
 from bm25rag import Analyzer
+from bm25rag.analysis import Tokenizer
 from bm25rag.languages import STOPWORD_LISTS, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
@@ -68,7 +69,7 @@ def make_analyzer(
     stemmer: StemmerLike | None,
     skip_stemming: bool,
     token_pattern: str,
-    tokenizer: Callable[[str], list[str]] | None,
+    tokenizer: Tokenizer | None,
 ) -> Analyzer:
     """Return the analyzer that the arguments describe.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -42,6 +42,7 @@ from llama_index.retrievers.bm25rag.scored import with_text
 from llama_index.retrievers.bm25rag.threads import in_write_thread
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import Tokenizer
 from bm25rag.variants import VariantName
 
 
@@ -114,7 +115,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         skip_stemming: bool = False,
         token_pattern: str = DEFAULT_PATTERN,
         filters: MetadataFilters | None = None,
-        tokenizer: Callable[[str], list[str]] | None = None,
+        tokenizer: Tokenizer | None = None,
         metadata_mode: MetadataMode | None = None,
         k1: float | None = None,
         b: float | None = None,
@@ -153,7 +154,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         skip_stemming: bool = False,
         token_pattern: str = DEFAULT_PATTERN,
         filters: MetadataFilters | None = None,
-        tokenizer: Callable[[str], list[str]] | None = None,
+        tokenizer: Tokenizer | None = None,
         metadata_mode: MetadataMode | None = None,
         callback_manager: CallbackManager | None = None,
         existing_bm25: BM25Index | None = None,
@@ -401,7 +402,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         cls,
         path: str | PathLike[str],
         *,
-        tokenizer: Callable[[str], list[str]] | None = None,
+        tokenizer: Tokenizer | None = None,
         callback_manager: CallbackManager | None = None,
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,

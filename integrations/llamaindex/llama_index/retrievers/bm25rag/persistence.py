@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from pathlib import Path
 
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
@@ -13,6 +12,7 @@ from llama_index.retrievers.bm25rag.nodes import adopt
 from llama_index.retrievers.bm25rag.own import DATES_PATH, is_outdated
 
 from bm25rag import BM25Index
+from bm25rag.analysis import Tokenizer
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 
 _KEY = "llama_index"
@@ -36,7 +36,7 @@ def save(index: BM25Index, folder: Path, settings: Settings) -> None:
     index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
 
 
-def load(folder: Path, tokenizer: Callable[[str], list[str]] | None) -> tuple[BM25Index, Settings]:
+def load(folder: Path, tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:
     """Open an index that can be changed, in memory, with the settings.
 
     Raises

@@ -197,7 +197,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def _check_same(name: str, given: Analyzer | str | float, there: object, place: Path | str) -> None:
-    if given != there:
+    same = given == there
+    if isinstance(given, Analyzer) and isinstance(there, Analyzer):
+        same = there.is_what(given)
+    if not same:
         message = (
             f"{name} is {given!r}, but the index at {str(place)!r} was made with {there!r}: "
             f"leave {name} out, or change a folder with bm25rag itself (tune, reanalyze, save)"
