@@ -168,17 +168,31 @@ def test_an_index_with_ids_of_another_kind_is_made_anew(docs: Path) -> None:
     assert ids()[0] == "guide.md#1"
 
 
-def test_nothing_is_written_anew_where_nothing_has_changed(docs: Path) -> None:
-    before = {path.name for path in Path("saved").glob("segment-*")}
-    synced()
-    assert {path.name for path in Path("saved").glob("segment-*")} == before
+def files() -> dict[str, bytes]:
+    """Return what is in the index's folder."""
+    return {path.name: path.read_bytes() for path in Path("saved").iterdir()}
 
 
-def test_a_dry_run_counts_and_changes_nothing(docs: Path) -> None:
+def test_a_sync_without_changes_commits_nothing(docs: Path) -> None:
+    synced()  # from here on the lock's file is there
+    before, reader = files(), BM25Index.open("saved")
+    assert synced() == counts(0, 0, 6, 0)
+    assert files() == before
+    assert not reader.refresh()
+
+
+def test_a_dry_run_counts_and_writes_no_file(docs: Path) -> None:
     write("docs/guide.md", "# Guide")
-    before = ids()
+    before, reader = files(), BM25Index.open("saved")
     assert synced("--dry-run") == counts(0, 1, 3, 2)
-    assert ids() == before
+    assert files() == before
+    assert not reader.refresh()
+
+
+def test_a_dry_run_needs_no_lock(docs: Path) -> None:
+    write("docs/new.txt", "new")
+    with BM25Index.open("saved", mode="w"):
+        assert synced("--dry-run") == counts(1, 0, 6, 0)
 
 
 def test_the_options_of_index_say_how_to_read(docs: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -33,7 +33,7 @@ class _Changes:
         self._seen: set[str] = set()
         self.added, self.replaced, self.unchanged = 0, 0, 0
 
-    def new(self) -> Iterator[Document]:
+    def _new(self) -> Iterator[Document]:
         """Yield the documents that the index has not, or has otherwise.
 
         Raises
@@ -57,7 +57,25 @@ class _Changes:
                 self.replaced += old is not None
                 yield document
 
-    def gone(self) -> list[str]:
+    def count(self) -> int:
+        """Count the changes, write none of them, and return how many documents would go."""
+        for _ in self._new():
+            pass
+        return len(self._gone())
+
+    def write(self) -> int:
+        """Write the changes, and return how many documents went.
+
+        Where there are none, nothing is committed: readers have nothing to refresh.
+        """
+        index = self._index
+        index.add_documents(self._new(), on_duplicate="replace", progress=shows_progress())
+        deleted = index.delete(self._gone())
+        if not (self.added or self.replaced or deleted):
+            index.close()
+        return deleted
+
+    def _gone(self) -> list[str]:
         """Return the ids of the index that the folder has no longer; ask last.
 
         What could not be read may still be there, and is kept as it was.
@@ -109,15 +127,13 @@ def sync_command(
         code = errno.ENOTDIR if folder.exists() else errno.ENOENT
         raise OSError(code, os.strerror(code), str(folder))
     documents = Sources((folder,), options, index_path)
+    mode: Literal["r", "w"] = "r" if dry_run else "w"
     with (
         reporting(documents),
-        BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
+        BM25Index.open(index_path, mode=mode, untrusted=untrusted) as index,
     ):
         changes = _Changes(index, documents)
-        index.add_documents(changes.new(), on_duplicate="replace", progress=shows_progress())
-        deleted = index.delete(changes.gone())
-        if dry_run:
-            index.rollback()
+        deleted = changes.count() if dry_run else changes.write()
     write_message(
         f"{'Would change' if dry_run else 'Synced'} {one_line(index_path)} "
         f"in {perf_counter() - start:.1f} s: {changes.added:,} added, "
