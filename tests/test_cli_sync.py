@@ -263,10 +263,23 @@ def test_an_index_that_is_not_there_says_how_to_make_it(docs: Path) -> None:
     fails(3, "'bm25rag index' makes one", "sync", "docs", "gone")
 
 
-def test_an_id_that_comes_twice_changes_nothing(docs: Path) -> None:
+def test_a_file_with_an_id_twice_is_skipped_and_its_documents_stay(docs: Path) -> None:
     before = ids()
     write("docs/people.csv", "id,text\n7,Ada\n7,Grace\n")
-    fails(3, "the id 'people.csv#7' occurs twice in the folder", "sync", "docs", "saved")
+    write("docs/new.txt", "new")
+    complaint = "docs/people.csv: the id 'people.csv#7' occurs twice; ids must differ"
+    fails(3, complaint, "sync", "docs", "saved", "--on-error", "stop")
+    assert ids() == before
+    assert f"Skipped {complaint}" in run("sync", "docs", "saved", "--dry-run").stderr
+    assert synced(code=4) == counts(1, 0, 4, 0, files="1 file")
+    assert ids() == sorted([*before, "new.txt#1"])
+
+
+def test_an_id_that_two_files_have_changes_nothing(docs: Path) -> None:
+    before = ids()
+    write("docs/people.csv", "id,text\nx.md#1,Ada\n")
+    write("docs/people.csv#x.md", "Grace")
+    fails(3, "the id 'people.csv#x.md#1' occurs twice in the folder", "sync", "docs", "saved")
     assert ids() == before
 
 
