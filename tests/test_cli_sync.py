@@ -364,6 +364,12 @@ def test_delete_takes_one_of_its_three_ways(docs: Path, words: list[str]) -> Non
     assert ids() == before
 
 
+def test_an_empty_filter_deletes_nothing(docs: Path) -> None:
+    before = ids()
+    fails(2, "--filter {} would delete every document", "delete", "saved", "--filter", " {} ")
+    assert ids() == before
+
+
 def test_delete_by_id_is_as_it_was(docs: Path) -> None:
     assert ok("delete", "saved", "guide.md#1", "x").stderr == (
         "Deleted 1 of 2 documents from saved.\n"
