@@ -101,6 +101,15 @@ def test_a_wrong_row_is_named_by_file_and_line(content: str | bytes, complaint: 
         list(read_csv(write("a.csv", content)))
 
 
+def test_quotes_in_tsv_are_as_they_stand() -> None:
+    path = write("a.tsv", 'id\ttext\n1\t"Hello" she said\n2\t"never ends\n3\t"a ""b"""\n')
+    assert [document.text for document in read_tsv(path)] == [
+        '"Hello" she said',
+        '"never ends',
+        '"a ""b"""',
+    ]
+
+
 @pytest.mark.parametrize(
     ("read", "content"),
     [
