@@ -38,12 +38,13 @@ _LEFT_OUT = ("script", "style", "template", "noscript", "svg", "iframe", "object
 _SPACES = ("br", "td", "th")
 # Python's names of the encodings that pages are in. It has others, which must not be tried:
 # the time of punycode is quadratic.
-_ENCODINGS = frozenset(
-    "utf-8 gb18030 gbk gb2312 hz big5 big5hkscs euc_jp iso2022_jp shift_jis cp932 euc_kr cp949"
-    " koi8-r koi8-u mac-roman mac-cyrillic tis-620 cp866 cp874".split()
-    + [f"cp{number}" for number in range(1250, 1259)]
-    + [f"iso8859-{number}" for number in range(2, 17)]
-)
+_ENCODINGS = {
+    *("utf-8", "koi8-r", "koi8-u", "cp866", "cp874", "tis-620", "mac-roman", "mac-cyrillic"),
+    *("gb18030", "gbk", "gb2312", "hz", "big5", "big5hkscs", "euc_kr", "cp949"),
+    *("euc_jp", "iso2022_jp", "shift_jis", "cp932"),
+    *(f"cp{number}" for number in range(1250, 1259)),
+    *(f"iso8859-{number}" for number in range(2, 17)),
+}
 # What the HTML standard takes the names for: a declaration that can be read is no UTF-16.
 _MEANT = dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8")
 _MEANT |= dict.fromkeys(["ascii", "iso8859-1"], "cp1252")
