@@ -61,8 +61,10 @@ def _rows(
     lines: Iterator[str], delimiter: str, path: Path
 ) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield each row that is not blank with the line where it begins and with the header."""
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    if delimiter == "\t":
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
     columns: list[str] = []
     line = 1
     try:
