@@ -241,6 +241,25 @@ def test_documents_of_a_folder_that_cannot_be_looked_into_stay(
     assert "sub/note.txt#1" in ids()
 
 
+def test_documents_of_another_file_whose_name_begins_like_one_that_cannot_be_read_go() -> None:
+    write("docs/n.md", "one")
+    write("docs/n.md#x.md", "two")
+    ok("index", "docs", "-o", "saved")
+    write("docs/n.md", b"gr\xfcn")
+    write("docs/z.md", "three")
+    Path("docs/n.md#x.md").unlink()
+    assert synced(code=4) == counts(1, 0, 0, 1, files="1 file")
+    assert ids() == ["n.md#1", "z.md#1"]
+
+
+def test_records_with_a_source_of_their_own_stay_if_their_file_cannot_be_read() -> None:
+    write("docs/a.csv", "id,text,source\n1,x,web\n")
+    write("docs/b.md", "one")
+    ok("index", "docs", "-o", "saved")
+    write("docs/a.csv", b"id,text\n1,\xff\n")
+    assert synced(code=4) == counts(0, 0, 1, 0, files="1 file")
+
+
 def test_on_error_stop_changes_nothing(docs: Path) -> None:
     before = ids()
     write("docs/new.txt", "new")

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import perf_counter
 from typing import Any, Literal
 
@@ -80,13 +80,19 @@ class _Changes:
 
         What could not be read may still be there, and is kept as it was.
         """
-        kept = tuple(f"{name}{end}" for name in self._documents.skipped for end in "#/")
-        names = self._documents.skipped.keys()
-        return [
-            id
-            for id in self._index.ids()
-            if id not in self._seen and id not in names and not id.startswith(kept)
-        ]
+        gone = [id for id in self._index.ids() if id not in self._seen]
+        if not self._documents.skipped:
+            return gone
+        return [old.id for old in self._index.get(gone) if not self._may_be_there(old)]
+
+    def _may_be_there(self, old: Document) -> bool:
+        """Tell whether a document is of a file that was skipped, or below such a folder."""
+        skipped, source = self._documents.skipped, old.metadata.get("source")
+        if isinstance(source, str) and f"{old.id}#".startswith(f"{source}#"):
+            parents = PurePosixPath(source).parents
+            return source in skipped or any(str(parent) in skipped for parent in parents)
+        # A record may have a source of its own; its id begins with the file all the same.
+        return old.id.startswith(tuple(f"{name}{end}" for name in skipped for end in "#/"))
 
 
 def _same(one: Document, other: Document) -> bool:
