@@ -203,6 +203,12 @@ def test_the_options_of_index_say_how_to_read(docs: Path) -> None:
     assert BM25Index.open("saved").get(["people.csv#Ada"])[0].text == "a poet"
 
 
+def test_what_lies_beside_the_corpus_of_a_beir_folder_is_reported(docs: Path) -> None:
+    write("docs/corpus.jsonl", '{"_id": "a", "text": "x"}')
+    told = "Left out 3 paths (beside the corpus.jsonl of a BEIR folder): guide.md, people.csv, sub/"
+    assert told in run("sync", "docs", "saved", "--dry-run").stderr
+
+
 def test_the_index_may_lie_in_its_folder() -> None:
     write("docs/a.md", "one")
     ok("index", "docs", "-o", "docs/saved")

@@ -240,6 +240,10 @@ class Sources:
             if corpus is None:
                 message = f"{source}: no BEIR folder, there is no corpus.jsonl in it"
                 raise ValueError(message)
+            for found in find_files(source, self._index_path):
+                if found.path != corpus:
+                    reason = "beside the corpus.jsonl of a BEIR folder"
+                    self._leave_out(found.problem or reason, found.name)
             yield _File(corpus, corpus.name, kind, False)
         else:
             yield _File(source, _name_of(source), kind, False)
