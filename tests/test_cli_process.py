@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,28 @@ def test_a_reader_that_goes_away_is_no_complaint(saved: Path, start: Callable[..
         process.stdout = None
         _, err = process.communicate(timeout=60)
         assert (err, process.returncode) == (b"", 141)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        ("search saved sea >&-", 0, ""),
+        ("search saved sea --json >&-", 0, ""),
+        ("search saved sea --format trec >&-", 0, ""),
+        ("info saved >&-", 0, ""),
+        ("delete saved gone >&-", 0, "Deleted 0 of 1 document from saved."),
+        ("search gone sea >&- 2>&-", 3, ""),
+        ("search saved --queries - <&-", 3, "Error: <stdin>: the standard input is closed"),
+        ("add saved - <&-", 3, "Error: <stdin>: the standard input is closed"),
+    ],
+)
+def test_a_closed_stream_is_no_bug(saved: Path, words: str, code: int, complaint: str) -> None:
+    line = f"{shlex.quote(sys.executable)} -m bm25rag {words}"
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr.strip(), done.returncode) == ("", complaint, code)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")

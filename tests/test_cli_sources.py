@@ -172,6 +172,12 @@ BAD: dict[str, Any] = {
     "bad.csv": ("id,name\n1,x\n", "d/bad.csv:2: no text field 'title' or 'text'"),
     "bad.json": ('[{"text": "x"}, 1]', "d/bad.json: item 2: expected a JSON object, got int"),
     "bad.jsonl": ('{"text": "x"}\n{', "d/bad.jsonl:2: invalid JSON"),
+    "deep.jsonl": (
+        '{"text": "x", "a": ' + "[" * 150 + "]" * 150 + "}",
+        "d/deep.jsonl: ",
+    ),
+    "twice.csv": ("id,text\n1,x\n1,y\n", "d/twice.csv: the id 'twice.csv#1' occurs twice"),
+    "twice.jsonl": ('{"id": 1, "text": "x"}\n' * 2, "d/twice.jsonl: the id 'twice.jsonl#1'"),
     "bad.html": (b"<p>\xff", "d/bad.html: cannot be read as utf-8"),
     "bad.txt.gz": (b"no gzip", "d/bad.txt.gz: not a whole gzip file"),
 }
@@ -204,6 +210,21 @@ def test_a_file_is_in_the_index_whole_or_not_at_all() -> None:
     write("d/bad.jsonl", '{"id": 1, "text": "x"}\n' * 5 + "{")
     assert run("index", "d", "-o", "saved").exit_code == 4
     assert ids() == ["a.txt#1"]
+
+
+@pytest.mark.parametrize(("on_duplicate", "text"), [("skip", "x"), ("replace", "y")])
+def test_an_id_twice_in_a_file_is_no_reason_to_skip_it_where_on_duplicate_says_what_to_do(
+    on_duplicate: str, text: str
+) -> None:
+    write("d/a.csv", "id,text\n1,x\n1,y\n")
+    ok("index", "d", "-o", "saved", "--on-duplicate", on_duplicate)
+    assert BM25Index.open("saved").get(["a.csv#1"])[0].text == text
+
+
+def test_rows_with_blank_ids_are_named_by_their_lines() -> None:
+    write("d/c.csv", "id,text\n,x\n,y\n7,z\n")
+    ok("index", "d", "-o", "saved")
+    assert ids() == ["c.csv#2", "c.csv#3", "c.csv#7"]
 
 
 def test_of_several_sources_the_others_are_read_too() -> None:

@@ -168,17 +168,31 @@ def test_an_index_with_ids_of_another_kind_is_made_anew(docs: Path) -> None:
     assert ids()[0] == "guide.md#1"
 
 
-def test_nothing_is_written_anew_where_nothing_has_changed(docs: Path) -> None:
-    before = {path.name for path in Path("saved").glob("segment-*")}
-    synced()
-    assert {path.name for path in Path("saved").glob("segment-*")} == before
+def files() -> dict[str, bytes]:
+    """Return what is in the index's folder."""
+    return {path.name: path.read_bytes() for path in Path("saved").iterdir()}
 
 
-def test_a_dry_run_counts_and_changes_nothing(docs: Path) -> None:
+def test_a_sync_without_changes_commits_nothing(docs: Path) -> None:
+    synced()  # from here on the lock's file is there
+    before, reader = files(), BM25Index.open("saved")
+    assert synced() == counts(0, 0, 6, 0)
+    assert files() == before
+    assert not reader.refresh()
+
+
+def test_a_dry_run_counts_and_writes_no_file(docs: Path) -> None:
     write("docs/guide.md", "# Guide")
-    before = ids()
+    before, reader = files(), BM25Index.open("saved")
     assert synced("--dry-run") == counts(0, 1, 3, 2)
-    assert ids() == before
+    assert files() == before
+    assert not reader.refresh()
+
+
+def test_a_dry_run_needs_no_lock(docs: Path) -> None:
+    write("docs/new.txt", "new")
+    with BM25Index.open("saved", mode="w"):
+        assert synced("--dry-run") == counts(1, 0, 6, 0)
 
 
 def test_the_options_of_index_say_how_to_read(docs: Path) -> None:
@@ -187,6 +201,12 @@ def test_the_options_of_index_say_how_to_read(docs: Path) -> None:
     words = ["--id-field", "name", "--text-field", "about", "--passage-size", 1000]
     assert synced(*words) == counts(1, 0, 4, 2)
     assert BM25Index.open("saved").get(["people.csv#Ada"])[0].text == "a poet"
+
+
+def test_what_lies_beside_the_corpus_of_a_beir_folder_is_reported(docs: Path) -> None:
+    write("docs/corpus.jsonl", '{"_id": "a", "text": "x"}')
+    told = "Left out 3 paths (beside the corpus.jsonl of a BEIR folder): guide.md, people.csv, sub/"
+    assert told in run("sync", "docs", "saved", "--dry-run").stderr
 
 
 def test_the_index_may_lie_in_its_folder() -> None:
@@ -227,6 +247,25 @@ def test_documents_of_a_folder_that_cannot_be_looked_into_stay(
     assert "sub/note.txt#1" in ids()
 
 
+def test_documents_of_another_file_whose_name_begins_like_one_that_cannot_be_read_go() -> None:
+    write("docs/n.md", "one")
+    write("docs/n.md#x.md", "two")
+    ok("index", "docs", "-o", "saved")
+    write("docs/n.md", b"gr\xfcn")
+    write("docs/z.md", "three")
+    Path("docs/n.md#x.md").unlink()
+    assert synced(code=4) == counts(1, 0, 0, 1, files="1 file")
+    assert ids() == ["n.md#1", "z.md#1"]
+
+
+def test_records_with_a_source_of_their_own_stay_if_their_file_cannot_be_read() -> None:
+    write("docs/a.csv", "id,text,source\n1,x,web\n")
+    write("docs/b.md", "one")
+    ok("index", "docs", "-o", "saved")
+    write("docs/a.csv", b"id,text\n1,\xff\n")
+    assert synced(code=4) == counts(0, 0, 1, 0, files="1 file")
+
+
 def test_on_error_stop_changes_nothing(docs: Path) -> None:
     before = ids()
     write("docs/new.txt", "new")
@@ -249,10 +288,23 @@ def test_an_index_that_is_not_there_says_how_to_make_it(docs: Path) -> None:
     fails(3, "'bm25rag index' makes one", "sync", "docs", "gone")
 
 
-def test_an_id_that_comes_twice_changes_nothing(docs: Path) -> None:
+def test_a_file_with_an_id_twice_is_skipped_and_its_documents_stay(docs: Path) -> None:
     before = ids()
     write("docs/people.csv", "id,text\n7,Ada\n7,Grace\n")
-    fails(3, "the id 'people.csv#7' occurs twice in the folder", "sync", "docs", "saved")
+    write("docs/new.txt", "new")
+    complaint = "docs/people.csv: the id 'people.csv#7' occurs twice; ids must differ"
+    fails(3, complaint, "sync", "docs", "saved", "--on-error", "stop")
+    assert ids() == before
+    assert f"Skipped {complaint}" in run("sync", "docs", "saved", "--dry-run").stderr
+    assert synced(code=4) == counts(1, 0, 4, 0, files="1 file")
+    assert ids() == sorted([*before, "new.txt#1"])
+
+
+def test_an_id_that_two_files_have_changes_nothing(docs: Path) -> None:
+    before = ids()
+    write("docs/people.csv", "id,text\nx.md#1,Ada\n")
+    write("docs/people.csv#x.md", "Grace")
+    fails(3, "the id 'people.csv#x.md#1' occurs twice in the folder", "sync", "docs", "saved")
     assert ids() == before
 
 
@@ -334,6 +386,12 @@ def test_delete_takes_one_of_its_three_ways(docs: Path, words: list[str]) -> Non
     before = ids()
     fails(2, "give either ID... or --filter JSON or --source PATH", "delete", "saved", *words)
     fails(2, "Error: --filter at", "delete", "saved", "--filter", '{"$and": 1}')
+    assert ids() == before
+
+
+def test_an_empty_filter_deletes_nothing(docs: Path) -> None:
+    before = ids()
+    fails(2, "--filter {} would delete every document", "delete", "saved", "--filter", " {} ")
     assert ids() == before
 
 

@@ -220,6 +220,24 @@ def test_markdown_is_cut_at_headings_but_not_inside_of_code() -> None:
     assert passages[4].text == "Use > Empty"
 
 
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("# One", "One"),
+        ("#\tOne \t", "One"),
+        ("## One ## ", "One"),
+        ("# One \t#", "One"),
+        ("# C#", "C#"),
+        ("# One # #", "One #"),
+        ("# #", "#"),
+        ("#  ", ""),
+    ],
+)
+def test_signs_that_close_a_heading_are_no_part_of_it(line: str, heading: str) -> None:
+    (passage,) = read_passages(write("a.md", f"{line}\ntext"))
+    assert passage.metadata["heading"] == heading
+
+
 def test_every_word_of_a_file_is_in_a_passage() -> None:
     words = set(GUIDE.replace("#", " ").replace("=", " ").split())
     texts = " ".join(str(passage.text) for passage in read_passages(write("g.md", GUIDE), size=12))
@@ -261,7 +279,7 @@ def test_a_paragraph_of_many_megabytes_is_cut_in_no_time() -> None:
 
 
 def test_a_line_of_signs_and_spaces_is_read_in_no_time() -> None:
-    path = write("a.md", "#" + " " * 50_000 + "x" + " #" * 20_000 + "x")
+    path = write("a.md", "#" + " " * 50_000 + "x" + " #" * 20_000 + "x\n# x" + " " * 50_000 + "y")
     start = perf_counter()
     assert list(read_passages(path))
     assert perf_counter() - start < 10

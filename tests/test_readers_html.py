@@ -66,11 +66,44 @@ def test_the_title_is_the_heading_of_a_page_that_has_none() -> None:
         "<p>gr\u00fcn".encode(),
         "\ufeff<p>gr\u00fcn".encode(),
         "<p>gr\u00fcn".encode("utf-16"),
+        '<meta charset="utf-16"><p>gr\u00fcn'.encode(),
+        '<meta http-equiv="Content-Type" content="text/html; charset=UTF-16LE">gr\u00fcn'.encode(),
+        '<?xml version="1.0" encoding="utf-16"?><html><p>gr\u00fcn</html>'.encode(),
+        '<meta charset="koi8-u"><p>gr\u00fcn'.replace("\u00fc", "&uuml;").encode(),
     ],
 )
 def test_a_page_is_decoded_as_it_declares_or_else_as_utf8(raw: bytes) -> None:
     (passage,) = read_html(write("a.html", raw))
     assert passage.text == "gr\u00fcn"
+
+
+@pytest.mark.parametrize("declared", ["iso-8859-1", "latin1", "us-ascii", "windows-1252"])
+def test_latin_1_is_windows_1252_as_browsers_have_it(declared: str) -> None:
+    raw = b"<meta charset=%s><p>\x93gr\xfcn\x94 \x80 5" % declared.encode()
+    (passage,) = read_html(write("a.html", raw))
+    assert passage.text == "\u201cgr\u00fcn\u201d \u20ac 5"
+
+
+@pytest.mark.parametrize(
+    ("declared", "codec"),
+    [("shift_jis", "cp932"), ("x-sjis", "cp932"), ("gb2312", "gbk"), ("big5", "big5"),
+     ("euc-kr", "euc_kr"), ("euc-jp", "euc_jp"), ("iso-2022-jp", "iso2022_jp")],
+)  # fmt: skip
+def test_pages_from_east_asia_are_read(declared: str, codec: str) -> None:
+    text = "\ud55c\uad6d" if codec == "euc_kr" else "\u5317\u4eac"
+    raw = f"<meta charset={declared}><p>{text}".encode(codec)
+    (passage,) = read_html(write("a.html", raw))
+    assert passage.text == text
+
+
+@pytest.mark.parametrize("declared", ["punycode", "idna", "utf-7", "unicode_escape", "rot13"])
+def test_what_is_no_encoding_of_the_web_is_not_tried(declared: str) -> None:
+    write("a.html", f"<meta charset={declared}><p>" + "b" * 400_000)
+    start = perf_counter()
+    complaint = f"a.html: cannot be read as {declared}, which the page declares: no encoding of"
+    with pytest.raises(ValueError, match="^" + re.escape(complaint)):
+        list(read_html(Path("a.html")))
+    assert perf_counter() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -108,6 +141,17 @@ def test_tags_that_are_nested_without_end_are_no_trouble() -> None:
     (passage,) = read_html(write("a.html", "<div>" * 20_000 + "<b>" * 500 + "deep"))
     assert passage.text == "deep"
     assert perf_counter() - start < 20
+
+
+@pytest.mark.parametrize(
+    "tag", ["<p>", "<nav>", "<p><b>", "<td>", "<tr><td>", "<br>", "<li><br/>", "<script></script>"]
+)
+def test_tags_that_are_not_closed_are_no_trouble_either(tag: str) -> None:
+    write("a.html", "<table>" + f"{tag}x" * 8_000)
+    start = perf_counter()
+    words = [word for passage in read_html(Path("a.html")) for word in passage.text.split()]
+    assert perf_counter() - start < 8
+    assert "".join(words) == ("" if tag == "<nav>" else "x" * 8_000)
 
 
 def test_without_beautiful_soup_the_extra_is_named() -> None:

@@ -101,6 +101,35 @@ def test_a_wrong_row_is_named_by_file_and_line(content: str | bytes, complaint: 
         list(read_csv(write("a.csv", content)))
 
 
+def test_quotes_in_tsv_are_as_they_stand() -> None:
+    path = write("a.tsv", 'id\ttext\n1\t"Hello" she said\n2\t"never ends\n3\t"a ""b"""\n')
+    assert [document.text for document in read_tsv(path)] == [
+        '"Hello" she said',
+        '"never ends',
+        '"a ""b"""',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "content"),
+    [
+        (read_csv, "id,text\n,x\n \t,y\n7,z\n"),
+        (read_tsv, "id\ttext\n\tx\n  \ty\n7\tz\n"),
+        (read_jsonl, '\n{"id": "", "text": "x"}\n{"id": " ", "text": "y"}\n{"id": 7, "text": "z"}'),
+    ],
+)
+def test_a_record_with_a_blank_id_is_named_by_its_line(read: type[read_csv], content: str) -> None:
+    path = write("a", content)
+    assert list(read(path)) == [Document("a#2", "x"), Document("a#3", "y"), Document("7", "z")]
+    with pytest.raises(ValueError, match=r"^a:2: id field 'id' is blank$"):
+        list(read(path, Fields(id="id")))
+
+
+def test_a_record_with_one_blank_id_field_takes_the_other() -> None:
+    path = write("a.csv", "_id,id,text\n,7,x\n")
+    assert [document.id for document in read_csv(path)] == ["7"]
+
+
 # --- in a folder ----------------------------------------------------------------
 
 

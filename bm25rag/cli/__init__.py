@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from bm25rag.errors import MissingDependencyError
@@ -20,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SystemExit
         Always: 0 is success; the other codes are told by ``bm25rag --help``.
     """
+    _replace_closed_streams()
     try:
         _load_commands()(arguments, prog_name="bm25rag")
     except MissingDependencyError as error:
@@ -34,6 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         write_message(traceback.format_exc())
         sys.exit(1)
+
+
+def _replace_closed_streams() -> None:
+    """Write to nowhere what a shell's ``>&-`` or a service leaves no stream for."""
+    # By name, since their types do not say that they can be None.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, nowhere)
 
 
 def _load_commands() -> Callable[..., Any]:

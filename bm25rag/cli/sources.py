@@ -14,7 +14,8 @@ import click
 from bm25rag import Document
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.wording import describe
-from bm25rag.errors import MissingDependencyError
+from bm25rag.errors import MetadataError, MissingDependencyError
+from bm25rag.metadata import plain_metadata
 from bm25rag.readers import (
     KINDS,
     PASSAGE_SIZE,
@@ -239,6 +240,10 @@ class Sources:
             if corpus is None:
                 message = f"{source}: no BEIR folder, there is no corpus.jsonl in it"
                 raise ValueError(message)
+            for found in find_files(source, self._index_path):
+                if found.path != corpus:
+                    reason = "beside the corpus.jsonl of a BEIR folder"
+                    self._leave_out(found.problem or reason, found.name)
             yield _File(corpus, corpus.name, kind, False)
         else:
             yield _File(source, _name_of(source), kind, False)
@@ -270,13 +275,32 @@ class Sources:
         if self._stops and not file.in_folder:
             return self._read(file)
         try:
-            return iter(list(self._read(file)))
+            documents = list(self._read(file))
+            self._check(documents, file)
+            return iter(documents)
         except (OSError, ValueError, MissingDependencyError) as error:
             if isinstance(error, OtherContentError) and file.in_folder:
                 self._leave_out(str(error).partition(": ")[2], file.name)
             else:
                 self._skip(file.name, describe(error), error)
         return None
+
+    def _check(self, documents: Sequence[Document], file: _File) -> None:
+        """Raise ``ValueError`` for what the index would refuse later, and all files with it."""
+        seen: set[str] = set()
+        for document in documents:
+            try:
+                plain_metadata(document.metadata, document.id)
+            except MetadataError as error:
+                message = f"{file.path}: {describe(error)}"
+                raise ValueError(message) from error
+            if document.id in seen and self._options.get("on_duplicate", "error") == "error":
+                message = (
+                    f"{file.path}: the id {document.id!r} occurs twice; ids must differ "
+                    "(--id-field says where they stand)"
+                )
+                raise ValueError(message)
+            seen.add(document.id)
 
     def _read(self, file: _File) -> Iterator[Document]:
         options = self._options

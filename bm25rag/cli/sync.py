@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -33,7 +33,7 @@ class _Changes:
         self._seen: set[str] = set()
         self.added, self.replaced, self.unchanged = 0, 0, 0
 
-    def new(self) -> Iterator[Document]:
+    def _new(self) -> Iterator[Document]:
         """Yield the documents that the index has not, or has otherwise.
 
         Raises
@@ -57,18 +57,42 @@ class _Changes:
                 self.replaced += old is not None
                 yield document
 
-    def gone(self) -> list[str]:
+    def count(self) -> int:
+        """Count the changes, write none of them, and return how many documents would go."""
+        for _ in self._new():
+            pass
+        return len(self._gone())
+
+    def write(self) -> int:
+        """Write the changes, and return how many documents went.
+
+        Where there are none, nothing is committed: readers have nothing to refresh.
+        """
+        index = self._index
+        index.add_documents(self._new(), on_duplicate="replace", progress=shows_progress())
+        deleted = index.delete(self._gone())
+        if not (self.added or self.replaced or deleted):
+            index.close()
+        return deleted
+
+    def _gone(self) -> list[str]:
         """Return the ids of the index that the folder has no longer; ask last.
 
         What could not be read may still be there, and is kept as it was.
         """
-        kept = tuple(f"{name}{end}" for name in self._documents.skipped for end in "#/")
-        names = self._documents.skipped.keys()
-        return [
-            id
-            for id in self._index.ids()
-            if id not in self._seen and id not in names and not id.startswith(kept)
-        ]
+        gone = [id for id in self._index.ids() if id not in self._seen]
+        if not self._documents.skipped:
+            return gone
+        return [old.id for old in self._index.get(gone) if not self._may_be_there(old)]
+
+    def _may_be_there(self, old: Document) -> bool:
+        """Tell whether a document is of a file that was skipped, or below such a folder."""
+        skipped, source = self._documents.skipped, old.metadata.get("source")
+        if isinstance(source, str) and f"{old.id}#".startswith(f"{source}#"):
+            parents = PurePosixPath(source).parents
+            return source in skipped or any(str(parent) in skipped for parent in parents)
+        # A record may have a source of its own; its id begins with the file all the same.
+        return old.id.startswith(tuple(f"{name}{end}" for name in skipped for end in "#/"))
 
 
 def _same(one: Document, other: Document) -> bool:
@@ -109,15 +133,13 @@ def sync_command(
         code = errno.ENOTDIR if folder.exists() else errno.ENOENT
         raise OSError(code, os.strerror(code), str(folder))
     documents = Sources((folder,), options, index_path)
+    mode: Literal["r", "w"] = "r" if dry_run else "w"
     with (
         reporting(documents),
-        BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
+        BM25Index.open(index_path, mode=mode, untrusted=untrusted) as index,
     ):
         changes = _Changes(index, documents)
-        index.add_documents(changes.new(), on_duplicate="replace", progress=shows_progress())
-        deleted = index.delete(changes.gone())
-        if dry_run:
-            index.rollback()
+        deleted = changes.count() if dry_run else changes.write()
     write_message(
         f"{'Would change' if dry_run else 'Synced'} {one_line(index_path)} "
         f"in {perf_counter() - start:.1f} s: {changes.added:,} added, "

@@ -6,6 +6,7 @@ for when a new Python comes. Extractors that guess what is the main text lose so
 
 from __future__ import annotations
 
+import codecs
 import re
 import warnings
 from collections.abc import Iterator
@@ -33,14 +34,33 @@ _PARAGRAPHS = re.compile(
 ).fullmatch
 # What a browser does not show as text, and ways to other pages.
 _LEFT_OUT = ("script", "style", "template", "noscript", "svg", "iframe", "object", "nav")
+# What separates words, but not paragraphs.
+_SPACES = ("br", "td", "th")
+# Python's names of the encodings that pages are in. It has others, which must not be tried:
+# the time of punycode is quadratic.
+_ENCODINGS = {
+    *("utf-8", "koi8-r", "koi8-u", "cp866", "cp874", "tis-620", "mac-roman", "mac-cyrillic"),
+    *("gb18030", "gbk", "gb2312", "hz", "big5", "big5hkscs", "euc_kr", "cp949"),
+    *("euc_jp", "iso2022_jp", "shift_jis", "cp932"),
+    *(f"cp{number}" for number in range(1250, 1259)),
+    *(f"iso8859-{number}" for number in range(2, 17)),
+}
+# What the HTML standard takes the names for: a declaration that can be read is no UTF-16.
+_MEANT = dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8")
+_MEANT |= dict.fromkeys(["ascii", "iso8859-1"], "cp1252")
+# Five bytes mean nothing to Python, and control characters to browsers.
+_WINDOWS_1252 = "".join(
+    chr(byte) if (char := bytes([byte]).decode("cp1252", "replace")) == "\ufffd" else char
+    for byte in range(256)
+)
 
 
 def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> Iterator[Document]:
     """Cut an HTML page into passages at headings and paragraphs.
 
     Scripts, styles and navigation are left out. The page's title is its first
-    heading where it has no ``h1``. The text is decoded as the page declares, or
-    else as UTF-8.
+    heading where it has no ``h1``. The text is decoded as the page declares, in the
+    sense of the HTML standard, or else as UTF-8.
 
     Parameters
     ----------
@@ -60,13 +80,6 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
         If the bytes are not in the declared encoding, or no HTML at all.
     """
     soup = _parse(path)
-    for tag in soup.find_all(_LEFT_OUT):
-        tag.extract()
-    # These separate words, but not paragraphs.
-    for tag in soup.find_all(["br", "td", "th"]):
-        tag.insert_before(" ")
-    if soup.title is not None and soup.find("h1") is not None:
-        soup.title.extract()
     yield from cut_blocks(_blocks(soup), size, name or name_of(path))
 
 
@@ -91,32 +104,76 @@ def _decode(path: Path) -> str:
 
     raw = raw_content(path)
     raw, marked = EncodingDetector.strip_byte_order_mark(raw)
+    if marked:
+        return _decode_as(marked, raw, path, marked)
     declared = EncodingDetector.find_declared_encoding(raw, is_html=True)
-    encoding = marked or declared or "utf-8"
+    if not declared:
+        return _decode_as("utf-8", raw, path, "utf-8")
+    shown = f"{declared}, which the page declares"
+    try:
+        name = codecs.lookup(declared.removeprefix("x-")).name
+    except (LookupError, ValueError) as cause:
+        fail(path, None, f"cannot be read as {shown}: {cause}", cause)
+    encoding = _MEANT.get(name, name)
+    if encoding not in _ENCODINGS:
+        fail(path, None, f"cannot be read as {shown}: no encoding of the web; save it as UTF-8")
+    return _decode_as(encoding, raw, path, shown)
+
+
+def _decode_as(encoding: str, raw: bytes, path: Path, shown: str) -> str:
+    if encoding == "cp1252":
+        return codecs.charmap_decode(raw, "strict", _WINDOWS_1252)[0]
     try:
         return raw.decode(encoding)
-    except (LookupError, ValueError) as cause:
-        declares = "" if marked or not declared else ", which the page declares"
-        fail(path, None, f"cannot be read as {encoding}{declares}: {cause}", cause)
+    except ValueError as cause:
+        fail(path, None, f"cannot be read as {shown}: {cause}", cause)
 
 
 def _blocks(soup: BeautifulSoup) -> Iterator[Block]:
-    from bs4.element import NavigableString
-
-    # Comments, declarations and the like are subclasses of what is text.
-    strings = [node for node in soup.descendants if type(node) is NavigableString]
     # By identity: tags are equal that have equal contents.
-    for _, inside in groupby(strings, lambda string: id(_paragraph_of(string))):
-        first, *others = inside
-        name = _paragraph_of(first).name
-        text = "".join([first, *others])
+    for _, found in groupby(_texts(soup), lambda found: id(found[0])):
+        inside = list(found)
+        name = inside[0][0].name
+        text = "".join([text for _, text in inside])
         level = 1 if name == "title" else _HEADINGS.get(name, 0)
         text = text.strip("\n") if name == "pre" else " ".join(text.split())
         if text.strip():
             yield Block(level, text)
 
 
-def _paragraph_of(string: PageElement) -> Tag:
-    """Return what begins the paragraph that a string stands in."""
-    parents = list(string.parents)
-    return next((parent for parent in parents if _PARAGRAPHS(parent.name)), parents[-1])
+def _texts(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
+    """Yield each text of a page with what begins the paragraph that it stands in."""
+    from bs4.element import NavigableString, Tag
+
+    shown = list(_shown(soup))
+    tags = [node for node, _ in shown if isinstance(node, Tag)]
+    title = None
+    if any(tag.name == "h1" for tag in tags):
+        title = next((tag for tag in tags if tag.name == "title"), None)
+    for node, paragraph in shown:
+        if paragraph is title:
+            continue
+        # Comments, declarations and the like are subclasses of what is text.
+        if type(node) is NavigableString:
+            yield paragraph, node
+        elif isinstance(node, Tag) and node.name in _SPACES:
+            yield paragraph, " "
+
+
+def _shown(soup: BeautifulSoup) -> Iterator[tuple[PageElement, Tag]]:
+    """Yield what a browser shows, in order, each with the paragraph that it stands in.
+
+    In one walk, since tags that are not closed stand within one another by the thousand.
+    """
+    from bs4.element import Tag
+
+    left: list[tuple[PageElement, Tag]] = [(soup, soup)]
+    while left:
+        node, paragraph = left.pop()
+        if isinstance(node, Tag) and node.name in _LEFT_OUT:
+            continue
+        if isinstance(node, Tag) and _PARAGRAPHS(node.name):
+            paragraph = node
+        yield node, paragraph
+        if isinstance(node, Tag):
+            left.extend((child, paragraph) for child in reversed(node.contents))

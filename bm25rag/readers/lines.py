@@ -28,6 +28,8 @@ class OtherContentError(ValueError):
 
 def _open(path: Path) -> AbstractContextManager[IO[bytes]]:
     if str(path) == "-":
+        if sys.stdin is None:
+            fail(path, None, "the standard input is closed")
         return nullcontext(sys.stdin.buffer)
     return io.BufferedReader(gzip.GzipFile(path)) if path.suffix == ".gz" else path.open("rb")
 

@@ -24,7 +24,7 @@ class Block(NamedTuple):
     text: str
 
 
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
@@ -48,12 +48,19 @@ def _blocks(text: str, markdown: bool) -> Iterator[Block]:
                 yield Block(0, "\n".join(paragraph))
                 paragraph = []
             if heading:
-                yield Block(len(heading[1]), heading[2])
+                yield Block(len(heading[1]), _without_closing(heading[2]))
         else:
             paragraph.append(line)
             fence = opening[1] if opening else ""
     if paragraph:
         yield Block(0, "\n".join(paragraph))
+
+
+def _without_closing(heading: str) -> str:
+    """Leave out the signs that close a heading; in a regular expression this is quadratic."""
+    heading = heading.rstrip(" \t")
+    opened = heading.rstrip("#")
+    return opened.rstrip(" \t") if opened.endswith((" ", "\t")) else heading
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ class Fields(NamedTuple):
     """Which fields of a record make a document.
 
     ``id``: where the id stands; None takes ``_id``, then ``id``, then makes
-    ``file#line``. Integers are turned into strings.
+    ``file#line``, also where these are blank. Integers are turned into strings.
     ``texts``: joined by a space; those that are absent, null or empty are left out,
     but one at least must be there.
     ``metadata``: what is kept as metadata; None means all that are left.
@@ -92,13 +92,18 @@ def _id_of(value: object, path: Path, line: int | str, field: str) -> str:
 def id_of(
     record: Mapping[str, Any], path: Path, line: int | str, field: str | None
 ) -> tuple[str | None, str | None]:
-    """Return the id of a record and the field it comes from; None for both if it has none."""
+    """Return the id of a record, None if it has none or a blank one, and the field for it."""
+    taken = None
     for candidate in _ID_FIELDS if field is None else (field,):
         if candidate in record:
-            return _id_of(record[candidate], path, line, candidate), candidate
+            id, taken = _id_of(record[candidate], path, line, candidate), candidate
+            if id.strip():
+                return id, taken
+    if field is not None and taken is not None:
+        fail(path, line, f"id field {field!r} is blank")
     if field is not None:
         fail(path, line, f"no id field {field!r}; fields are {sorted(record)}")
-    return None, None
+    return None, taken
 
 
 def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequence[str]) -> str:

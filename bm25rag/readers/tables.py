@@ -44,7 +44,7 @@ def read_csv(
 def read_tsv(
     path: Path, fields: Fields | None = None, name: str | None = None
 ) -> Iterator[Document]:
-    """Read the same with tabs between the cells."""
+    """Read the same with tabs between the cells, and quotes as they are."""
     return _read_rows(decoded_lines(path), "\t", Records(path, fields or Fields(), name))
 
 
@@ -61,7 +61,10 @@ def _rows(
     lines: Iterator[str], delimiter: str, path: Path
 ) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield each row that is not blank with the line where it begins and with the header."""
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    if delimiter == "\t":
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
     columns: list[str] = []
     line = 1
     try:
