@@ -24,12 +24,12 @@ def evaluated(collection: Collection, language: str | None) -> Evaluation:
 @pytest.mark.parametrize(
     ("name", "language", "without", "with_language"),
     [
-        ("cranfield", "en", 0.496, 0.519),
-        ("scifact", "en", 0.660, 0.679),
-        ("xquad-de", "de", 0.923, 0.947),
-        ("xquad-es", "es", 0.949, 0.965),
-        ("xquad-ru", "ru", 0.872, 0.953),
-        ("xquad-ar", "ar", 0.885, 0.941),
+        ("cranfield", "en", 0.496, 0.526),
+        ("scifact", "en", 0.661, 0.688),
+        ("xquad-de", "de", 0.924, 0.947),
+        ("xquad-es", "es", 0.951, 0.967),
+        ("xquad-ru", "ru", 0.871, 0.954),
+        ("xquad-ar", "ar", 0.885, 0.945),
     ],
 )
 def test_the_analyzer_of_a_language_gains_significantly(
