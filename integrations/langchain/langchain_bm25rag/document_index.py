@@ -9,9 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
+from bm25rag.write_threads import in_write_thread
 from langchain_bm25rag.documents import add_documents, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
-from langchain_bm25rag.threads import in_write_thread
 
 
 class BM25DocumentIndex(SearchingBM25, DocumentIndex):

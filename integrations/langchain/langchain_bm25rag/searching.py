@@ -20,11 +20,11 @@ from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import Tokenizer
+from bm25rag.write_threads import in_write_thread
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
 from langchain_bm25rag.settings import check_call, check_k, check_min_score
-from langchain_bm25rag.threads import in_write_thread
 
 # LangChain makes a model, and a JSON schema, of the bare types of configurable fields; an
 # annotation survives that in a named alias.

@@ -39,11 +39,11 @@ from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.modes import choose_mode
 from llama_index.retrievers.bm25rag.own import held_index_ids
 from llama_index.retrievers.bm25rag.scored import with_text
-from llama_index.retrievers.bm25rag.threads import in_write_thread
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import Tokenizer
 from bm25rag.variants import VariantName
+from bm25rag.write_threads import in_write_thread
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
