@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.arrays_file import write_arrays
-from bm25rag.columns import build_column
+from bm25rag.columns.column import build_column
+from bm25rag.storage.array_file import write_arrays
 
 Arrays = dict[str, np.ndarray]
 

@@ -18,8 +18,8 @@ import pytest
 from conftest import INTERPRETED
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import AUTO_0_1, PAPER
-from bm25rag.languages import LANGUAGES, load_stopwords
+from bm25rag.analysis.analyzer import AUTO_0_1, PAPER
+from bm25rag.analysis.languages import LANGUAGES, load_stopwords
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -40,8 +40,10 @@ def test_a_long_build_in_many_chunks_is_worth_compiling(
     """The work counts together, however small the chunks are."""
     asked: list[int] = []
     real = backend.kernels
-    monkeypatch.setattr("bm25rag.encoding.kernels", lambda work: asked.append(work) or real(0))
-    monkeypatch.setattr("bm25rag.adding.CHUNK", 10)
+    monkeypatch.setattr(
+        "bm25rag.analysis.encoder.kernels", lambda work: asked.append(work) or real(0)
+    )
+    monkeypatch.setattr("bm25rag.additions.CHUNK", 10)
     with backend.use("numpy"):
         BM25Index.from_texts(["ten letters"] * 5)
     assert asked == [8 * 11 * count for count in range(1, 6)]
@@ -59,10 +61,10 @@ def test_backends_agree_on_many_windows(
     monkeypatch: pytest.MonkeyPatch, stripe: int, window: int, heavy: int
 ) -> None:
     """Enough documents for several stripes and windows, queries of rare and common terms."""
-    monkeypatch.setattr("bm25rag.stripes.STRIPE", stripe)
-    monkeypatch.setattr("bm25rag.search.WINDOW", window)
-    monkeypatch.setattr("bm25rag.search.HEAVY", heavy)
-    monkeypatch.setattr("bm25rag.search._HEAVY_BY_K", 0)
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", stripe)
+    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
+    monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
+    monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
     generator = np.random.default_rng(5)
     words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
     texts = [[str(word) for word in row] for row in words.tolist()]
@@ -83,8 +85,8 @@ def test_a_batch_of_more_terms_than_are_remembered(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Terms beyond a hundred characters are looked up, and numbered, every time."""
-    monkeypatch.setattr("bm25rag.snapshot._FEWEST_TERMS", 1)
-    monkeypatch.setattr("bm25rag.snapshot._MOST_TERMS", most)
+    monkeypatch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
+    monkeypatch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
     long = "x" * 101
     index = BM25Index.from_texts([[long, "a"], ["b", "c"]])
     for _ in range(3):

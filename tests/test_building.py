@@ -11,7 +11,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.backend import kernels
-from bm25rag.postings import Postings, build_postings
+from bm25rag.segments.postings import Postings, build_postings
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
 TEXTS = [
@@ -23,8 +23,8 @@ TEXTS = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every few texts go to another thread."""
-    monkeypatch.setattr("bm25rag.adding.CHUNK", 100)
-    monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
+    monkeypatch.setattr("bm25rag.additions.CHUNK", 100)
+    monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8, None])
@@ -70,7 +70,7 @@ def test_helpers_use_the_backend_of_their_caller(
         used.add((threading.current_thread() is threading.main_thread(), kernels().__name__))
         return build_postings(*given)
 
-    monkeypatch.setattr("bm25rag.segment.build_postings", build)
+    monkeypatch.setattr("bm25rag.segments.builder.build_postings", build)
     BM25Index.from_texts(TEXTS, threads=2)
     expected = {"numba": "bm25rag.kernels", "numpy": "bm25rag.kernels_numpy"}[backend]
     assert used == {(False, expected)}

@@ -8,7 +8,7 @@ import pytest
 from commands import fails, ok, save_corpus
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import AUTO_0_1
+from bm25rag.analysis.analyzer import AUTO_0_1
 
 DROPPED = "words of the query that do not count:"
 

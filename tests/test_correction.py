@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reference import Query
 
 from bm25rag import BM25Index, Correction
-from bm25rag.columns import build_column
+from bm25rag.columns.column import build_column
 from bm25rag.errors import CorruptIndexError
-from bm25rag.spelling import Spelling
+from bm25rag.segments.spelling import Spelling
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -54,7 +54,7 @@ strings = st.text(letters, max_size=9)
 @given(words=st.sets(strings, max_size=40), word=st.text(letters, min_size=3, max_size=9))
 def test_all_that_is_near_is_found_in_any_script(words: set[str], word: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.spelling._BLOCK", 7)
+        patch.setattr("bm25rag.segments.spelling._BLOCK", 7)
         terms = sorted(words)
         column = build_column(term.encode("utf-8", "surrogatepass") for term in terms)
         spelling = Spelling(column)
@@ -159,7 +159,7 @@ def test_words_of_documents_that_a_filter_rejects_are_neither_known_nor_offered(
 def test_any_parts_and_deletions_correct_as_an_index_built_afresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bm25rag.merging.LEAST", 0)
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     generator = random.Random(4)
     words = ["".join(generator.choices("abc", k=generator.randint(3, 9))) for _ in range(300)]
     index = BM25Index()

@@ -18,9 +18,10 @@ from hypothesis import settings
 from recording import Crash, Disk, Operation, abandon, broken, crash, full, leftover
 
 import bm25rag
-from bm25rag import BM25Index, arrays_file
+from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError
-from bm25rag.manifest import LOCK, MANIFEST, read_manifest
+from bm25rag.storage import array_file
+from bm25rag.storage.manifest import LOCK, MANIFEST, read_manifest
 
 if os.name == "nt":
     pytest.skip("folders are not flushed on Windows", allow_module_level=True)
@@ -69,8 +70,8 @@ def history(folder: Path) -> Iterator[BM25Index]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small files have several checksums, and small parts stay apart."""
-    monkeypatch.setattr(arrays_file, "BLOCK", 256)
-    monkeypatch.setattr("bm25rag.merging.LEAST", 0)
+    monkeypatch.setattr(array_file, "BLOCK", 256)
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
 
 
 # -- power cuts --------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ def test_a_new_folder_is_flushed_into_the_one_it_lies_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("bm25rag.disk.flush_folder", flushed.append)
+    monkeypatch.setattr("bm25rag.storage.fs.flush_folder", flushed.append)
     BM25Index.from_texts(["red"]).save(tmp_path / "some" / "where")
     assert set(flushed) == {tmp_path, tmp_path / "some"}
 
@@ -347,8 +348,11 @@ def test_clocks_and_times_of_files_mean_nothing(
 
 
 def test_nothing_that_saves_looks_at_a_clock() -> None:
-    for name in ("store", "storage", "manifest", "arrays_file", "disk", "saving", "layers"):
-        source = (Path(bm25rag.__file__).parent / f"{name}.py").read_text("utf-8")
+    package = Path(bm25rag.__file__).parent
+    paths = sorted({*(package / "storage").glob("*.py")} - {package / "storage" / "file_mark.py"})
+    assert len(paths) > 5
+    for path in [*paths, package / "segments" / "changes.py", package / "index.py"]:
+        source = path.read_text("utf-8")
         tree = ast.parse(source)
         imported = {
             alias.name

@@ -17,7 +17,7 @@ from conftest import INTERPRETED
 from reference import DEFAULT_DELTA, VARIANTS, absence, frequency, idf
 
 from bm25rag import BM25Index, backend
-from bm25rag._types import Float64, Int64
+from bm25rag.common.arrays import Float64, Int64
 
 # `make soak` takes 200,000, some minutes; either way there are several stripes.
 DOCUMENTS = 200_000 if os.environ.get("BM25RAG_SOAK") == "1" else 20_000
@@ -36,7 +36,7 @@ pytestmark = [
 @pytest.fixture(scope="module", autouse=True)
 def _fastest() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, backend.use(backend.available()[0]):
-        patch.setattr("bm25rag.stripes.STRIPE", min(STRIPE, 1 << 16))
+        patch.setattr("bm25rag.segments.doc_blocks.STRIPE", min(STRIPE, 1 << 16))
         yield
 
 

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from test_filters_properties import FILTERS, METADATA
 
 from bm25rag import BM25Index
-from bm25rag._types import utf8
-from bm25rag.columns import build_column
+from bm25rag.columns.column import build_column
+from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, FilterError
-from bm25rag.fields import Strings, build_fields
-from bm25rag.fields.field import ticks
-from bm25rag.fields.instants import NO_INSTANT, instants_of
-from bm25rag.fields.masking import find_strings
-from bm25rag.fields.merging import unite
 from bm25rag.filters import Condition, Filter, parse_filter
 from bm25rag.filters.values import instant_of
-from bm25rag.masks import masks_of
+from bm25rag.metadata.conditions import find_strings
+from bm25rag.metadata.field import Strings, ticks
+from bm25rag.metadata.field_builder import build_fields
+from bm25rag.metadata.field_merge import unite
+from bm25rag.metadata.instants import NO_INSTANT, instants_of
+from bm25rag.search.filtering import masks_of
 
 EAST = timezone(timedelta(hours=2))
 # Values at the edges of how fields hold them, and the same once more in other spellings.
@@ -99,17 +99,17 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
         case "many":  # each value many times, in another order each time
             return [*everything, *reversed(everything), *everything[::2]]
         case "merged":
-            monkeypatch.setattr("bm25rag.fields.building.AT_ONCE", 5)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.AT_ONCE", 5)
         case "pieces":
-            monkeypatch.setattr("bm25rag.fields.building._SOME", 3)
-            monkeypatch.setattr("bm25rag.fields.building.BLOCK", 3)
-            monkeypatch.setattr("bm25rag.fields.merging.BLOCK", 3)
-            monkeypatch.setattr("bm25rag.fields.merging._STEP", 1)
-            monkeypatch.setattr("bm25rag.fields.field.BLOCK", 3)
+            monkeypatch.setattr("bm25rag.metadata.field_builder._SOME", 3)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.BLOCK", 3)
+            monkeypatch.setattr("bm25rag.metadata.field_merge.BLOCK", 3)
+            monkeypatch.setattr("bm25rag.metadata.field_merge._STEP", 1)
+            monkeypatch.setattr("bm25rag.metadata.field.BLOCK", 3)
             return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
-            monkeypatch.setattr("bm25rag.fields.building.MOST_FIELDS", 2)
-            monkeypatch.setattr("bm25rag.fields.building.AT_ONCE", 50)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.AT_ONCE", 50)
     return everything
 
 
@@ -144,8 +144,8 @@ def test_sorted_strings_are_united_piece_by_piece(
 ) -> None:
     runs = [sorted(own) for own in sets]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.fields.merging.BLOCK", block)
-        patch.setattr("bm25rag.fields.merging._STEP", min(step, block))
+        patch.setattr("bm25rag.metadata.field_merge.BLOCK", block)
+        patch.setattr("bm25rag.metadata.field_merge._STEP", min(step, block))
         united, places = unite(runs)
     assert united == sorted(set().union(*sets))
     assert [[united[place] for place in own] for own in places] == runs
@@ -173,8 +173,8 @@ def test_any_filter_says_of_fields_what_it_says_of_documents(
 def test_fields_of_too_many_paths_are_not_all_kept_and_the_filter_is_asked_instead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bm25rag.fields.building.MOST_FIELDS", 2)
-    monkeypatch.setattr("bm25rag.fields.merging.MOST_FIELDS", 2)
+    monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
+    monkeypatch.setattr("bm25rag.metadata.field_merge.MOST_FIELDS", 2)
     metadata = [{"common": number, f"rare{number}": number} for number in range(6)]
     index = index_of(metadata)
     (part,) = index._snapshot.parts
@@ -295,9 +295,9 @@ def test_filters_are_right_after_any_history(
     trees = [tree for spec in filters if (tree := parse_filter(spec)) is not None]
     index, model = BM25Index(), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.masks.FEW", few)
-        for where in ("building", "merging"):
-            patch.setattr(f"bm25rag.fields.{where}.MOST_FIELDS", most)
+        patch.setattr("bm25rag.search.filtering.FEW", few)
+        for where in ("field_builder", "field_merge"):
+            patch.setattr(f"bm25rag.metadata.{where}.MOST_FIELDS", most)
         for step in steps:
             earlier = index.tune(k1=1.0), dict(model)
             index = take(index, model, step)

@@ -21,7 +21,7 @@ WORDS = ["red", "boat", "tea", "sea"]
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
     """Many documents in several parts, some of them dead."""
-    monkeypatch.setattr("bm25rag.merging.LEAST", 0)
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     made = BM25Index()
     for start in range(0, 400, 100):
         numbers = range(start, start + 100)
@@ -107,7 +107,7 @@ def test_a_large_batch_of_wide_results_is_searched_some_queries_at_a_time(
 ) -> None:
     queries, rare = ["red", "tea"] * 10, {"$and": [lambda metadata: metadata["n"] > 390]}
     expected = index.search_batch(queries, k=5, filter=rare)
-    monkeypatch.setattr("bm25rag.filtered._CELLS", 50)
+    monkeypatch.setattr("bm25rag.search.filtered._CELLS", 50)
     found = index.search_batch(queries, k=5, filter=rare)
     assert found.rows.tolist() == expected.rows.tolist()
 

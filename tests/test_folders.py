@@ -21,7 +21,7 @@ from bm25rag.errors import (
     NotAnIndexError,
     StorageError,
 )
-from bm25rag.manifest import MANIFEST
+from bm25rag.storage.manifest import MANIFEST
 
 PATIENCE = 20  # seconds after which a call counts as hanging
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.manifest import LOCK
+from bm25rag.storage.manifest import LOCK
 
 HERE = Path(__file__).parent
 RELEASED = sorted((HERE / "data").glob("index-*.json"))
@@ -57,7 +57,7 @@ def test_an_index_of_every_release_opens_and_answers_as_it_did(
 def test_an_index_of_this_version_does_so_too(
     fixture: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.merging.LEAST", 0)  # which the script sets for itself
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)  # which the script sets for itself
     fixture.write(tmp_path / "index")
     kinds = {path.name.partition("-")[0] for path in (tmp_path / "index").iterdir()} - {LOCK}
     assert kinds == {"manifest.json", "segment", "changes"}

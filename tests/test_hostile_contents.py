@@ -23,14 +23,15 @@ import numpy as np
 import pytest
 from test_hostile_folders import QUERIES
 
-from bm25rag import BM25Index, storage
+from bm25rag import BM25Index
 from bm25rag.errors import (
     CorruptIndexError,
     DocumentNotFoundError,
     NotAnIndexError,
     StorageError,
 )
-from bm25rag.manifest import MANIFEST
+from bm25rag.storage import segment_files
+from bm25rag.storage.manifest import MANIFEST
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -116,14 +117,14 @@ def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 @pytest.fixture
 def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], None]:
     """Save an index with one array replaced."""
-    write = storage.write_arrays
+    write = segment_files.write_arrays
 
     def save(folder: Path, name: str, values: np.ndarray) -> None:
         def forged(path: Path, arrays: dict[str, np.ndarray]) -> Any:
             return write(path, {**arrays, name: values} if name in arrays else arrays)
 
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "write_arrays", forged)
+            patch.setattr(segment_files, "write_arrays", forged)
             index().save(folder)
 
     return save
@@ -133,13 +134,13 @@ def arrays_of_an_index() -> dict[str, np.ndarray]:
     """Catch every array that a segment's file has."""
     found: dict[str, np.ndarray] = {}
     with pytest.MonkeyPatch.context() as patch:
-        write = storage.write_arrays
+        write = segment_files.write_arrays
 
         def look(path: Path, arrays: dict[str, np.ndarray]) -> Any:
             found.update(arrays)
             return write(path, arrays)
 
-        patch.setattr(storage, "write_arrays", look)
+        patch.setattr(segment_files, "write_arrays", look)
         with tempfile.TemporaryDirectory() as folder:
             index().save(Path(folder) / "index")
     return found

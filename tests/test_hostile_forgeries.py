@@ -205,7 +205,7 @@ def taken_apart(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         payloads=[None, *[bytes([number]) for number in range(1, 8)]],
     )
     index.save(folder)
-    with patch.multiple("bm25rag.merging", LEAST=0, SHARE=1 << 30):
+    with patch.multiple("bm25rag.merging.policy", LEAST=0, SHARE=1 << 30):
         with BM25Index.open(folder, mode="w") as writer:
             writer.update_metadata(["1"], [{"n": 11}])
         with BM25Index.open(folder, mode="w") as writer:

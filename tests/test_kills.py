@@ -17,7 +17,8 @@ from reference import Reference
 from test_crashes import no_leftovers
 from test_machine import shown, shown_by
 
-from bm25rag import BM25Index, merging
+from bm25rag import BM25Index
+from bm25rag.merging import policy
 
 if os.name == "nt":
     pytest.skip("there is no SIGKILL on Windows", allow_module_level=True)
@@ -36,7 +37,7 @@ def take_step(side: Any, step: int) -> None:
 
 def work(folder: Path, pipe: Connection) -> None:
     """Commit step after step, and say after each that it is done, until killed."""
-    merging.LEAST = 0  # so that there are several parts
+    policy.LEAST = 0  # so that there are several parts
     writer = BM25Index.open(folder, mode="w", verify=True)
     step = last_step(writer)
     pipe.send(step)

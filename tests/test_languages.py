@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import Stemmer
 
-from bm25rag.analysis import Analyzer
-from bm25rag.languages import (
+from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.languages import (
     LANGUAGES,
     STOPWORD_LISTS,
     Language,
@@ -190,7 +190,7 @@ def test_there_are_stop_words_for_at_least_25_languages() -> None:
 
 
 def test_the_lists_are_the_files() -> None:
-    folder = files("bm25rag").joinpath("stopwords")
+    folder = files("bm25rag.analysis").joinpath("stopwords")
     assert sorted(entry.name for entry in folder.iterdir()) == [f"{x}.txt" for x in STOPWORD_LISTS]
 
 
@@ -208,7 +208,9 @@ def test_stop_words_are_clean(name: str) -> None:
 
 @pytest.mark.parametrize("name", STOPWORD_LISTS)
 def test_a_file_names_source_and_licence_and_is_sorted(name: str) -> None:
-    text = files("bm25rag").joinpath("stopwords", f"{name}.txt").read_text(encoding="utf-8")
+    text = (
+        files("bm25rag.analysis").joinpath("stopwords", f"{name}.txt").read_text(encoding="utf-8")
+    )
     source, licence, _, *listed = text.splitlines()
     assert "Source: Apache Lucene" in source
     assert licence.startswith(("# Licence: Apache-2.0", "# Licence: BSD-3-Clause"))

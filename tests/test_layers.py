@@ -14,8 +14,8 @@ from test_hostile_contents import write_manifest
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError
-from bm25rag.layers import Layer, changed_in, every_death, put_on
-from bm25rag.segment import Part
+from bm25rag.segments.changes import Layer, changed_in, every_death, put_on
+from bm25rag.segments.view import Part
 
 SIZE = 40
 

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bm25rag import BM25Index, masks, storage
+from bm25rag import BM25Index
 from bm25rag.filters import Condition
-from bm25rag.masks import MaskCache
+from bm25rag.metadata import mask_cache
+from bm25rag.metadata.mask_cache import MaskCache
+from bm25rag.search import filtering
+from bm25rag.storage import segment_files
 
 BOATS = {"kind": "boat"}
 
@@ -34,7 +37,7 @@ class Work:
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     """Count evaluations."""
     work = Work()
-    select, matches = masks.select, Condition.matches
+    select, matches = filtering.select, Condition.matches
 
     def counted_select(fields: Any, *rest: Any) -> Any:
         work.selected += fields.count
@@ -44,7 +47,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
         work.asked += 1
         return matches(self, id, metadata)
 
-    monkeypatch.setattr(masks, "select", counted_select)
+    monkeypatch.setattr(filtering, "select", counted_select)
     monkeypatch.setattr(Condition, "matches", counted_matches)
     return work
 
@@ -110,7 +113,7 @@ def test_documents_whose_metadata_change_are_evaluated_again_and_few_others(
     index.update_metadata(["4"], [BOATS])
     assert index.ids(BOATS)[:3] == ["2", "3", "4"]
     assert work.take() == (0, 3)  # those that were changed just before are joined to it
-    monkeypatch.setattr(masks, "FEW", 0)
+    monkeypatch.setattr(filtering, "FEW", 0)
     index.update_metadata(["4"], [{}])
     assert index.ids(BOATS)[:2] == ["2", "3"]
     assert work.take()[0] <= 4  # from fields of their own
@@ -174,7 +177,7 @@ def test_sets_of_ids_are_looked_up_and_not_remembered(index: BM25Index, work: Wo
 def test_what_is_remembered_is_bounded(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
-    monkeypatch.setattr(masks, name, most)
+    monkeypatch.setattr(mask_cache, name, most)
     index.delete(["0"])
     for number in range(200):
         assert index.ids({"n": number}) == [str(number)] * (0 < number < 100)
@@ -185,7 +188,7 @@ def test_what_is_remembered_is_bounded(
 
 
 def test_what_is_used_stays_remembered() -> None:
-    cache, mask = MaskCache(), np.zeros(masks.MOST_BYTES // 10, np.bool_)
+    cache, mask = MaskCache(), np.zeros(mask_cache.MOST_BYTES // 10, np.bool_)
     made: list[str] = []
 
     def make(key: str) -> np.ndarray:
@@ -211,13 +214,13 @@ def test_a_copy_does_not_carry_what_is_remembered(index: BM25Index) -> None:
 def test_an_older_folder_has_no_fields_and_gets_them_when_a_filter_asks(
     index: BM25Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = storage.write_arrays
+    write = segment_files.write_arrays
 
     def without(path: Path, arrays: dict[str, Any]) -> Any:
         return write(path, {n: a for n, a in arrays.items() if not n.startswith("fields.")})
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "write_arrays", without)
+        patch.setattr(segment_files, "write_arrays", without)
         index.save(tmp_path / "old")
     BM25Index.verify(tmp_path / "old")
     opened = BM25Index.open(tmp_path / "old")
@@ -228,14 +231,14 @@ def test_an_older_folder_has_no_fields_and_gets_them_when_a_filter_asks(
 
 def test_without_metadata_there_are_no_fields(tmp_path: Path) -> None:
     written: list[str] = []
-    write = storage.write_arrays
+    write = segment_files.write_arrays
 
     def look(path: Path, arrays: dict[str, Any]) -> Any:
         written.extend(arrays)
         return write(path, arrays)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "write_arrays", look)
+        patch.setattr(segment_files, "write_arrays", look)
         BM25Index.from_texts(["red"]).save(tmp_path / "index")
     assert not [name for name in written if name.startswith("fields.")]
     opened = BM25Index.open(tmp_path / "index")

@@ -19,12 +19,14 @@ from reference import Reference
 from strategies import Step, histories, parameters, queries
 from test_concurrency import together
 
-from bm25rag import BM25Index, joining, merging
-from bm25rag.columns import build_column
+from bm25rag import BM25Index
+from bm25rag.columns import merge
+from bm25rag.columns.column import build_column
+from bm25rag.columns.merge import JoinedTerms, Kept, join_columns, join_tables
+from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.errors import ReadOnlyError
-from bm25rag.joining import JoinedTerms, Kept, join_columns, join_tables
-from bm25rag.merging import SHARE, plan
-from bm25rag.tables import build_table, index_column
+from bm25rag.merging import policy
+from bm25rag.merging.policy import SHARE, plan
 
 LIMIT = 30  # seconds after which a thread counts as hanging
 
@@ -41,7 +43,7 @@ class Pretended:
     changes: int = 0
 
 
-def sizes(groups: list[merging.Group]) -> list[list[int]]:
+def sizes(groups: list[policy.Group]) -> list[list[int]]:
     """Say what is merged with what, by size."""
     return [[part.size for part in group.parts] for group in groups]
 
@@ -111,15 +113,15 @@ def test_a_part_is_written_anew_when_most_of_it_is_dead_or_changed(
 def test_single_documents_make_few_parts_and_each_write_merges_few_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(merging, "LEAST", 4_000)
+    monkeypatch.setattr(policy, "LEAST", 4_000)
     merged: list[int] = []
-    merge = merging.merge_parts
+    merge = policy.merge_parts
 
     def noted(parts: Any) -> Any:
         merged.append(sum(part.count for part in parts))
         return merge(parts)
 
-    monkeypatch.setattr(merging, "merge_parts", noted)
+    monkeypatch.setattr(policy, "merge_parts", noted)
     index = BM25Index()
     for number in range(600):
         index.add([f"word{number % 7} other"])
@@ -149,7 +151,7 @@ def test_joined_columns_hold_what_stays_in_order(
     pieces: list[tuple[list[bytes | None], list[bool] | None]], size: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joining, "_BYTES", size)
+        patch.setattr(merge, "_BYTES", size)
         joined = join_columns([Kept(build_column(own), mask(flags)) for own, flags in pieces])
     expected = [
         value
@@ -168,7 +170,7 @@ def arrays_of(column: Any) -> list[Any]:
 
 def collide(patch: pytest.MonkeyPatch) -> None:
     """Let strings have one of four keys, so that most are of equal ones."""
-    patch.setattr("bm25rag.tables.zlib.crc32", lambda data: sum(data) % 4)
+    patch.setattr("bm25rag.columns.string_table.zlib.crc32", lambda data: sum(data) % 4)
 
 
 @pytest.mark.parametrize("colliding", [False, True])
@@ -180,7 +182,7 @@ def test_joined_terms_are_one_table_of_all(
     colliding: bool, pieces: list[list[bytes]], size: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joining, "_BYTES", size)
+        patch.setattr(merge, "_BYTES", size)
         if colliding:
             collide(patch)
         joined = JoinedTerms([build_table(own)[0] for own in pieces])
@@ -233,7 +235,7 @@ def test_neither_changes_any_answer(
     tidy: Callable[[BM25Index], None], chosen: dict[str, Any], steps: list[Step], query: list[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "LEAST", 0)  # so that writes leave parts
+        patch.setattr(policy, "LEAST", 0)  # so that writes leave parts
         index, reference = BM25Index(**chosen), Reference(**chosen)
         for step in steps:
             index = apply(index, reference, step)
@@ -245,7 +247,7 @@ def test_neither_changes_any_answer(
 
 def scattered(monkeypatch: pytest.MonkeyPatch) -> tuple[BM25Index, Reference]:
     """Make eight parts of five documents, with a death in each."""
-    monkeypatch.setattr(merging, "LEAST", 0)
+    monkeypatch.setattr(policy, "LEAST", 0)
     index, reference = build([])
     for number in range(8):
         texts = [["a", f"t{number}", *"b" * copies] for copies in range(5)]
@@ -339,7 +341,7 @@ def during_merge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Do something on another thread when the merging is done and not yet installed."""
-    merge, left = merging.merge_parts, threading.Event()
+    merge, left = policy.merge_parts, threading.Event()
 
     def interrupted(parts: Any) -> Any:
         merged = merge(parts)

@@ -17,7 +17,7 @@ import pytest
 from ndcg import ndcg
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import PAPER
+from bm25rag.analysis.analyzer import PAPER
 
 pytestmark = pytest.mark.usefixtures("backend")
 

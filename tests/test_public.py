@@ -19,7 +19,7 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 import bm25rag
 from bm25rag import errors
 from bm25rag.saving import Mode
-from bm25rag.variants import VARIANTS, DeltaOn, VariantName
+from bm25rag.scoring.variants import VARIANTS, DeltaOn, VariantName
 from bm25rag.writer import OnDuplicate
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bm25rag import BM25Index, Document, Explanation, Hit
 from bm25rag.filters import And, Filter, IdSet, Not, Or, parse_filter
-from bm25rag.variants import Parameters
+from bm25rag.scoring.variants import Parameters
 
 INDEX = BM25Index.from_texts(["red boat", "red"])
 CHANGEABLE = [Document("a", None, {"n": 1}, b""), Hit("a", 0.5, "red", {"tags": ["x"]}, None)]

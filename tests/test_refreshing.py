@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from test_concurrency import together
 
-from bm25rag import Analyzer, BM25Index, storage
+from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError, StorageError
+from bm25rag.storage import segment_files
 
 
 @pytest.fixture
@@ -99,18 +100,18 @@ def test_a_refresh_reads_only_the_files_that_are_new(
 ) -> None:
     reader = BM25Index.open(folder)
     opened: list[str] = []
-    load = storage.ArraysFile
+    load = segment_files.ArraysFile
 
     def noted(path: Path, *rest: Any, **named: Any) -> Any:
         opened.append(path.name.partition("-")[0])
         return load(path, *rest, **named)
 
-    monkeypatch.setattr(storage, "ArraysFile", noted)
+    monkeypatch.setattr(segment_files, "ArraysFile", noted)
     change(folder, lambda index: index.delete(["0"]))
     opened.clear()
     assert reader.refresh()
     assert opened == ["changes"]
-    monkeypatch.setattr("bm25rag.merging.LEAST", 0)
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     change(folder, lambda index: index.add(["red"]))
     opened.clear()
     assert reader.refresh()
@@ -128,7 +129,7 @@ def test_a_refresh_reads_nothing_where_nothing_was_committed(
     def read(folder: Path) -> None:
         raise AssertionError(f"{folder} was read")
 
-    monkeypatch.setattr("bm25rag.store.read_manifest", read)
+    monkeypatch.setattr("bm25rag.storage.folder.read_manifest", read)
     assert not reader.refresh()
 
 

@@ -16,11 +16,12 @@ from conftest import INTERPRETED
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bm25rag import Analyzer, BM25Index, scripts
+from bm25rag import Analyzer, BM25Index
 from bm25rag import backend as backends
-from bm25rag.analysis import AUTO_0_1
-from bm25rag.analysis import PAPER as PAPER_PATTERN
-from bm25rag.encoding import Encoder
+from bm25rag.analysis import scripts
+from bm25rag.analysis.analyzer import AUTO_0_1
+from bm25rag.analysis.analyzer import PAPER as PAPER_PATTERN
+from bm25rag.analysis.encoder import Encoder
 from bm25rag.kernels_numpy import STOPPED
 
 PAPER = Analyzer(
@@ -184,7 +185,7 @@ def test_where_a_build_is_cut_into_chunks_does_not_show(
     documents += ["The CATS of Iowa é 漢字漢字 " * 80, "", "\x00\x01\x02\x03\x04\x05\x06\x07 cats"]
     expected = BM25Index.from_texts([analyzer.terms(text) for text in documents])
     for room in (1, 50, 1000, 1 << 20):
-        monkeypatch.setattr("bm25rag.adding.CHUNK", room)
+        monkeypatch.setattr("bm25rag.additions.CHUNK", room)
         index = BM25Index.from_texts(documents, analyzer=analyzer)
         assert index.vocabulary == expected.vocabulary
         assert index.to_scipy().toarray().tobytes() == expected.to_scipy().toarray().tobytes()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bm25rag._types import Float64, Int64
+from bm25rag.common.arrays import Float64, Int64
 
 selecting = pytest.importorskip("bm25rag.kernels.selecting", reason="Numba is not installed")
 

@@ -17,7 +17,7 @@ from test_concurrency import together
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, ReadOnlyError
-from bm25rag.store import Store
+from bm25rag.storage.folder import Store
 
 # Python 3.12 and newer warn of any fork in a process with threads, which is the case in question.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -80,7 +80,7 @@ def impatient() -> Iterator[None]:
 def test_threads_may_be_the_first_to_use_any_part_of_an_opened_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.arrays_file.BLOCK", 256)  # so that checking takes its time
+    monkeypatch.setattr("bm25rag.storage.array_file.BLOCK", 256)  # so that checking takes its time
     index = BM25Index.from_texts(
         [f"red word{number % 97} word{number % 89}" for number in range(300)],
         metadata=[{"n": number} for number in range(300)],

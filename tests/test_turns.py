@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bm25rag import BM25Index, backend, turns
-from bm25rag.turns import blocks, give_way, in_turns, reading
+from bm25rag import BM25Index, backend
+from bm25rag.common import gil
+from bm25rag.common.gil import blocks, give_way, in_turns, reading
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def company() -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Note the pauses, which take no time."""
     noted: list[float] = []
-    monkeypatch.setattr(turns.time, "sleep", noted.append)
+    monkeypatch.setattr(gil.time, "sleep", noted.append)
     return noted
 
 
@@ -33,7 +34,7 @@ def test_a_loop_pauses_after_every_turn(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(1000))  # every look takes a second
-    monkeypatch.setattr(turns.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: next(clock))
     assert list(in_turns("abc")) == ["a", "b", "c"]
     give_way()
     assert len(pauses) == 4
@@ -45,14 +46,14 @@ def test_blocks_hold_everything_in_order_and_pause_in_between(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr(turns.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: next(clock))
     assert list(blocks("abcde", 2)) == ["ab", "cd", "e"]
     assert len(pauses) == 3
 
 
 @pytest.mark.usefixtures("company")
 def test_a_short_loop_does_not_pause(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns.time, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: 0.0)
     assert list(in_turns(iter(range(10)))) == list(range(10))
     assert pauses == []
 
@@ -74,10 +75,10 @@ def test_nobody_pauses_for_threads_that_do_not_read(pauses: list[float]) -> None
 def test_nobody_pauses_long_after_a_read(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert turns.company()
+    assert gil.company()
     now = time.perf_counter()
-    monkeypatch.setattr(turns.time, "perf_counter", lambda: now + 60)
-    assert not turns.company()
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: now + 60)
+    assert not gil.company()
     give_way()
     assert pauses == []
 
@@ -100,21 +101,21 @@ def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], obje
     thread = threading.Thread(target=read, args=[index])
     thread.start()
     thread.join()
-    assert turns.company()
+    assert gil.company()
     read(index)
-    assert not turns.company()
+    assert not gil.company()
 
 
 @pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
 def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
+    monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
     seen: list[tuple[bool, bool]] = []
     caller = threading.get_ident()
 
     def note() -> None:
-        seen.append((threading.get_ident() != caller, turns.company()))
+        seen.append((threading.get_ident() != caller, gil.company()))
 
-    monkeypatch.setattr("bm25rag.encoding.give_way", note)
+    monkeypatch.setattr("bm25rag.analysis.encoder.give_way", note)
     with backend.use("numba"):
         reading()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)

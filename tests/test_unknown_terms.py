@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.backend import kernels
-from bm25rag.lexicon import MOST_UNKNOWN
+from bm25rag.search.term_cache import MOST_UNKNOWN
 
 KNOWN = ["red", "boat", "tea"]
 # Never added; added and deleted again; longer than what a lexicon remembers; no character.
@@ -29,8 +29,8 @@ UNKNOWN = ["unknown", "gone", "x" * 101, "", "\udc80", "red ", "7"]
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
     """Several parts, some with dead documents, of several stripes."""
-    monkeypatch.setattr("bm25rag.stripes.STRIPE", 3)
-    monkeypatch.setattr("bm25rag.merging.LEAST", 0)
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", 3)
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     made = BM25Index()
     for start in range(0, 40, 8):
         texts = [[KNOWN[(start + row) % 3], "sea", *KNOWN[: row % 3]] for row in range(8)]
@@ -64,7 +64,9 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         seen.extend(own.tolist())
         kernels().search(*given)
 
-    monkeypatch.setattr("bm25rag.search.kernels", lambda _work=0: SimpleNamespace(search=search))
+    monkeypatch.setattr(
+        "bm25rag.search.ranking.kernels", lambda _work=0: SimpleNamespace(search=search)
+    )
     yield seen
     assert min(seen) == -1
 
@@ -114,9 +116,9 @@ def test_any_batch_gives_what_its_known_terms_give(
 ) -> None:
     """Also where a lexicon is full again and again, and where threads share a batch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.snapshot._FEWEST_TERMS", 1)
-        patch.setattr("bm25rag.snapshot._MOST_TERMS", most)
-        patch.setattr("bm25rag.search._QUERIES_PER_THREAD", 1)
+        patch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
+        patch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
+        patch.setattr("bm25rag.search.ranking._QUERIES_PER_THREAD", 1)
         made = BM25Index.from_texts([["red", "boat"], ["tea", "red"], ["sea"], ["gone"]])
         made.delete(["3"])
         batch = made.search_batch(queries, k=3, threads=threads)
@@ -158,7 +160,7 @@ def test_what_clients_send_does_not_fill_the_memory(index: BM25Index) -> None:
 def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.lexicon.MOST_UNKNOWN", 3)
+    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 3)
     expected = index.search(["red", "boat"], k=50)
 
     def ask(first: int) -> None:

@@ -116,8 +116,8 @@ def test_contributions_and_shift_sum_to_the_score(
 
 def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough documents for several stripes and windows, with weights of every kind."""
-    monkeypatch.setattr("bm25rag.stripes.STRIPE", 4096)
-    monkeypatch.setattr("bm25rag.search.WINDOW", 256)
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", 4096)
+    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 256)
     generator = np.random.default_rng(7)
     words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 12_000, 12)), 500)
     texts = [[str(word) for word in row] for row in words.tolist()]
@@ -135,8 +135,8 @@ def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch) -> None
     asked[::7] = [["1", "2", "300"]] * len(asked[::7])
     found = []
     for heavy in (0, 1 << 60):
-        monkeypatch.setattr("bm25rag.search.HEAVY", heavy)
-        monkeypatch.setattr("bm25rag.search._HEAVY_BY_K", 0)
+        monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
+        monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
         for name in backend.available():
             with backend.use(name):
                 index = BM25Index.from_texts(texts)

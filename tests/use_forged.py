@@ -26,16 +26,16 @@ from bm25rag.errors import CorruptIndexError, DocumentNotFoundError, StorageErro
 
 # So that segments of some documents have stripes, wide codes and several parts.
 SMALL = {
-    "bm25rag.stripes.STRIPE": 7,
-    "bm25rag.stripes._AT_ONCE": 9,
-    "bm25rag.postings.NARROW": 3,
-    "bm25rag.postings._AT_ONCE": 5,
-    "bm25rag.fields.store.NARROW": 2,
-    "bm25rag.fields.store.MIDDLE": 4,
-    "bm25rag.arrays_file.BLOCK": 64,
-    "bm25rag.search.WINDOW": 3,
-    "bm25rag.search.HEAVY": 0,
-    "bm25rag.search.SPARSE": 1,
+    "bm25rag.segments.doc_blocks.STRIPE": 7,
+    "bm25rag.segments.doc_blocks._AT_ONCE": 9,
+    "bm25rag.segments.postings.NARROW": 3,
+    "bm25rag.segments.postings._AT_ONCE": 5,
+    "bm25rag.metadata.fields.NARROW": 2,
+    "bm25rag.metadata.fields.MIDDLE": 4,
+    "bm25rag.storage.array_file.BLOCK": 64,
+    "bm25rag.search.ranking.WINDOW": 3,
+    "bm25rag.search.ranking.HEAVY": 0,
+    "bm25rag.search.ranking.SPARSE": 1,
 }
 NAMES_A_FILE = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest\.json")
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "plumless buckeroo", "no"]
@@ -60,7 +60,7 @@ def metadata(number: int) -> dict[str, Any]:
 
 def make(folder: Path) -> Folder:
     """Save an index of several parts, of which some have changed since."""
-    with patch.multiple("bm25rag.merging", LEAST=0, SHARE=1 << 30):
+    with patch.multiple("bm25rag.merging.policy", LEAST=0, SHARE=1 << 30):
         index = BM25Index()
         index.save(folder)
         for first, last in ((0, 30), (30, 42), (42, 45)):
