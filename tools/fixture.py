@@ -2,7 +2,7 @@
 
 ``fixture.py`` makes ``tests/data/index-<version>``, a folder as this version of bm25rag
 writes it, and ``tests/data/index-<version>.json`` beside it; once for every release
-whose format is new. ``tests/test_formats.py`` opens all of them.
+whose format is new. ``tests/storage/test_formats.py`` opens all of them.
 """
 
 from __future__ import annotations
