@@ -21,7 +21,8 @@ from bm25rag.columns.column import build_column
 from bm25rag.columns.merge import JoinedTerms, Kept, join_columns, join_tables
 from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.errors import ReadOnlyError
-from bm25rag.merging.policy import SHARE, plan, policy
+from bm25rag.merging import policy
+from bm25rag.merging.policy import SHARE, plan
 from support.holding import apply, assert_same_scores, assert_same_statistics, build
 from support.reference import Reference
 from support.strategies import Step, histories, parameters, queries
