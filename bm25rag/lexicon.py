@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bm25rag._types import Int64, utf8
+from bm25rag.kernels.boundary import TermArrays
 from bm25rag.segment import Part
 from bm25rag.variants import Parameters
 
@@ -54,6 +55,8 @@ class Lexicon(dict[str, int]):
             np.zeros((capacity, part.segment.postings.stripes.count + 1), np.int64)
             for part in parts
         ]
+        absent = parameters.absent_weight
+        self.arrays = [TermArrays(starts, self.idf, absent) for starts in self.starts]
 
     def numbers(self, terms: Sequence[str]) -> Int64:
         """Return the numbers of terms, int64.

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt16, UInt32, Unsigned
-from bm25rag.backend import kernels
 from bm25rag.columns import Guard
 from bm25rag.joining import JoinedTerms
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import CodedRun, Run
 from bm25rag.spelling import Spelling
 from bm25rag.stripes import Stripes, cut, pointer_type, spans, stripe_count
 from bm25rag.tables import StringTable, build_table
@@ -30,14 +31,6 @@ NARROW = 65_536
 _LARGEST_GRID = 1 << 24
 # Postings that are compared at a time.
 _AT_ONCE = 1 << 17
-
-
-class Run(NamedTuple):
-    """Postings in any order of terms, those of one term with ascending documents; uint32."""
-
-    terms: UInt32
-    documents: UInt32
-    tf: UInt32
 
 
 class Postings:
@@ -293,7 +286,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     lengths
         |d| of every document, uint32.
     """
-    hot = kernels(sum(len(run.terms) for run in runs))
+    hot = backend.current(sum(len(run.terms) for run in runs))
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
         hot.tally(run.terms, frequencies)
@@ -309,7 +302,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     cursors = np.zeros(len(terms), np.int64)
     cursors[used] = indptr[ranks]
     for run, own in zip(runs, run_codes, strict=True):
-        hot.fill(run.terms, run.documents, own, cursors, documents, codes)
+        hot.fill(CodedRun(run.terms, run.documents, own), cursors, documents, codes)
     low, stripes = cut(documents, indptr, len(lengths))
     return Postings(
         table,

@@ -9,7 +9,6 @@ import numpy as np
 
 from bm25rag._types import Float64, Int64, check_count, check_flag, check_real, check_sequence
 from bm25rag.analysis import Analyzer
-from bm25rag.backend import available, use
 from bm25rag.correction import Correction, correct_queries
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
@@ -17,6 +16,7 @@ from bm25rag.expansion import expand
 from bm25rag.explain import Explanation, explain
 from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.kernels import backend
 from bm25rag.queries import Query, terms_of, warn_of_texts
 from bm25rag.search import BatchResult, score_all
 from bm25rag.snapshot import Snapshot
@@ -171,7 +171,7 @@ class Reader:
         Otherwise NumPy answers, many times as slowly, until a batch or a build is large
         enough to pay for loading Numba. Without Numba this does nothing.
         """
-        with use(available()[0]):
+        with backend.use(backend.available()[0]):
             self.search_batch([[""]], k=1)
 
     def scores(self, query: Query) -> Float64:

@@ -18,14 +18,15 @@ import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt32, utf8_each
 from bm25rag.analysis import Analyzer
-from bm25rag.backend import kernels
 from bm25rag.columns import Column, ColumnBuilder, join, join_none
 from bm25rag.documents import write_metadata
 from bm25rag.encoding import Encoder, Read
 from bm25rag.fields import Fields, FieldsBuilder, build_fields
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import Run
 from bm25rag.layers import Layer, changed_in, every_death, put_on
 from bm25rag.masks import MaskCache
-from bm25rag.postings import Postings, Run, TermList, build_postings
+from bm25rag.postings import Postings, TermList, build_postings
 from bm25rag.tables import StringTable, index_column
 from bm25rag.turns import give_way, help_thread, in_turns
 
@@ -38,7 +39,7 @@ _SEARCH = 16
 _WORTH_A_THREAD = 1 << 18
 
 _Result = TypeVar("_Result")
-Counted = tuple[UInt32, UInt32, UInt32, UInt32]
+Counted = tuple[Run, UInt32]
 
 
 class Segment:
@@ -176,7 +177,8 @@ class SegmentBuilder:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
-        count = partial(kernels(len(tokens)).count, tokens, counts, len(self._encoder), self._done)
+        hot = backend.current(len(tokens))
+        count = partial(hot.count, tokens, counts, len(self._encoder), self._done)
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
 
@@ -186,9 +188,9 @@ class SegmentBuilder:
             self._take_next()
         terms = TermList(utf8_each(self._encoder.terms))
         counted = [wait() for wait in self._counting]
-        lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
+        lengths = np.concatenate([np.empty(0, np.uint32), *(own for _, own in counted)])
         tokens = int(lengths.sum(dtype=np.int64))
-        build = partial(build_postings, terms, [Run(*run) for *run, _ in counted], lengths)
+        build = partial(build_postings, terms, [run for run, _ in counted], lengths)
         postings = self._start(build, tokens)
         documents = (
             index_column(self._ids.finish()),

@@ -15,6 +15,7 @@ from bm25rag._types import Bool, Float32, Float64, Int64, text_of, utf8, utf8_ea
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import Document, Hit, decode_metadata
 from bm25rag.filters import Filter
+from bm25rag.kernels.boundary import SegmentArrays
 from bm25rag.lexicon import Lexicon, LexiconFullError
 from bm25rag.masks import masks_of
 from bm25rag.segment import Part
@@ -84,12 +85,9 @@ class Snapshot:
         return self._tables
 
     @cached_property
-    def limits(self) -> tuple[tuple[float, float], ...]:
-        """The least and the largest of each table; infinite and 0 if it is empty."""
-        return tuple(
-            (float(table.min(initial=np.inf)), float(table.max(initial=0.0)))
-            for table in self.tables
-        )
+    def arrays(self) -> tuple[SegmentArrays, ...]:
+        """What a search reads of each part."""
+        return tuple(map(_arrays, self.parts, self.tables))
 
     def _table(self, part: Part) -> Float32:
         tf, lengths = part.segment.postings.pairs()
@@ -198,6 +196,11 @@ class Snapshot:
         if filter.ids is not None:
             return id in filter.ids
         return filter.matches(id, decode_metadata(part.metadata_of((number,))[0]))
+
+
+def _arrays(part: Part, weights: Float32) -> SegmentArrays:
+    postings, size = part.segment.postings, len(part.segment)
+    return SegmentArrays(postings.documents, postings.codes, weights, size, postings.stripes.size)
 
 
 def _hits(part: Part, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:

@@ -11,10 +11,10 @@ from weakref import WeakSet
 
 from bm25rag._types import check_choice, check_count, check_sequence
 from bm25rag.adding import NewDocuments, NewRecords, take_documents
-from bm25rag.backend import cores
 from bm25rag.documents import Deleted, Document, encode_metadata
 from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.kernels.backend import cores
 from bm25rag.merging import carry, merge_parts, plan, tidy
 from bm25rag.reader import Reader, Text, check_ids
 from bm25rag.segment import Part, Segment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bm25rag import backend as backends
+from bm25rag.kernels import backend as backends
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"

@@ -16,8 +16,9 @@ import pytest
 from conftest import INTERPRETED
 from reference import DEFAULT_DELTA, VARIANTS, absence, frequency, idf
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
 from bm25rag._types import Float64, Int64
+from bm25rag.kernels import backend
 
 # `make soak` takes 200,000, some minutes; either way there are several stripes.
 DOCUMENTS = 200_000 if os.environ.get("BM25RAG_SOAK") == "1" else 20_000

@@ -18,8 +18,9 @@ import pytest
 from forging import Folder, Piece, empty, put_ids, put_strings, put_terms, strings
 from hypothesis import settings
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError
+from bm25rag.kernels import backend
 
 HERE = Path(__file__).parent
 

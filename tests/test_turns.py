@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bm25rag import BM25Index, backend, turns
+from bm25rag import BM25Index, turns
+from bm25rag.kernels import backend
 from bm25rag.turns import blocks, give_way, in_turns, reading
 
 
@@ -105,7 +106,7 @@ def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], obje
     assert not turns.company()
 
 
-@pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
+@pytest.mark.skipif("compiled" not in backend.available(), reason="Numba is not installed")
 def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.segment._WORTH_A_THREAD", 0)
     seen: list[tuple[bool, bool]] = []
@@ -115,7 +116,7 @@ def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.Monk
         seen.append((threading.get_ident() != caller, turns.company()))
 
     monkeypatch.setattr("bm25rag.encoding.give_way", note)
-    with backend.use("numba"):
+    with backend.use("compiled"):
         reading()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)
     assert (True, False) in seen

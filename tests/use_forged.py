@@ -21,8 +21,9 @@ from unittest.mock import patch
 
 from forging import Folder, forge
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, DocumentNotFoundError, StorageError
+from bm25rag.kernels import backend
 
 # So that segments of some documents have stripes, wide codes and several parts.
 SMALL = {
