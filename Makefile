@@ -45,9 +45,10 @@ test: $(STAMP)  ## Run the tests (under five minutes).
 check: tree-before lint types test-all test-interpreted test-plain test-lowest wheel adapters together tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters.
 	@echo "make check: everything passed"
 
-lint: $(STAMP)  ## Check style and formatting.
+lint: $(STAMP)  ## Check style, formatting, and that imports point downward.
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(VENV)/$(BIN)/lint-imports --no-cache
 
 types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
+
+Text: TypeAlias = str | Sequence[str]
+"""A text, or the list of its terms."""
 
 # Characters of a text, and of metadata, that a repr shows.
 _SHOWN = 60

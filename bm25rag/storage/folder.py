@@ -185,6 +185,9 @@ class FolderReader:
         Whether to refuse what a stranger could misuse, and to verify.
     """
 
+    description = "an index opened with mode='r'"
+    read_only = True
+
     def __init__(
         self, folder: Path, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
     ) -> None:
@@ -291,6 +294,9 @@ def _files_of(
 
 class FolderWriter:
     """The writer's hold on a folder: its lock, and what it has on disk already."""
+
+    description = "an index that is changed here"
+    read_only = False
 
     def __init__(self, folder: Path, held: BaseFileLock) -> None:
         self._folder = folder

@@ -18,9 +18,8 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
 from bm25rag import errors
-from bm25rag.saving import Mode
+from bm25rag.index import Mode, OnDuplicate
 from bm25rag.scoring.variants import VARIANTS, DeltaOn, VariantName
-from bm25rag.writer import OnDuplicate
 
 
 def public_modules() -> Iterator[types.ModuleType]:

@@ -34,7 +34,7 @@ from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedI
 from bm25rag import BM25Index, Hit
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
-from bm25rag.writer import OnDuplicate
+from bm25rag.index import OnDuplicate
 
 logger = logging.getLogger(__name__)
 
