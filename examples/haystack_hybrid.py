@@ -1,6 +1,6 @@
 """Hybrid retrieval: BM25 beside embeddings, fused by Haystack's DocumentJoiner.
 
-    pip install bm25rag-haystack scikit-learn
+    pip install . "./integrations/haystack[examples]"
     python examples/haystack_hybrid.py "Which filter finds a missing field?"
 
 EMBEDDINGS names a model of any OpenAI-compatible endpoint (OPENAI_BASE_URL, OPENAI_API_KEY).

@@ -1,6 +1,6 @@
 """Index files and ask them, with Haystack's own converter, cleaner, splitter and prompt builder.
 
-    pip install bm25rag-haystack
+    pip install . "./integrations/haystack[examples]"
     python examples/haystack_indexing_pipeline.py "How are dates compared in a filter?" [FOLDER]
 
 The documents are kept in FOLDER (a temporary one if it is left out), so a second run indexes

@@ -1,6 +1,6 @@
 """Hybrid retrieval: BM25 beside embeddings, fused by LangChain's EnsembleRetriever.
 
-    pip install "langchain-bm25rag[examples]"
+    pip install . "./integrations/langchain[examples]"
     python examples/langchain_hybrid.py "Which filter finds a missing field?"
 
 EMBEDDINGS names any model that LangChain can make, such as "openai:text-embedding-3-small".
