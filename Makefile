@@ -19,8 +19,8 @@ PYTEST := -m pytest -q
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
 # The modes beside the usual one try fewer examples of each property, and leave out the slow tests
 # and those of crashes and benchmarks, for which the mode makes no difference.
-ONCE := crashes kills machine benchmarks
-REPEATED ?= -m "not slow" --hypothesis-profile=quick $(ONCE:%=--ignore=tests/test_%.py)
+ONCE := crashes project/test_benchmarks.py
+REPEATED ?= -m "not slow" --hypothesis-profile=quick $(ONCE:%=--ignore=tests/%)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -95,7 +95,7 @@ tree-after: $(STAMP)
 
 soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; many more kills, crashes and forgeries.
 	$(PY) tools/soak.py
-	$(PY) $(PYTEST) --hypothesis-profile=soak tests/test_kills.py tests/test_crashes.py tests/test_machine.py tests/test_hostile_forgeries.py
+	$(PY) $(PYTEST) --hypothesis-profile=soak tests/crashes tests/storage/test_hostile_forgeries.py
 
 test-long: $(STAMP)  ## Run the tests with fifty times as many random examples (hours).
 	$(PY) $(PYTEST) --hypothesis-profile=long

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks.corpora import COLLECTIONS, read_records
 from benchmarks.engines import K1, B
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import AUTO_0_1
+from bm25rag.analysis.analyzer import AUTO_0_1
 
 DEPTH = 10
 LANGUAGES = {
@@ -202,7 +202,7 @@ def measure(collection: Collection, engine: str) -> tuple[float, int]:
 
 def _ndcg(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
     # The tests' own, so that there is one definition.
-    path = Path(__file__).parents[1] / "tests" / "ndcg.py"
+    path = Path(__file__).parents[1] / "tests" / "support" / "ndcg.py"
     spec = importlib.util.spec_from_file_location("ndcg", path)
     if spec is None or spec.loader is None:
         raise NotHereError(f"{path} is missing")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
 
-from bm25rag._types import check_choice
+from bm25rag.common.checks import check_choice
 
 _MODULES = {"numba": "bm25rag.kernels", "numpy": "bm25rag.kernels_numpy"}
 # Postings, documents or bytes of text that NumPy gets through in half a second or so.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from bm25rag.analysis import Analyzer
+from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.reader import Text
 from bm25rag.saving import Saver
-from bm25rag.snapshot import Snapshot
-from bm25rag.variants import DeltaOn, Parameters, VariantName
+from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
+from bm25rag.search.snapshot import Snapshot
 from bm25rag.writer import OnDuplicate
 
 
@@ -36,7 +36,7 @@ class BM25Index(Saver):
         How texts and queries become terms; ``None`` for ``Analyzer()``, English.
     variant
         ``"lucene"``, ``"robertson"``, ``"atire"``, ``"bm25l"``, ``"bm25+"``,
-        ``"tfldp"`` or ``"tfidf"``; see ``bm25rag.variants``.
+        ``"tfldp"`` or ``"tfidf"``; see ``bm25rag.scoring.variants``.
     k1
         Saturation of the term frequency, ``0 <= k1 <= 1e30``.
     b

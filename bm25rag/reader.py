@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag._types import Float64, Int64, check_count, check_flag, check_real, check_sequence
-from bm25rag.analysis import Analyzer
+from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.backend import available, use
-from bm25rag.correction import Correction, correct_queries
+from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
+from bm25rag.common.gil import reading
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.expansion import expand
-from bm25rag.explain import Explanation, explain
-from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
-from bm25rag.queries import Query, terms_of, warn_of_texts
-from bm25rag.search import BatchResult, score_all
-from bm25rag.snapshot import Snapshot
-from bm25rag.turns import reading
+from bm25rag.search.correction import Correction, correct_queries
+from bm25rag.search.expansion import expand
+from bm25rag.search.explain import Explanation, explain
+from bm25rag.search.filtered import search_filtered
+from bm25rag.search.queries import Query, terms_of, warn_of_texts
+from bm25rag.search.ranking import BatchResult, score_all
+from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -360,7 +361,7 @@ class Reader:
 
     def to_scipy(self) -> csc_array:
         """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift."""
-        from bm25rag.matrix import score_matrix
+        from bm25rag.search.matrix import score_matrix
 
         return score_matrix(self._current)
 

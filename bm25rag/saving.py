@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from bm25rag._types import check_choice, check_real
-from bm25rag.analysis import Tokenizer
+from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.common.checks import check_choice, check_real
 from bm25rag.errors import ReadOnlyError, StorageError
 from bm25rag.filters.values import fresh
-from bm25rag.snapshot import Snapshot
-from bm25rag.store import Kept, Source, State, Store, check_extra, verify_folder
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.storage.folder import Kept, Source, State, Store, check_extra, verify_folder
 from bm25rag.writer import Writer
 
 Mode: TypeAlias = Literal["r", "w"]

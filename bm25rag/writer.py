@@ -9,17 +9,20 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakSet
 
-from bm25rag._types import check_choice, check_count, check_sequence
-from bm25rag.adding import NewDocuments, NewRecords, take_documents
+from bm25rag.additions import NewDocuments, NewRecords, take_documents
 from bm25rag.backend import cores
-from bm25rag.documents import Deleted, Document, encode_metadata
+from bm25rag.common.checks import check_choice, check_count, check_sequence
+from bm25rag.common.gil import company, in_turns
+from bm25rag.documents import Deleted, Document
 from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.filters import FilterSpec, parse_filter
-from bm25rag.merging import carry, merge_parts, plan, tidy
+from bm25rag.merging.merge import merge_parts
+from bm25rag.merging.policy import carry, plan, tidy
+from bm25rag.metadata.codec import encode_metadata
 from bm25rag.reader import Reader, Text, check_ids
-from bm25rag.segment import Part, Segment
-from bm25rag.snapshot import Snapshot
-from bm25rag.turns import company, in_turns
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import Part
 
 OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
 """What ``add`` does with an id that is there already."""

@@ -6,7 +6,7 @@ import unicodedata
 from itertools import groupby
 
 from bm25rag import Analyzer, Explanation
-from bm25rag.analysis import AUTO_0_1
+from bm25rag.analysis.analyzer import AUTO_0_1
 
 __all__ = ["dropped_words"]
 

@@ -13,7 +13,7 @@ import click
 from bm25rag import BM25Index
 from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
-from bm25rag.variants import VARIANTS
+from bm25rag.scoring.variants import VARIANTS
 
 __all__ = [
     "PATH",

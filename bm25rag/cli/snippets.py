@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from bm25rag import Analyzer, scripts
-from bm25rag.analysis import AUTO_0_1
+from bm25rag import Analyzer
+from bm25rag.analysis import scripts
+from bm25rag.analysis.analyzer import AUTO_0_1
 from bm25rag.cli.terminal import readable
 
 __all__ = ["Match", "find_matches", "first_lines", "snippet"]

@@ -20,7 +20,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from bm25rag._types import check_real
+from bm25rag.common.checks import check_real
 
 __all__ = ["Dynascores", "dynascore"]
 

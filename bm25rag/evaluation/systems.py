@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.variants import VARIANTS
+from bm25rag.scoring.variants import VARIANTS
 
 __all__ = ["SYSTEMS", "System", "make_system"]
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from bm25rag._records import Record
+from bm25rag.common.record import Record
 from bm25rag.filters.values import fresh
 
 Test: TypeAlias = Callable[[Any, bool], bool]

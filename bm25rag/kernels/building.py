@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt32, Unsigned
 from bm25rag.kernels.compiling import compiled
 
 _STOPPED = np.uint32(0xFFFFFFFF)

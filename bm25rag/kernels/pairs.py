@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import UInt32, UInt64
-from bm25rag.folding import SIZE
+from bm25rag.analysis.fold_table import SIZE
+from bm25rag.common.arrays import UInt32, UInt64
 from bm25rag.kernels.compiling import compiled
 
 # Code points that may be in a pair.

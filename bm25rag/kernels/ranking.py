@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt16, UInt64, Unsigned
 from bm25rag.kernels.compiling import ZERO, compiled
 from bm25rag.kernels.selecting import collect, drain, keep_best, kth_of_maxima
 from bm25rag.kernels.walking import (

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Bool, Int64, UInt8, UInt32, UInt64
-from bm25rag.folding import (
+from bm25rag.analysis.fold_table import (
     CJK,
     CLUSTER,
     KIND,
@@ -23,6 +22,7 @@ from bm25rag.folding import (
     STOP,
     WORD,
 )
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64
 from bm25rag.kernels.compiling import ZERO, compiled
 from bm25rag.kernels.pairs import with_pairs
 from bm25rag.kernels.signs import class_of, is_inside, mark_inside

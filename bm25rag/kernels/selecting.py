@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bm25rag._types import Float64, Int64, UInt64
+from bm25rag.common.arrays import Float64, Int64, UInt64
 from bm25rag.kernels.compiling import compiled
 
 _Numbers = TypeVar("_Numbers", Int64, Float64)

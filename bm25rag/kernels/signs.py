@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import UInt8
-from bm25rag.folding import (
+from bm25rag.analysis.fold_table import (
     APOSTROPHE,
     COMMA,
     DIGIT,
@@ -19,6 +18,7 @@ from bm25rag.folding import (
     STOP,
     WORD,
 )
+from bm25rag.common.arrays import UInt8
 from bm25rag.kernels.compiling import compiled
 from bm25rag.kernels.words import eight
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, UInt16, Unsigned
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt16, Unsigned
 from bm25rag.kernels.compiling import compiled
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag._types import Int64, UInt8, UInt32, UInt64
+from bm25rag.common.arrays import Int64, UInt8, UInt32, UInt64
 from bm25rag.kernels.compiling import compiled
 
 # Words that are looked up together.

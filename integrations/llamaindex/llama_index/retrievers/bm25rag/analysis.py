@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import Stemmer
 
 from bm25rag import Analyzer
-from bm25rag.analysis import Tokenizer
-from bm25rag.languages import STOPWORD_LISTS, load_stopwords
+from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis.languages import STOPWORD_LISTS, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
 DEFAULT_PATTERN = "auto"

@@ -26,7 +26,7 @@ from haystack_integrations.document_stores.bm25rag.operations import Operations
 from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
 
 from bm25rag import Analyzer
-from bm25rag.variants import DeltaOn, VariantName
+from bm25rag.scoring.variants import DeltaOn, VariantName
 
 
 class BM25DocumentStore(Operations):

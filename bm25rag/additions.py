@@ -1,0 +1,319 @@
+"""What ``add`` does before anything is installed: check, analyse, resolve duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.common.checks import are_strings, check_sequence
+from bm25rag.common.gil import give_way, in_turns
+from bm25rag.documents import Document
+from bm25rag.errors import DuplicateIdError, MetadataError
+from bm25rag.merging.merge import merge_parts
+from bm25rag.metadata.values import copy_metadata, plain_metadata
+from bm25rag.reader import Text, check_id
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.builder import SegmentBuilder
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import Part
+
+# Characters of text that are gathered before they are analysed and counted.
+CHUNK = 1 << 20
+# Documents, since each brings metadata too.
+_MOST = 1 << 14
+
+_END = object()
+_BESIDE = ("ids", "metadata", "payloads")
+
+
+class Block(NamedTuple):
+    """Some documents, with their places in the call; ``None`` for what was not given."""
+
+    rows: Sequence[int]
+    texts: list[Text]
+    ids: list[str] | None = None
+    metadata: list[dict[str, Any] | None] | None = None
+    payloads: list[bytes | None] | None = None
+
+    def only(self, kept: list[int]) -> Block:
+        """Return some of the documents."""
+        columns: list[Any] = [
+            None if column is None else [column[number] for number in kept] for column in self
+        ]
+        return Block(*columns)
+
+
+class NewDocuments:
+    """The arguments of ``add``, checked as they are iterated."""
+
+    # How a message names the metadata of a row.
+    row = "metadata[{}]"
+
+    def __init__(
+        self,
+        texts: Iterable[Text],
+        ids: Iterable[str] | None,
+        metadata: Iterable[dict[str, Any] | None] | None,
+        payloads: Iterable[bytes | None] | None,
+        store_text: bool,
+        progress: bool,
+    ) -> None:
+        self.texts, self.ids, self.metadata, self.payloads = texts, ids, metadata, payloads
+        self.store_text, self.progress = store_text, progress
+        check_sequence("texts", texts, "texts")
+        for name in ("ids", "metadata", "payloads"):
+            value = getattr(self, name)
+            if value is not None:
+                check_sequence(name, value, "one element for each text")
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the documents, some at a time."""
+        beside = {
+            name: iter(given) for name in _BESIDE if (given := getattr(self, name)) is not None
+        }
+        done = 0
+        for texts, columns in self._gather(beside):
+            if "ids" in columns:
+                ids = enumerate(columns["ids"], done)
+                columns["ids"] = [check_id(f"ids[{number}]", id) for number, id in ids]
+            for number, payload in enumerate(columns.get("payloads", ()), done):
+                _check_payload(payload, f"payloads[{number}]")
+            yield Block(range(done, done + len(texts)), texts, **columns)
+            done += len(texts)
+        for name, given in beside.items():
+            if next(given, _END) is not _END:
+                raise _wrong_length(name, f"more than {done}")
+
+    def _gather(
+        self, beside: dict[str, Iterator[Any]]
+    ) -> Iterator[tuple[list[Text], dict[str, list[Any]]]]:
+        """Yield texts and what is beside them.
+
+        Iterators are asked in step with the texts, since they may share a source with them,
+        and what they yield is copied, since they may yield one dict again and again.
+        """
+        in_step = [name for name in beside if not isinstance(getattr(self, name), (list, tuple))]
+        texts: list[Text] = []
+        columns: dict[str, list[Any]] = {name: [] for name in in_step}
+        room, done = CHUNK, 0
+        for number, text in enumerate(in_turns(shown(self.texts, self.progress))):
+            texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
+            for name in in_step:
+                if (value := next(beside[name], _END)) is _END:
+                    raise _wrong_length(name, f"only {number}")
+                columns[name].append(copy_metadata(value) if name == "metadata" else value)
+            room -= len(text)
+            if room <= 0 or len(texts) == _MOST:
+                yield texts, columns | self._take(beside, in_step, done, len(texts))
+                done += len(texts)
+                texts, columns, room = [], {name: [] for name in in_step}, CHUNK
+        if texts:
+            yield texts, columns | self._take(beside, in_step, done, len(texts))
+
+    def _take(
+        self, beside: dict[str, Iterator[Any]], taken: list[str], done: int, size: int
+    ) -> dict[str, list[Any]]:
+        columns = {}
+        for name in beside.keys() - taken:
+            columns[name] = list(islice(beside[name], size))
+            if len(columns[name]) < size:
+                raise _wrong_length(name, f"only {done + len(columns[name])}")
+        return columns
+
+
+class NewRecords:
+    """The documents of ``add_documents``, checked as they are iterated."""
+
+    row = "documents[{}]"
+
+    def __init__(self, documents: Iterable[Document], store_text: bool, progress: bool) -> None:
+        self.store_text, self.progress = store_text, progress
+        self._documents = check_sequence("documents", documents, "bm25rag.Document")
+        # See ``NewDocuments._gather``.
+        self._copy = not isinstance(documents, (list, tuple))
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the documents, some at a time."""
+        columns: list[list[Any]] = [[], [], [], [], []]
+        room = CHUNK
+        for row, document in enumerate(in_turns(shown(self._documents, self.progress))):
+            for column, value in zip(columns, self._check(row, document), strict=True):
+                column.append(value)
+            room -= len(document.text)
+            if room <= 0 or len(columns[0]) == _MOST:
+                yield Block(*columns)
+                columns, room = [[], [], [], [], []], CHUNK
+        if columns[0]:
+            yield Block(*columns)
+
+    def _check(self, row: int, document: Document) -> tuple[Any, ...]:
+        name = f"documents[{row}]"
+        if not isinstance(document, Document):
+            raise TypeError(f"{name} must be a bm25rag.Document, got {document!r:.100}")
+        if document.text is None:
+            raise ValueError(
+                f"{name} ({document.id!r}) has no text: it was stored without one; "
+                "index it again from its source"
+            )
+        metadata = copy_metadata(document.metadata) if self._copy else document.metadata
+        return (
+            row,
+            _check_text(document.text, f"{name}.text"),
+            check_id(f"{name}.id", document.id),
+            metadata,
+            _check_payload(document.payload, f"{name}.payload"),
+        )
+
+
+def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:
+    """Return items, with a progress bar if that is wanted."""
+    if not progress:
+        return items
+    from tqdm import tqdm
+
+    bar: Iterable[Any] = tqdm(items, desc="indexing", unit=" docs")
+    return bar
+
+
+def _wrong_length(name: str, got: str) -> ValueError:
+    return ValueError(f"{name} must have one element for each text, got {got}")
+
+
+def _check_text(text: object, name: str) -> Text:
+    if isinstance(text, str):
+        return text
+    if isinstance(text, (list, tuple)) and are_strings(text):
+        return list(text)
+    hint = ""
+    if isinstance(text, PurePath):
+        hint = "; read the file first: path.read_text()"
+    elif isinstance(text, Mapping):
+        hint = "; take its text out first"
+    raise TypeError(f"{name} must be a str or a list of terms, got {text!r:.100}{hint}")
+
+
+def _check_payload(payload: object, name: str) -> bytes | None:
+    if payload is not None and not isinstance(payload, bytes):
+        raise TypeError(f"{name} must be bytes or None, got {type(payload).__name__}")
+    return payload
+
+
+class Added(NamedTuple):
+    """A segment ready to be installed.
+
+    ``replaced`` are the documents, as part and number, that it takes the place of.
+    """
+
+    segment: Segment
+    ids: list[str]
+    replaced: set[tuple[int, int]]
+    next_id: int
+
+
+def take_documents(
+    documents: NewDocuments | NewRecords,
+    analyzer: Analyzer,
+    snapshot: Snapshot,
+    next_id: int,
+    on_duplicate: str,
+    threads: int,
+) -> Added:
+    """Analyse new documents; see ``BM25Index.add`` for what is raised."""
+    ids = _Ids(snapshot, next_id, on_duplicate)
+    with SegmentBuilder(analyzer, threads) as builder:
+        for block in documents:
+            taken, block = ids.take(block)
+            give_way()
+            metadata = None if block.metadata is None else _plain_each(documents.row, block, taken)
+            try:
+                builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
+            except MetadataError as error:  # an integer too long to be written
+                row = block.rows[taken.index(error.document)]
+                raise error.at(documents.row.format(row)) from None
+        segment = builder.finish()
+    if ids.stale:
+        segment = merge_parts([Part(segment).without(ids.stale)])
+    return Added(segment, ids.written, ids.replaced, ids.next_id)
+
+
+def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the metadata of a block as they are to be written; errors name the row."""
+    plain: list[dict[str, Any]] = []
+    try:
+        for id, one in in_turns(zip(ids, block.metadata or (), strict=True)):
+            plain.append(plain_metadata(one, id))
+    except MetadataError as error:
+        raise error.at(name.format(block.rows[len(plain)])) from None
+    except TypeError as error:
+        raise TypeError(f"{name.format(block.rows[len(plain)])}: {error}") from None
+    return plain
+
+
+class _Ids:
+    """Gives new documents their ids, and decides which are taken where ids occur again."""
+
+    def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str) -> None:
+        self._snapshot = snapshot
+        self._on_duplicate = on_duplicate
+        self._count = 0
+        self.next_id = next_id
+        self._numbers: list[str] = []
+        self._places: dict[str, int] = {}  # in document order
+        self.replaced: set[tuple[int, int]] = set()
+        self.stale: list[int] = []
+
+    @property
+    def written(self) -> list[str]:
+        """The ids of all documents taken, in document order."""
+        return self._numbers or list(self._places)
+
+    def take(self, block: Block) -> tuple[list[str], Block]:
+        """Return the ids of the documents taken, and those documents."""
+        ids = block.ids
+        if ids is None:
+            ids = self._number(len(block.texts))
+            self._numbers += ids
+            return ids, block
+        if (
+            len(set(ids)) == len(ids)
+            and self._places.keys().isdisjoint(ids)
+            and not self._snapshot.taken(ids)
+        ):
+            self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
+            self._count += len(ids)
+            return ids, block
+        kept = [number for number, id in in_turns(enumerate(ids)) if self._admit(id)]
+        return [ids[number] for number in kept], block.only(kept)
+
+    def _number(self, size: int) -> list[str]:
+        """Return the next decimal numbers that no document has."""
+        ids: list[str] = []
+        while len(ids) < size:
+            more = range(self.next_id, self.next_id + size - len(ids))
+            new = list(map(str, more))
+            taken = self._snapshot.taken(new)
+            ids += [id for id in new if id not in taken] if taken else new
+            self.next_id = more.stop
+        return ids
+
+    def _admit(self, id: str) -> bool:
+        earlier, present = self._places.get(id), self._snapshot.find(id)
+        if earlier is not None or present is not None:
+            if self._on_duplicate == "error":
+                where = "occurs twice in ids" if earlier is not None else "is in the index already"
+                raise DuplicateIdError(
+                    f"the id {id!r} {where}; choose on_duplicate='skip' or 'replace' to allow that"
+                )
+            if self._on_duplicate == "skip":
+                return False
+            if earlier is not None:
+                self.stale.append(earlier)
+            if present is not None:
+                self.replaced.add(present)
+        self._places.pop(id, None)  # so that the ids stay in document order
+        self._places[id] = self._count
+        self._count += 1
+        return True

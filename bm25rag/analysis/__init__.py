@@ -1,0 +1,1 @@
+"""Text to terms: one analyzer for documents and questions."""

@@ -1,0 +1,162 @@
+"""The table of code points from which the compiled scanner does what an ``Analyzer`` does."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bm25rag.analysis import scripts
+from bm25rag.analysis.analyzer import AUTO_0_1, Analyzer
+from bm25rag.common.arrays import Bool, UInt8, UInt32, UInt64
+from bm25rag.common.gil import in_turns
+
+# Parts that a code point plays in a word; CLUSTER begins one of a Southeast Asian script.
+OTHER, WORD, CJK, MARK, CLUSTER = range(5)
+# Signs that may be inside a word: see ``scripts.word_pattern``.
+APOSTROPHE, STOP, COMMA, PLUS, HASH = range(1, 6)
+_SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
+# An entry of the table holds, from the lowest bit: the lower case in UTF-8, the first byte
+# lowest; at SIZE of how many bytes it is; at KIND which of the above; at SIGN which sign; then
+# flags: a letter, a digit, a character that is a word of its own where a run of CJK ends; and
+# PECULIAR if a text in which it occurs needs more than the table, so that the analyzer must
+# fold it as a whole.
+SIZE, KIND, SIGN = np.uint64(32), np.uint64(40), np.uint64(48)
+LETTER, DIGIT, SINGLE = np.uint64(1 << 56), np.uint64(1 << 57), np.uint64(1 << 58)
+PECULIAR = np.uint64(1 << 63)
+
+_CAPITAL_SIGMA = "\u03a3"  # its lower case depends on where it stands
+_DOT_ABOVE = 0x307  # after I, in Turkish, it makes an i
+_SOUND_MARKS = (0x3099, 0x309A)
+# No script beyond this has capitals; asking all code points would take 0.2 s.
+_CASED = 0x20000
+
+
+class _Rules(NamedTuple):
+    """What of an analyzer the table depends on."""
+
+    lowercase: bool
+    turkish: bool
+    normalize: str | None
+    cjk: bool
+    singles: bool
+    southeast_asian: bool
+    marks: bool
+    auto: bool
+
+
+def fold_table(analyzer: Analyzer) -> UInt64:
+    """Return the table of all code points for an analyzer, (0x110000,), uint64."""
+    lowercase = analyzer.lowercase and not analyzer.identifiers
+    auto = analyzer.token_pattern == "auto"
+    rules = _Rules(
+        lowercase=lowercase,
+        turkish=lowercase and analyzer.language == "turkish",
+        normalize=analyzer.normalize,
+        cjk=analyzer.cjk,
+        singles=analyzer.cjk and analyzer.cjk_characters,
+        southeast_asian=analyzer.southeast_asian,
+        marks=auto or analyzer.token_pattern == AUTO_0_1,
+        auto=auto,
+    )
+    return _table(rules)
+
+
+@lru_cache(maxsize=4)
+def _table(rules: _Rules) -> UInt64:
+    points = np.arange(0x110000, dtype="<u4")
+    characters = points.tobytes().decode("utf-32-le", "surrogatepass")
+    lower = points.astype(np.uint32)
+    peculiar = np.zeros(len(points), np.bool_)
+    if rules.lowercase:
+        _lower(characters, rules.turkish, lower, peculiar)
+    if rules.marks:
+        _mark(peculiar, True, scripts.JOINER, characters)
+    if rules.auto:
+        _mark(peculiar, True, scripts.IGNORED, characters)
+    if rules.normalize is not None:
+        safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
+        _mark(peculiar, True, safe, characters)
+    # What counts is what a character becomes: only that is normalised.
+    peculiar |= peculiar[lower]
+    roles = _roles(characters, rules)[lower]
+    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * PECULIAR
+    if rules.auto:
+        for point in map(ord, scripts.APOSTROPHES.findall(characters)):
+            table[point] = table[ord("'")] | table[point] & PECULIAR
+    if rules.cjk:
+        _fold_widths(characters, table)
+    return table
+
+
+def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> None:
+    """Enter the lower case of every code point, and where that is not one code point for one."""
+    for number, character in in_turns(enumerate(characters[:_CASED])):
+        lowered = scripts.lower(character, turkish)
+        if len(lowered) == 1:
+            lower[number] = ord(lowered)
+        else:
+            peculiar[number] = True
+    peculiar[ord(_CAPITAL_SIGMA)] = True
+    if turkish:
+        peculiar[_DOT_ABOVE] = True
+
+
+def _utf8(points: UInt64) -> UInt64:
+    """Return code points in UTF-8, and their sizes in bytes."""
+    last = (points & 63) | 128
+    third, second = (points >> 6 & 63) | 128, (points >> 12 & 63) | 128
+    sizes: list[NDArray[Any]] = [
+        points,
+        points >> 6 | 0xC0 | last << 8,
+        points >> 12 | 0xE0 | third << 8 | last << 16,
+        points >> 18 | 0xF0 | second << 8 | third << 16 | last << 24,
+    ]
+    limits = [points < 0x80, points < 0x800, points < 0x10000, points < 0x110000]
+    return np.select(limits, [one | np.uint64(size) << SIZE for size, one in enumerate(sizes, 1)])
+
+
+def _fold_widths(characters: str, table: UInt64) -> None:
+    """Give wide and narrow forms the entries of what they are forms of."""
+    for run in scripts.WIDTH_FORMS.finditer(characters):
+        for point in range(run.start(), run.end()):
+            usual = ord(scripts.fold_widths(characters[point]))
+            # A mark joins the kana before it.
+            table[point] = table[usual] | (usual in _SOUND_MARKS) * PECULIAR
+
+
+def _roles(characters: str, rules: _Rules) -> UInt64:
+    """Return kinds, signs and flags of code points."""
+    kinds = np.full(len(characters), OTHER, np.uint8)
+    _mark(kinds, WORD, scripts.WORD, characters)
+    if rules.marks:
+        kinds[list(scripts.marks())] = MARK
+    if rules.southeast_asian:
+        _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)
+    if rules.cjk:
+        _mark(kinds, CJK, scripts.CJK, characters)
+    roles = kinds.astype(np.uint64) << KIND
+    if rules.auto:
+        word = kinds == WORD
+        for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
+            roles |= (_which(pattern, characters) & word) * flag
+        for sign, number in _SIGNS.items():
+            roles[ord(sign)] |= np.uint64(number) << SIGN
+    if rules.singles:
+        roles |= _which(scripts.SINGLES, characters) * SINGLE
+    return roles
+
+
+def _which(pattern: re.Pattern[str], characters: str) -> Bool:
+    found = np.zeros(len(characters), np.bool_)
+    _mark(found, True, pattern, characters)
+    return found
+
+
+def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
+    # Whole runs at once: most code points look like their neighbours.
+    for run in in_turns(re.finditer(f"(?:{pattern.pattern})+", characters)):
+        values[run.start() : run.end()] = value

@@ -1,0 +1,193 @@
+"""Tables that find a string of a column: by its CRC-32, in sorted order.
+
+So a look-up is a bisection that touches a few cache lines and needs nothing loaded.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from bm25rag.columns.column import Column, Guard, build_column
+from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.common.gil import in_turns
+
+
+class StringTable:
+    """Finds a string of a column that holds each once and no ``None``.
+
+    Parameters
+    ----------
+    column
+        The strings.
+    keys
+        Their CRC-32, ascending, uint32; of equal ones the strings ascend.
+    order
+        The number in ``column`` of the string that each key belongs to, uint32;
+        empty if the column is in the keys' order.
+    guard, name
+        As for ``Column``.
+    """
+
+    def __init__(
+        self,
+        column: Column,
+        keys: UInt32,
+        order: UInt32,
+        guard: Guard | None = None,
+        name: str = "",
+    ) -> None:
+        self.column = column
+        self.keys = keys
+        self.order = order
+        self._guard = guard
+        self._name = name
+        self._searchable = guard is None
+        self._keys = keys.data
+        self._order = order.data
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def find(self, value: bytes) -> int:
+        """Return the number of ``value`` in the column, or -1."""
+        if not self._searchable:
+            self._check_keys()
+        key = zlib.crc32(value)
+        low = bisect_left(self._keys, key)
+        high = low + 1 if low < len(self._keys) and self._keys[low] == key else low
+        if high < len(self._keys) and self._keys[high] == key:
+            high = bisect_right(self._keys, key, high)
+            low = bisect_left(range(high), value, low, key=self._string_at)
+        if low < high and self._string_at(low) == value:
+            return self._number_at(low)
+        return -1
+
+    def find_all(self, values: Sequence[bytes]) -> Int64:
+        """Return the numbers of those of ``values`` that are in the column."""
+        if not self._searchable:
+            self._check_keys()
+        if not len(self.keys):
+            return np.empty(0, np.int64)
+        wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        alike = self.keys[places] == wanted
+        numbers = (self.order[places] if len(self.order) else places)[alike].tolist()
+        there = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
+        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
+        return np.array([number for number in found if number >= 0], np.int64)
+
+    def _number_at(self, place: int) -> int:
+        return int(self._order[place]) if len(self._order) else place
+
+    def _string_at(self, place: int) -> bytes:
+        return bytes(self.column.get(self._number_at(place)) or b"")
+
+    def _check_keys(self) -> None:
+        """Check what a look-up relies on: whatever is found is a string of the column."""
+        guard = self._guard
+        if guard is not None:
+            # A damaged key would hide a term, so all are checked before the first look-up.
+            guard.check(f"{self._name}.keys", 0, len(self.keys))
+            if not np.all(self.keys[:-1] <= self.keys[1:]):
+                raise guard.reject(f"{self._name}.keys", "is not sorted")
+            if len(self.order):
+                guard.check(f"{self._name}.order", 0, len(self.order))
+                if not _is_permutation(self.order):
+                    raise guard.reject(f"{self._name}.order", "does not name each string once")
+        self._searchable = True
+
+    def __reduce__(self) -> tuple[type[StringTable], tuple[object, ...]]:
+        self.check_all()
+        return StringTable, (self.column, self.keys, self.order)
+
+    def check_all(self) -> None:
+        """Check what a merge relies on: each string is there once, in order, under its key."""
+        self._check_keys()
+        self.column.check_all()
+        guard = self._guard
+        if guard is not None:
+            keys = _keys_of(self.column)
+            if not np.array_equal(keys[self.order] if len(self.order) else keys, self.keys):
+                raise guard.reject(f"{self._name}.keys", "is not the CRC-32 of the strings")
+            for place in ties(self.keys):
+                if self._string_at(place - 1) >= self._string_at(place):
+                    raise guard.reject(f"{self._name}.data", "has a string twice or out of order")
+        self._guard = None
+
+
+def ties(keys: UInt32) -> list[int]:
+    """Return where in sorted keys one equals the one before."""
+    return (np.flatnonzero(keys[1:] == keys[:-1]) + 1).tolist()
+
+
+def _is_permutation(order: UInt32) -> bool:
+    if int(order.max()) >= len(order):
+        return False
+    named = np.zeros(len(order), np.bool_)
+    named[order] = True
+    return bool(named.all())
+
+
+def index_column(column: Column) -> StringTable:
+    """Make the table of a column whose order must stay."""
+    keys, order = _sort_keys(column)
+    return StringTable(column, keys, order.astype(np.uint32))
+
+
+def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
+    """Make a table of distinct strings, in its own order, which depends on nothing but them.
+
+    Returns
+    -------
+    table
+        Its column is sorted by CRC-32, then by bytes.
+    ranks
+        Where each of ``values`` went, uint32.
+    """
+    keys, order = _sort_keys(values)
+    ranks = np.empty(len(values), np.uint32)
+    ranks[order] = np.arange(len(values), dtype=np.uint32)
+    column = build_column([values[number] for number in in_turns(order.tolist())])
+    return StringTable(column, keys, ranks[:0]), ranks
+
+
+def _keys_of(values: list[bytes] | Column) -> UInt32:
+    """Return the CRC-32 of strings; 0.2 us each."""
+    strings: Iterable[Any] = in_turns(values)
+    return np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
+
+
+def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
+    """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
+    keys = _keys_of(values)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    sort_ties(keys, order, values)
+    return keys, order
+
+
+def sort_ties(keys: UInt32, order: Int64, strings: Sequence[bytes] | Column) -> None:
+    """Put numbers in ``order`` whose keys are equal into the order of their strings.
+
+    Parameters
+    ----------
+    keys
+        The CRC-32 of the string of each number in ``order``, ascending.
+    order
+        Numbers of strings, changed in place.
+    strings
+        The strings.
+    """
+    # Equal keys are rare (260 pairs in 1.5 M terms).
+    equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
+    starts = np.flatnonzero(~equal[:-1] & equal[1:])
+    stops = np.flatnonzero(equal[:-1] & ~equal[1:]) + 1
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        numbers = order[start:stop].tolist()
+        order[start:stop] = sorted(numbers, key=strings.__getitem__)

@@ -1,0 +1,113 @@
+"""Why a document has its score, term by term."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bm25rag.search.queries import Terms
+from bm25rag.search.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class TermExplanation:
+    """One query term's share of a score.
+
+    Parameters
+    ----------
+    term
+        The term, analysed.
+    count
+        How often the query has it; its weight, if the query gives weights.
+    document_frequency
+        How many living documents contain it.
+    idf
+        Its inverse document frequency, as rounded to float32.
+    tf
+        How often the document contains it.
+    f
+        The term frequency part, as rounded to float32: less f(0) where the shift
+        holds that, 0 if the document does not contain the term.
+    contribution
+        ``count * idf * f``, with the product of idf and f in float32.
+    """
+
+    term: str
+    count: float
+    document_frequency: int
+    idf: float
+    tf: int
+    f: float
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A score and what it is made of: the contributions, in order, and the shift add up to it.
+
+    Parameters
+    ----------
+    id
+        The document.
+    score
+        Its score, to the bit what a search returns.
+    matched
+        Whether it contains a query term: only then a search can return it.
+    shift
+        What absent terms would add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
+    terms
+        The query's distinct terms in order of first occurrence, unknown ones with idf 0.
+    """
+
+    id: str
+    score: float
+    matched: bool
+    shift: float
+    terms: tuple[TermExplanation, ...]
+
+    def __str__(self) -> str:
+        width = max([len("term"), *(len(part.term) for part in self.terms)])
+        lines = [
+            f"{self.score:.6f} = score of {self.id!r}" + ("" if self.matched else " (no match)"),
+            f"  {'term':{width}}  count      df      idf   tf         f  contribution",
+        ]
+        lines += [
+            f"  {part.term:{width}}  {part.count:5.4g} {part.document_frequency:7d} "
+            f"{part.idf:8.4f} {part.tf:4d} {part.f:9.4f}  {part.contribution:12.6f}"
+            for part in self.terms
+        ]
+        if self.shift:
+            lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
+        return "\n".join(lines)
+
+
+def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explanation:
+    """Explain the score of document ``number`` of part ``place``."""
+    part = snapshot.parts[place]
+    counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
+    lexicon, numbers = snapshot.number(list(counts))
+    postings = part.segment.postings
+    shares = []
+    score, shift = 0.0, 0.0
+    for (name, count), term in zip(counts.items(), numbers.tolist(), strict=True):
+        if term < 0:
+            shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
+            continue
+        idf, starts = lexicon.idf[term], lexicon.starts[place][term]
+        tf, f, contribution = 0, 0.0, 0.0
+        documents = postings.documents_of(starts)
+        at = int(np.searchsorted(documents, number))
+        if at < len(documents) and documents[at] == number:
+            code = postings.codes[starts[0] + at]
+            weight = snapshot.tables[place][code]
+            tf, f = int(postings.code_tf[code]), float(weight)
+            contribution = float(idf * weight) * count
+        score += contribution
+        shift += float(idf * snapshot.absent_weight) * count
+        frequency = int(lexicon.frequencies[term])
+        shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
+    matched = any(share.tf for share in shares)
+    return Explanation(part.segment.id_of(number), score + shift, matched, shift, tuple(shares))

@@ -1,0 +1,39 @@
+"""The eager scores as a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bm25rag.common.strings import text_of
+from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+
+def score_matrix(snapshot: Snapshot) -> csc_array:
+    """Return float32 (N, V): living documents by terms in code point order."""
+    from scipy import sparse
+
+    terms, frequencies = snapshot.frequencies()
+    column_of = {term: column for column, term in enumerate(terms)}
+    idf = snapshot.parameters.idf(snapshot.count, frequencies.astype(np.float64))
+    rows, columns, scores = [], [], []
+    for place, part in enumerate(snapshot.parts):
+        postings = part.segment.postings
+        own = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
+        column = np.array(own, np.int64)[postings.term_numbers()]
+        documents, codes = postings.all_documents().astype(np.int64), postings.codes
+        if part.living is not None:
+            kept = part.living[documents]
+            column, documents, codes = column[kept], documents[kept], codes[kept]
+        rows.append(part.ranks(documents) + snapshot.bases[place])
+        columns.append(column)
+        scores.append(snapshot.tables[place][codes] * idf[column])
+    shape = (snapshot.count, len(terms))
+    if not rows:
+        return sparse.csc_array(shape, dtype=np.float32)
+    entries = (np.concatenate(rows), np.concatenate(columns))
+    return sparse.coo_array((np.concatenate(scores), entries), shape=shape).tocsc()

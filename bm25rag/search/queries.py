@@ -1,0 +1,99 @@
+"""What a query may be: a text, a list of terms, or a mapping of terms to weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import TypeAlias, cast
+
+from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.common.arrays import Int64
+from bm25rag.common.checks import are_strings, check_real
+from bm25rag.search.snapshot import Snapshot
+
+Query: TypeAlias = str | Sequence[str] | Mapping[str, float]
+# A query analysed and checked: its terms, repeats included, or its terms with their weights.
+Terms: TypeAlias = Sequence[str] | dict[str, float]
+
+# A sum of parts with such weights is far from the largest float64.
+LARGEST_WEIGHT = 1e30
+
+
+def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Terms]:
+    """Analyse queries and check them.
+
+    Parameters
+    ----------
+    analyzer
+        How texts become terms.
+    queries
+        The queries.
+    name
+        What to call them in messages: ``"query"``, or ``"queries[{}]"`` for their numbers.
+
+    Raises
+    ------
+    TypeError
+        If a query is none, or a term or weight in it has the wrong type.
+    ValueError
+        If a weight is NaN or infinite, or beyond 1e30.
+    """
+    analyze = analyzer.query_terms
+    terms = [analyze(one) if isinstance(one, str) else one for one in queries]
+    given = [one for one in queries if not isinstance(one, str)]
+    if not given or _are_lists_of_strings(given):
+        return cast("list[Terms]", terms)
+    return [_checked(own, name.format(number)) for number, own in enumerate(terms)]
+
+
+def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -> None:
+    """Warn of a list that was likely meant as texts, since its terms match nothing.
+
+    Parameters
+    ----------
+    snapshot
+        What was searched.
+    queries
+        The queries, checked.
+    counts
+        How many matches each has, int64 (q,).
+    """
+    for query, count in zip(queries, counts.tolist(), strict=True):
+        if count or isinstance(query, str):
+            continue
+        text = next((term for term in query if len(term.split()) > 1), None)
+        if text is not None and max(snapshot.number(list(query))[1]) < 0:
+            warnings.warn(
+                f"no document has a term of the query {query!r:.100}: a list holds terms that "
+                f"are analysed already; to search for a text, pass the text, {text!r:.100}",
+                stacklevel=4,
+            )
+
+
+def _are_lists_of_strings(queries: Sequence[Query]) -> bool:
+    """Whether all are lists of strings; in one step, since many small ones take longer."""
+    lists = set(map(type, queries)) <= {list, tuple}
+    return lists and are_strings(list(chain.from_iterable(queries)))
+
+
+def _checked(query: Query, name: str) -> Terms:
+    if isinstance(query, Mapping):
+        return {_check_term(term, name): _check(w, term, name) for term, w in query.items()}
+    if not isinstance(query, (list, tuple)) or not are_strings(query):
+        raise TypeError(
+            f"{name} must be a str, a list of terms, or a dict of terms and their weights, "
+            f"got {query!r:.100}"
+        )
+    return query
+
+
+def _check_term(term: object, name: str) -> str:
+    if not isinstance(term, str):
+        raise TypeError(f"{name} must map terms, which are str, to weights, got the key {term!r}")
+    return term
+
+
+def _check(weight: object, term: str, name: str) -> float:
+    # Plus 0.0, which makes 0.0 of -0.0.
+    return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT) + 0.0

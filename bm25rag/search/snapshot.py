@@ -1,0 +1,230 @@
+"""What a reader holds: an unchanging view of all parts, with their statistics and scores."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64
+from bm25rag.common.gil import BLOCK, blocks
+from bm25rag.common.strings import text_of, utf8, utf8_each
+from bm25rag.documents import Document, Hit
+from bm25rag.filters import Filter
+from bm25rag.metadata.codec import decode_metadata
+from bm25rag.scoring.variants import Parameters
+from bm25rag.search.filtering import masks_of
+from bm25rag.search.term_cache import Lexicon, LexiconFullError
+from bm25rag.segments.view import Part
+
+# Terms that a snapshot remembers, from first to last.
+_FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
+
+# Ids that are looked up one by one sooner than all at once.
+_FEW_IDS = 16
+
+
+class Snapshot:
+    """The state of an index at one moment; never changes, so needs no lock.
+
+    What it computes on demand (terms, score tables) it keeps; two threads that
+    compute the same at once both get it right.
+
+    Parameters
+    ----------
+    parts
+        The parts, in document order.
+    parameters
+        The variant and its parameters.
+    analyzer
+        How queries become terms.
+    """
+
+    def __init__(self, parts: Sequence[Part], parameters: Parameters, analyzer: Analyzer) -> None:
+        self.parts = tuple(parts)
+        self.parameters = parameters
+        self.analyzer = analyzer
+        self.bases = tuple(accumulate((part.count for part in self.parts), initial=0))
+        self.count = self.bases[-1]
+        self.tokens = sum(part.tokens for part in self.parts)
+        self.average_length = self.tokens / self.count if self.count else 0.0
+        self._lexicon = Lexicon(self.parts, parameters, self.count, 0)
+        self._tables: tuple[Float32, ...] | None = None
+
+    # --- statistics and scores -------------------------------------------------
+
+    def number(self, terms: Sequence[str]) -> tuple[Lexicon, Int64]:
+        """Return the numbers of terms, int64, and the lexicon in which they count."""
+        lexicon = self._lexicon
+        try:
+            return lexicon, lexicon.numbers(terms)
+        except LexiconFullError:
+            more = min(4 * lexicon.capacity, _MOST_TERMS)
+            capacity = max(_FEWEST_TERMS, more, len(set(terms)))
+            lexicon = Lexicon(self.parts, self.parameters, self.count, capacity)
+            numbers = lexicon.numbers(terms)
+            if capacity <= _MOST_TERMS:
+                self._lexicon = lexicon
+            return lexicon, numbers
+
+    @cached_property
+    def absent_weight(self) -> np.float32:
+        """What a query term that a document lacks adds per idf."""
+        return self.parameters.absent_weight
+
+    @property
+    def tables(self) -> tuple[Float32, ...]:
+        """``f(tf, |d|)`` of every impact code, for each part, float32."""
+        if self._tables is None:
+            self._tables = tuple(self._table(part) for part in self.parts)
+        return self._tables
+
+    @cached_property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        """The least and the largest of each table; infinite and 0 if it is empty."""
+        return tuple(
+            (float(table.min(initial=np.inf)), float(table.max(initial=0.0)))
+            for table in self.tables
+        )
+
+    def _table(self, part: Part) -> Float32:
+        tf, lengths = part.segment.postings.pairs()
+        if not len(tf) or not self.tokens:  # no postings, or none that live
+            return np.zeros(len(tf), np.float32)
+        return self.parameters.weights(
+            tf.astype(np.float64), lengths.astype(np.float64), self.average_length
+        )
+
+    def frequencies(self) -> tuple[list[str], Int64]:
+        """Return all terms of living documents by code point, and their document frequencies."""
+        totals: dict[bytes, int] = {}
+        for part in self.parts:
+            part.segment.postings.check_all()
+            terms = part.segment.postings.terms.column
+            for term, count in zip(terms, part.frequencies().tolist(), strict=True):
+                key = bytes(term or b"")
+                totals[key] = totals.get(key, 0) + count
+        ordered = sorted(term for term, count in totals.items() if count)
+        counts = np.array([totals[term] for term in ordered], np.int64)
+        return [text_of(term) for term in ordered], counts
+
+    # --- documents ----------------------------------------------------------------
+
+    def find(self, id: str) -> tuple[int, int] | None:
+        """Return part and number of a living document, or ``None``."""
+        key = utf8(id)
+        for place, part in enumerate(self.parts):
+            number = part.find(key)
+            if number >= 0:
+                return place, number
+        return None
+
+    def taken(self, ids: Sequence[str]) -> set[str]:
+        """Return those of some ids that living documents have."""
+        if len(ids) < _FEW_IDS:
+            return {id for id in ids if self.find(id) is not None}
+        return {
+            part.segment.id_of(number)
+            for keys in blocks(utf8_each(ids), BLOCK)
+            for part in self.parts
+            for number in part.segment.ids.find_all(keys).tolist()
+            if part.lives(number)
+        }
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return part and number of the living document at ``row``."""
+        if len(self.parts) == 1:
+            return 0, self.parts[0].number_at(row)
+        place = bisect_right(self.bases, row) - 1
+        return place, self.parts[place].number_at(row - self.bases[place])
+
+    def ids(self) -> Iterator[str]:
+        """Yield the ids of the living documents in order."""
+        for part in self.parts:
+            for number in part.numbers():
+                yield part.segment.id_of(int(number))
+
+    def id_at(self, row: int) -> str:
+        """Return the id of the living document at ``row``."""
+        place, number = self.locate(row)
+        return self.parts[place].segment.id_of(number)
+
+    def document(self, place: int, number: int) -> Document:
+        """Return a fresh document."""
+        ids, texts, metadata, payloads = _contents(self.parts[place], (number,))
+        return Document(ids[0], texts[0], metadata[0], payloads[0])
+
+    def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+        """Return fresh hits for the documents at ``rows``."""
+        if len(self.parts) == 1 and self.count == len(self.parts[0].segment):
+            return _hits(self.parts[0], rows, scores)
+        hits: list[Hit] = []
+        for place, found in groupby(map(self.locate, rows), itemgetter(0)):
+            numbers = [number for _, number in found]
+            own = scores[len(hits) : len(hits) + len(numbers)]
+            hits += _hits(self.parts[place], numbers, own)
+        return hits
+
+    # --- filters --------------------------------------------------------------------
+
+    def masks(self, filter: Filter | None) -> tuple[Bool | None, ...]:
+        """Return which documents of each part live and pass; ``None`` where all do."""
+        if filter is None:
+            return tuple([part.living for part in self.parts])
+        return masks_of(self.parts, filter)
+
+    def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
+        """Yield part and number of the living documents that pass, in order."""
+        if filter is None:
+            for place, part in enumerate(self.parts):
+                for number in part.numbers():
+                    yield place, int(number)
+            return
+        for place, mask in enumerate(self.masks(filter)):
+            if mask is not None:
+                for number in np.flatnonzero(mask).tolist():
+                    yield place, number
+
+    def passes(self, place: int, number: int, filter: Filter | None) -> bool:
+        """Whether one document passes."""
+        if filter is None:
+            return True
+        part = self.parts[place]
+        id = part.segment.id_of(number)
+        if filter.ids is not None:
+            return id in filter.ids
+        return filter.matches(id, decode_metadata(part.metadata_of((number,))[0]))
+
+
+def _hits(part: Part, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+    """Return fresh hits for documents of one part."""
+    ids, texts, metadata, payloads = _contents(part, numbers)
+    return list(map(Hit, ids, scores, texts, metadata, payloads))
+
+
+def _contents(
+    part: Part, numbers: Sequence[int]
+) -> tuple[list[str], list[str | None], list[dict[str, Any]], list[bytes | None]]:
+    """Return ids, texts, metadata and payloads of documents, since all at once is faster."""
+    segment = part.segment
+    return (
+        [id or "" for id in segment.ids.column.texts(numbers)],
+        segment.texts.texts(numbers),
+        [{} if data is None else decode_metadata(data) for data in part.metadata_of(numbers)],
+        [None if data is None else bytes(data) for data in segment.payloads.views(numbers)],
+    )
+
+
+def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
+    """Put per-document values of every part into rows of living documents."""
+    rows = np.empty(snapshot.count)
+    spans = pairwise(snapshot.bases)
+    for part, value, (start, stop) in zip(snapshot.parts, values, spans, strict=True):
+        rows[start:stop] = value if part.living is None else value[part.living]
+    return rows

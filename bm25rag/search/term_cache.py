@@ -1,0 +1,104 @@
+"""The query terms that a snapshot has met, numbered, with what the kernels need of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bm25rag.common.arrays import Int64
+from bm25rag.common.strings import utf8
+from bm25rag.scoring.variants import Parameters
+from bm25rag.segments.view import Part
+
+# Terms that no living document contains and that are remembered, and their length: clients
+# may send any.
+MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
+
+
+class LexiconFullError(Exception):
+    """A lexicon has given all its numbers."""
+
+
+class Lexicon(dict[str, int]):
+    """Maps a term to its number; to -1 if no living document contains it.
+
+    Missing terms are looked up. A number is given once, and what belongs to it is written
+    before anybody else can know it, so threads need no lock: of two that miss a term at once
+    one gives it its number, and the other's is never used.
+
+    Parameters
+    ----------
+    parts
+        The parts of the snapshot.
+    parameters
+        The variant and its parameters.
+    documents
+        Number of living documents.
+    capacity
+        How many numbers there are.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], parameters: Parameters, documents: int, capacity: int
+    ) -> None:
+        self._parts = parts
+        self._parameters = parameters
+        self._documents = documents
+        self.capacity = capacity
+        self._next = iter(range(capacity))
+        self._unknown: list[str] = []
+        self.idf = np.zeros(capacity, np.float32)
+        self.frequencies = np.zeros(capacity, np.int64)
+        # For each part, as ``Postings.find`` gives them.
+        self.starts = [
+            np.zeros((capacity, part.segment.postings.stripes.count + 1), np.int64)
+            for part in parts
+        ]
+
+    def numbers(self, terms: Sequence[str]) -> Int64:
+        """Return the numbers of terms, int64.
+
+        Raises
+        ------
+        LexiconFullError
+            If there are not enough numbers for those that are missing.
+        """
+        return np.fromiter(map(self.__getitem__, terms), np.int64, len(terms))
+
+    def __missing__(self, term: str) -> int:
+        number = self._look_up(utf8(term))
+        if number >= 0:
+            # A query's repeated term has one number, or its parts would be added apart.
+            return self.setdefault(term, number)
+        if len(term) <= _LONGEST_UNKNOWN:
+            self[term] = number
+            self._bound_unknown(term)
+        return number
+
+    def _bound_unknown(self, term: str) -> None:
+        """Note an unknown term; forget all of them when there are too many."""
+        unknown = self._unknown
+        unknown.append(term)
+        if unknown is not self._unknown:  # another thread has forgotten these in the meantime
+            self.pop(term, None)
+        elif len(unknown) > MOST_UNKNOWN:
+            self._unknown = []
+            for old in unknown:
+                self.pop(old, None)
+
+    def _look_up(self, term: bytes) -> int:
+        found = [part.segment.postings.find(term) for part in self._parts]
+        own = zip(self._parts, found, strict=True)
+        frequency = sum(part.frequency(starts) for part, starts in own)
+        if not frequency:
+            return -1
+        number = next(self._next, -1)
+        if number < 0:
+            raise LexiconFullError
+        for table, starts in zip(self.starts, found, strict=True):
+            table[number] = starts
+        self.frequencies[number] = frequency
+        idf = self._parameters.idf(self._documents, np.array([frequency], np.float64))
+        self.idf[number] = idf[0]
+        return number

@@ -1,0 +1,89 @@
+"""What has happened to a segment since it was made, in layers, so that a write adds little.
+
+A layer is a file of the saved index. A new one is joined with those below it that are
+not more than twice as large, so a segment with n changes has at most log2(n) + 1
+layers, and each change is written O(log n) times whatever else has changed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from bm25rag.columns.column import build_column
+from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.metadata.field_builder import build_fields
+from bm25rag.metadata.fields import Fields
+from bm25rag.metadata.mask_cache import MaskCache
+
+
+class Layer:
+    """Deletions and new metadata of one stretch of time.
+
+    Parameters
+    ----------
+    dead
+        Numbers of the documents deleted, ascending, uint32.
+    changed
+        New metadata, as JSON, by document number.
+    origin
+        The file that it was read from, if any.
+
+    ``masks`` are those of filters on the new metadata.
+    """
+
+    def __init__(self, dead: UInt32, changed: dict[int, bytes], origin: Path | None = None) -> None:
+        self.dead, self.changed, self.origin = dead, changed, origin
+        self.masks = MaskCache()
+
+    def __len__(self) -> int:
+        return len(self.dead) + len(self.changed)
+
+    def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
+        return Layer, (self.dead, self.changed)
+
+    @cached_property
+    def numbers(self) -> Int64:
+        """Numbers of the documents with new metadata, ascending."""
+        return np.array(sorted(self.changed), np.int64)
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The fields of the new metadata."""
+        return build_fields(build_column(self.changed[n] or None for n in self.numbers.tolist()))
+
+
+def put_on(layers: Sequence[Layer], new: Layer) -> tuple[Layer, ...]:
+    """Return layers with one more on top, of which some may have been joined."""
+    first, size = len(layers), len(new)
+    while first and len(layers[first - 1]) <= 2 * size:
+        first -= 1
+        size += len(layers[first])
+    return (*layers[:first], _join([*layers[first:], new]))
+
+
+def _join(layers: Sequence[Layer]) -> Layer:
+    """Make one layer of several; what changed before its document died is left out."""
+    if len(layers) == 1:
+        return layers[0]
+    dead, changed = every_death(layers), changed_in(layers)
+    for number in dead.tolist() if changed else ():
+        changed.pop(number, None)
+    return Layer(dead, changed)
+
+
+def every_death(layers: Sequence[Layer]) -> UInt32:
+    """Return the numbers of all that are dead, ascending, uint32."""
+    dead = np.concatenate([np.empty(0, np.uint32), *(layer.dead for layer in layers)])
+    return np.sort(dead, kind="stable")  # which merges runs: 0.3 ms for 200,000, otherwise 5
+
+
+def changed_in(layers: Sequence[Layer]) -> dict[int, bytes]:
+    """Return the new metadata of all documents that have some, the dead perhaps among them."""
+    changed: dict[int, bytes] = {}
+    for layer in layers:
+        changed |= layer.changed
+    return changed

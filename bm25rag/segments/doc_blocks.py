@@ -1,0 +1,217 @@
+"""Stripes: how a document number fits 16 bits, and where the postings of each stripe begin."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+import numpy as np
+
+from bm25rag.columns.column import Guard
+from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
+
+# Documents of a stripe; tests set it small.
+STRIPE = 65_536
+# Postings that are handled at a time: `np.repeat` lets no other thread run, 4 ms a million.
+_AT_ONCE = 1 << 17
+
+
+class Stripes:
+    """Says in which of s stripes each posting is; without any content if there is but one.
+
+    A stripe is known in one of two ways, whichever takes less room: for a term with many
+    postings by how many of them come before each stripe, for another posting by posting.
+
+    Parameters
+    ----------
+    count
+        The number s.
+    terms
+        Numbers of the m terms with many postings, ascending, uint32 (m,).
+    edges
+        How many of their postings lie before stripes 1 to s - 1, uint32 (m, s - 1).
+    before
+        How many postings of all other terms come before those of each, unsigned (m,).
+    high
+        The stripe of every posting of the other terms, uint16.
+    """
+
+    def __init__(
+        self, count: int, terms: UInt32, edges: UInt32, before: Unsigned, high: UInt16
+    ) -> None:
+        self.count, self.size = count, STRIPE
+        self.firsts = np.arange(0, count * STRIPE, STRIPE)
+        self.terms, self.edges, self.before, self.high = terms, edges, before, high
+        self._terms, self._before = terms.data, before.data
+
+    def __reduce__(self) -> tuple[type[Stripes], tuple[object, ...]]:
+        return Stripes, (self.count, self.terms, self.edges, self.before, self.high)
+
+    def starts(self, number: int, bounds: memoryview) -> Int64:
+        """Return where the postings of a term begin in each stripe, and where they end.
+
+        Parameters
+        ----------
+        number
+            The term.
+        bounds
+            Where the postings of each term begin.
+
+        Returns
+        -------
+        starts
+            int64 (s + 1,).
+        """
+        start, stop = bounds[number], bounds[number + 1]
+        if self.count == 1:
+            return np.array((start, stop), np.int64)
+        starts = np.empty(self.count + 1, np.int64)
+        starts[0], starts[-1] = start, stop
+        place = self._place(number)
+        if place >= 0:
+            starts[1:-1] = self.edges[place]
+        else:
+            first = self._first_high(number, bounds)
+            high = self.high[first : first + stop - start]
+            starts[1:-1] = np.searchsorted(high, np.arange(1, self.count))
+        starts[1:-1] += start
+        return starts
+
+    def _place(self, number: int) -> int:
+        place = bisect_left(self._terms, number)
+        return place if place < len(self._terms) and self._terms[place] == number else -1
+
+    def _first_high(self, number: int, bounds: memoryview) -> int:
+        """Return where in ``high`` the stripes of a term begin."""
+        place = bisect_left(self._terms, number) - 1
+        start = int(bounds[number])
+        if place < 0:
+            return start
+        # Up to here, the postings that have their stripe elsewhere.
+        return start - (int(bounds[self._terms[place] + 1]) - int(self._before[place]))
+
+    def between(self, first: int, last: int, indptr: Int64) -> UInt32:
+        """Return the stripe of every posting of the terms from ``first`` to before ``last``."""
+        counts = np.diff(indptr[first : last + 1])
+        known = np.zeros(len(counts), np.bool_)
+        edged = slice(*np.searchsorted(self.terms, (first, last)))
+        places = self.terms[edged].astype(np.int64) - first
+        known[places] = True
+        own = np.repeat(known, counts)
+        result = np.empty(len(own), np.uint32)
+        start = self._first_high(first, indptr.data)
+        result[~own] = self.high[start : start + len(own) - int(counts[places].sum())]
+        ends = np.column_stack((self.edges[edged], counts[places])).astype(np.int64)
+        numbers = np.tile(np.arange(self.count, dtype=np.uint32), len(places))
+        result[own] = np.repeat(numbers, np.diff(ends, axis=1, prepend=0).ravel())
+        return result
+
+    def check_terms(self, guard: Guard, terms: int) -> None:
+        """Check the small arrays; raise ``CorruptIndexError``."""
+        guard.check("stripes.terms", 0, len(self.terms))
+        guard.check("stripes.before", 0, len(self.before))
+        own = self.terms
+        if np.any(own[1:] <= own[:-1]) or (len(own) and int(own[-1]) >= terms):
+            raise guard.reject("stripes.terms", "does not ascend within the terms")
+
+    def check(self, guard: Guard, number: int, bounds: memoryview) -> None:
+        """Check what ``starts`` reads for a term; raise ``CorruptIndexError``."""
+        if self.count == 1:
+            return
+        place, width = self._place(number), self.count - 1
+        most = int(bounds[number + 1]) - int(bounds[number])
+        if place >= 0:
+            guard.check("stripes.edges", place * width, (place + 1) * width)
+            self._check_rising(guard, "stripes.edges", self.edges[place], most)
+            return
+        nearest = bisect_left(self._terms, number) - 1
+        if nearest >= 0:
+            guard.check("indptr", self._terms[nearest] + 1, self._terms[nearest] + 2)
+        first = self._first_high(number, bounds)
+        if not 0 <= first <= first + most <= len(self.high):
+            raise guard.reject("stripes.before", "points beyond the postings")
+        guard.check("stripes.high", first, first + most)
+        self._check_rising(guard, "stripes.high", self.high[first : first + most], width)
+
+    def _check_rising(self, guard: Guard, name: str, values: Unsigned, most: int) -> None:
+        if np.any(values[1:] < values[:-1]) or int(values[-1]) > most:
+            raise guard.reject(name, "does not ascend within its limit")
+
+    def check_all(self, guard: Guard, indptr: Int64) -> None:
+        """Check every array against the postings' bounds; raise ``CorruptIndexError``."""
+        guard.check("stripes.edges", 0, self.edges.size)
+        guard.check("stripes.high", 0, len(self.high))
+        counts = np.diff(indptr)[self.terms]
+        total = int(indptr[-1]) if self.count > 1 else 0
+        if len(self.high) + int(counts.sum()) != total:
+            raise guard.reject("stripes.high", "does not agree with the postings")
+        if not np.array_equal(indptr[self.terms] - (np.cumsum(counts) - counts), self.before):
+            raise guard.reject("stripes.before", "does not agree with the postings")
+        ends = np.column_stack((self.edges, counts)).astype(np.int64)
+        if np.any(ends[:, 1:] < ends[:, :-1]):
+            raise guard.reject("stripes.edges", "does not ascend within the postings")
+        if np.any(self.high >= self.count):
+            raise guard.reject("stripes.high", "points beyond the stripes")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(part.nbytes for part in (self.terms, self.edges, self.before, self.high))
+
+
+def stripe_count(documents: int) -> int:
+    """Return how many stripes so many documents make."""
+    return max(1, -(-documents // STRIPE))
+
+
+def cut(documents: Unsigned, indptr: Int64, size: int) -> tuple[UInt16, Stripes]:
+    """Turn document numbers into numbers within stripes.
+
+    Parameters
+    ----------
+    documents
+        The document of every posting, (P,).
+    indptr
+        Where the postings of each term begin, int64 (V + 1,).
+    size
+        How many documents there are.
+    """
+    count, none = stripe_count(size), np.empty(0, np.uint32)
+    if count == 1:
+        empty = Stripes(1, none, np.empty((0, 0), np.uint32), none, np.empty(0, np.uint16))
+        return documents.astype(np.uint16, copy=False), empty
+    frequencies = np.diff(indptr)
+    # Edges take 4 bytes a stripe and two numbers, ``high`` 2 bytes a posting.
+    many = frequencies > 2 * count + 2
+    terms = np.flatnonzero(many)
+    low = np.empty(len(documents), np.uint16)
+    high, sizes = [np.empty(0, np.uint16)], [np.empty((0, count), np.uint32)]
+    for first, last in spans(indptr):
+        places = slice(indptr[first], indptr[last])
+        stripe = documents[places] // STRIPE  # a third sooner than by np.divmod
+        low[places] = documents[places] - stripe * STRIPE
+        own = np.repeat(many[first:last], frequencies[first:last])
+        high.append(stripe[~own].astype(np.uint16))
+        counts = frequencies[first:last][many[first:last]]
+        rows = np.repeat(np.arange(len(counts)) * count, counts)
+        cells = np.bincount(rows + stripe[own], minlength=len(counts) * count)
+        sizes.append(cells.reshape(-1, count).astype(np.uint32))
+    edges = np.cumsum(np.concatenate(sizes)[:, :-1], axis=1, dtype=np.uint32)
+    counts = frequencies[terms]
+    before = (indptr[terms] - (np.cumsum(counts) - counts)).astype(pointer_type(indptr))
+    return low, Stripes(count, terms.astype(np.uint32), edges, before, np.concatenate(high))
+
+
+def pointer_type(indptr: Int64) -> type[np.uint32] | type[np.uint64]:
+    """Return the narrowest type of pointers to postings."""
+    return np.uint32 if indptr[-1] < 1 << 32 else np.uint64
+
+
+def spans(indptr: Int64) -> Iterator[tuple[int, int]]:
+    """Yield spans of terms with about ``_AT_ONCE`` postings each."""
+    first = 0
+    while first < len(indptr) - 1:
+        last = int(np.searchsorted(indptr, indptr[first] + _AT_ONCE, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last

@@ -1,0 +1,79 @@
+"""Segments: the immutable units an index is made of, and parts: segments as a snapshot sees them.
+
+A segment holds the postings and the documents of one stretch of the index. What
+happens to it later, deletions and new metadata, lies in the ``Part`` around it, so
+that a reader's snapshot never changes under it and a write never copies postings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bm25rag.columns.column import Column
+from bm25rag.columns.string_table import StringTable
+from bm25rag.metadata.field_builder import build_fields
+from bm25rag.metadata.fields import Fields
+from bm25rag.metadata.mask_cache import MaskCache
+from bm25rag.segments.postings import Postings
+
+if TYPE_CHECKING:
+    pass
+
+
+class Segment:
+    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable.
+
+    ``kept`` are the fields of the metadata; ``None``: made from it when a filter first asks.
+    ``masks`` are those of filters on this segment.
+    """
+
+    def __init__(
+        self,
+        postings: Postings,
+        ids: StringTable,
+        texts: Column,
+        metadata: Column,
+        payloads: Column,
+        tokens: int,
+        kept: Fields | None = None,
+    ) -> None:
+        self.postings, self.ids = postings, ids
+        self.texts, self.metadata, self.payloads = texts, metadata, payloads
+        self.tokens, self.kept = tokens, kept
+        self.masks = MaskCache()
+
+    def __len__(self) -> int:
+        return len(self.postings.lengths)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the metadata that the segment was built with."""
+        if self.kept is None:
+            self.kept = build_fields(self.metadata)
+        return self.kept
+
+    def id_of(self, number: int) -> str:
+        """Return the id of document ``number``."""
+        return self.ids.column.texts((number,))[0] or ""
+
+    def check_all(self) -> None:
+        """Check every array that comes from a file; raise ``CorruptIndexError``."""
+        guard = self.postings.guard
+        self.postings.check_all()
+        if guard is not None and int(self.postings.lengths.sum(dtype=np.int64)) != self.tokens:
+            raise guard.reject("lengths", "does not agree with the manifest")
+        self.ids.check_all()
+        for column in (self.texts, self.metadata, self.payloads):
+            column.check_all()
+        if self.kept is not None:
+            self.kept.check_all()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        columns = (self.ids.column, self.texts, self.metadata, self.payloads)
+        keys = self.ids.keys.nbytes + self.ids.order.nbytes
+        own = self.postings.nbytes + keys + sum(column.nbytes for column in columns)
+        return own if self.kept is None else own + self.kept.nbytes

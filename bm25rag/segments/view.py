@@ -1,0 +1,148 @@
+"""A segment as a snapshot sees it: without its deleted documents, with metadata changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64
+from bm25rag.metadata.mask_cache import MaskCache
+from bm25rag.segments.changes import Layer, changed_in, every_death, put_on
+from bm25rag.segments.segment import Segment
+
+if TYPE_CHECKING:
+    pass
+
+
+# Documents looked up in an array in the time of one binary search.
+_SEARCH = 16
+
+
+class Part:
+    """A segment as a snapshot sees it: without its dead, and with metadata changed since.
+
+    Parameters
+    ----------
+    segment
+        The documents and postings.
+    layers
+        What has happened to it since, the oldest first.
+    """
+
+    def __init__(self, segment: Segment, layers: tuple[Layer, ...] = ()) -> None:
+        self.segment, self.layers = segment, layers
+        # Numbers of the deleted documents, ascending.
+        self.dead = every_death(layers)
+        self.masks = MaskCache()
+        self._living: Bool | None = None
+        self._changed: dict[int, bytes] | None = None
+        self._gone: dict[tuple[int, int], int] = {}
+        gone = int(segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
+        self.tokens = segment.tokens - gone
+        self.count = len(segment) - len(self.dead)
+        # Bytes of its living documents, about: what merging it costs.
+        self.size = segment.nbytes * self.count // max(len(segment), 1)
+
+    def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
+        return Part, (self.segment, self.layers)
+
+    def __deepcopy__(self, memo: object) -> Part:
+        return self  # nothing in it ever changes
+
+    @property
+    def living(self) -> Bool | None:
+        """Which documents live, (n,), bool; ``None`` if all do."""
+        if len(self.dead) and self._living is None:
+            living = np.ones(len(self.segment), np.bool_)
+            living[self.dead] = False
+            self._living = living
+        return self._living
+
+    @property
+    def changed(self) -> dict[int, bytes]:
+        """New metadata, as JSON, by document number; some of these documents may be dead."""
+        if self._changed is None:
+            self._changed = changed_in(self.layers)
+        return self._changed
+
+    @property
+    def changes(self) -> int:
+        """How many documents have new metadata, about."""
+        return sum(len(layer.changed) for layer in self.layers)
+
+    def find(self, id: bytes) -> int:
+        """Return the number of the living document with this id, or -1."""
+        number = self.segment.ids.find(id)
+        return number if number >= 0 and self.lives(number) else -1
+
+    def lives(self, number: int) -> bool:
+        """Whether document ``number`` has not been deleted."""
+        if not len(self.dead):
+            return True
+        place = int(np.searchsorted(self.dead, number))
+        return place == len(self.dead) or int(self.dead[place]) != number
+
+    def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
+        """Return the metadata of documents as JSON."""
+        stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
+        for layer in self.layers:
+            if layer.changed:
+                pairs = zip(numbers, stored, strict=True)
+                stored = [layer.changed.get(number, before) for number, before in pairs]
+        return stored
+
+    def frequency(self, starts: Int64) -> int:
+        """Count the living documents among the postings of one term, by where they begin."""
+        first, last = int(starts[0]), int(starts[-1])
+        if first == last or not len(self.dead):
+            return last - first
+        gone = self._gone.get((first, last))
+        if gone is None:
+            gone = self._gone[first, last] = self._count_dead(starts)
+        return last - first - gone
+
+    def _count_dead(self, starts: Int64) -> int:
+        documents, living = self.segment.postings.documents_of(starts), self.living
+        if living is not None and len(documents) < _SEARCH * len(self.dead):
+            return len(documents) - int(np.count_nonzero(living[documents]))
+        places = np.searchsorted(documents, self.dead)
+        places[places == len(documents)] = 0
+        return int(np.count_nonzero(documents[places] == self.dead))
+
+    def frequencies(self) -> Int64:
+        """Count the living documents of every term of the segment, (V,), int64."""
+        postings = self.segment.postings
+        if not len(self.dead):
+            return postings.frequencies()
+        living = np.ones(len(self.segment), np.int64)
+        living[self.dead] = 0
+        starts = postings.indptr[:-1].astype(np.int64)
+        return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
+
+    def ranks(self, numbers: Int64) -> Int64:
+        """Return the places of documents of the segment among its living ones."""
+        return numbers - np.searchsorted(self.dead, numbers) if len(self.dead) else numbers
+
+    def number_at(self, rank: int) -> int:
+        """Return the document number of the living document at ``rank``."""
+        if not len(self.dead):
+            return rank
+        # dead[i] - i living documents lie before dead[i].
+        before = self.dead.astype(np.int64) - np.arange(len(self.dead))
+        return rank + int(np.searchsorted(before, rank, side="right"))
+
+    def numbers(self) -> range | Int64:
+        """Return the numbers of the living documents, ascending."""
+        living = self.living
+        return range(len(self.segment)) if living is None else np.flatnonzero(living)
+
+    def without(self, numbers: Iterable[int]) -> Part:
+        """Return the part after these living documents are deleted."""
+        gone = Layer(np.array(sorted(set(numbers)), np.uint32), {})
+        return Part(self.segment, put_on(self.layers, gone))
+
+    def with_metadata(self, changes: dict[int, bytes]) -> Part:
+        """Return the part with new metadata for some documents."""
+        return Part(self.segment, put_on(self.layers, Layer(every_death(()), changes)))

@@ -1,0 +1,285 @@
+"""A saved index: a folder of files that are written once, and a manifest that is replaced last.
+
+Nothing is unpickled, nothing named in a file is imported, and no path leaves the
+folder. ``docs/format.md`` describes the files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bm25rag.columns.column import Column, build_column
+from bm25rag.columns.string_table import StringTable
+from bm25rag.errors import CorruptIndexError
+from bm25rag.metadata.field import KINDS
+from bm25rag.metadata.fields import ARRAYS, Fields
+from bm25rag.segments.changes import Layer
+from bm25rag.segments.doc_blocks import Stripes, stripe_count
+from bm25rag.segments.postings import Postings
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import Part
+from bm25rag.storage.array_file import Array, ArraysFile, FileRecord, write_arrays
+from bm25rag.storage.fs import flush_folder
+from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
+
+_RETRIES = 20
+
+
+def read_index(
+    folder: Path, mapped: bool, known: Mapping[Stored, Part]
+) -> tuple[Manifest, list[Part]]:
+    """Read the last commit of a folder; what is ``known`` already is not read again.
+
+    Raises
+    ------
+    NotAnIndexError
+        If the folder holds no index.
+    FormatVersionError
+        If a newer bm25rag wrote it.
+    CorruptIndexError
+        If a file is damaged.
+    """
+    for attempt in range(_RETRIES):
+        manifest = read_manifest(folder)
+        try:
+            return manifest, _read_parts(folder, manifest, mapped, known)
+        except FileNotFoundError as error:
+            # A writer has committed and cleaned up in between: read again.
+            if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
+                raise CorruptIndexError(
+                    f"{error.filename}: is missing; restore the folder from a copy"
+                ) from None
+    raise AssertionError("unreachable")
+
+
+def _read_parts(
+    folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, Part]
+) -> list[Part]:
+    segments = {stored.segment: part.segment for stored, part in known.items()}
+    layers = {
+        record: layer
+        for stored, part in known.items()
+        for record, layer in zip(stored.changes, part.layers, strict=True)
+    }
+    parts = []
+    for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
+        part, segment = known.get(stored), segments.get(stored.segment)
+        if segment is None:
+            file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
+            segment = _read_segment(file, tokens)
+        parts.append(_read_part(folder, stored, segment, layers) if part is None else part)
+    return parts
+
+
+def _read_part(
+    folder: Path, stored: Stored, segment: Segment, known: Mapping[FileRecord, Layer]
+) -> Part:
+    layers = []
+    for record in stored.changes:
+        layer = known.get(record)
+        layers.append(_read_layer(folder, record, len(segment)) if layer is None else layer)
+    part = Part(segment, tuple(layers))
+    if np.any(part.dead[1:] == part.dead[:-1]):
+        message = "deletes what is dead already; restore the folder from a copy"
+        raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
+    if part.tokens < 0:
+        message = "lengths does not agree with the manifest; restore the folder from a copy"
+        raise CorruptIndexError(f"{folder / stored.segment.name}: {message}")
+    return part
+
+
+def _read_segment(file: ArraysFile, tokens: int) -> Segment:
+    lengths = file.array("lengths", "u4")
+    count = len(lengths)
+    if not count:
+        raise file.reject("lengths", "has no document")
+    term_keys = file.array("terms.keys", "u4")
+    documents = file.array("documents", "u2")
+    code_tf = file.array("code_tf", "u4")
+    none = np.empty(0, np.uint32)
+    postings = Postings(
+        StringTable(
+            _read_column(file, "terms", len(term_keys), full=True), term_keys, none, file, "terms"
+        ),
+        file.array("indptr", "u4", "u8", count=len(term_keys) + 1),
+        documents,
+        _read_stripes(file, count),
+        file.array("codes", "u2", "u4", count=len(documents)),
+        code_tf,
+        file.array("code_length", "u4", count=len(code_tf)),
+        lengths,
+        file,
+    )
+    ids = StringTable(
+        _read_column(file, "ids", count, full=True),
+        file.array("ids.keys", "u4", count=count),
+        file.array("ids.order", "u4", count=count),
+        file,
+        "ids",
+    )
+    return Segment(
+        postings,
+        ids,
+        _read_column(file, "texts", count),
+        _read_column(file, "metadata", count),
+        _read_column(file, "payloads", count),
+        tokens,
+        _read_fields(file, count),
+    )
+
+
+def _read_stripes(file: ArraysFile, documents: int) -> Stripes:
+    count, terms = stripe_count(documents), file.array("stripes.terms", "u4")
+    edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
+    high = file.array("stripes.high", "u2")
+    if count == 1 and len(terms) + len(high):
+        raise file.reject("stripes.terms", "names stripes where there is but one")
+    before = file.array("stripes.before", "u4", "u8", count=len(terms))
+    return Stripes(count, terms, edges.reshape(len(terms), count - 1), before, high)
+
+
+def _read_fields(file: ArraysFile, count: int) -> Fields | None:
+    """Read the fields of the metadata; a segment without metadata, or of version 1, has none."""
+    if "fields.counts" not in file:
+        return None
+    kinds = {name: np.dtype(kind).str[1:] for name, kind in ARRAYS.items()}
+    arrays = {name: file.array(f"fields.{name}", kind) for name, kind in kinds.items()}
+    paths, strings = (
+        _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
+        for name in ("fields.paths", "fields.strings")
+    )
+    for name, length in {
+        "complete": 1,
+        "counts": KINDS * len(paths),
+        "entries": len(paths),
+    }.items():
+        file.array(f"fields.{name}", kinds[name], count=length)
+    return Fields(count, arrays, paths, strings, file)
+
+
+def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> Column:
+    offsets = file.array(f"{name}.offsets", "u8")
+    null = file.array(f"{name}.null", "b1")
+    if len(offsets) != count + 1 and (full or len(offsets)):
+        raise file.reject(f"{name}.offsets", f"has {len(offsets)} elements, expected {count + 1}")
+    if len(null) and (full or len(null) != count or not len(offsets)):
+        raise file.reject(f"{name}.null", f"has {len(null)} elements")
+    return Column(offsets, file.array(f"{name}.data", "u1"), null, count, file, name)
+
+
+def _read_layer(folder: Path, record: FileRecord, count: int) -> Layer:
+    path = folder / record.name
+    file = ArraysFile(path, record, mapped=False)
+    file.check_all()
+    dead, numbers = file.array("dead", "u4"), file.array("changed", "u4")
+    for name, values in (("dead", dead), ("changed", numbers)):
+        if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
+            raise file.reject(name, "does not ascend within the documents")
+    column = _read_column(file, "metadata", len(numbers))
+    changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
+    return Layer(dead, dict(changed), path)
+
+
+def write_commit(
+    folder: Path,
+    commit: int,
+    settings: dict[str, Any],
+    parts: Sequence[Part],
+    known: Mapping[Segment | Layer, FileRecord],
+) -> Manifest:
+    """Write what is not on disk yet, then the manifest. The caller holds the lock.
+
+    On return the commit is visible; ``flush_folder`` makes it durable.
+
+    Parameters
+    ----------
+    folder
+        An existing folder that ``check_target`` passes.
+    commit
+        The new commit's number.
+    settings
+        JSON values for the manifest.
+    parts
+        The parts, in document order.
+    known
+        Files of the folder that hold a segment or a layer already.
+    """
+    written: list[Path] = []
+
+    def write(of: Segment | Layer) -> FileRecord:
+        record = known.get(of)
+        if record is not None:
+            return record
+        kind, arrays = _arrays_of(of)
+        path = folder / f"{kind}-{os.urandom(8).hex()}.bin"
+        record = write_arrays(path, arrays)
+        written.append(path)
+        return record
+
+    try:
+        stored = [Stored(write(part.segment), tuple(map(write, part.layers))) for part in parts]
+        flush_folder(folder)
+    except BaseException:
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
+        raise
+    # From here on the commit may be visible: whatever fails, its files stay.
+    manifest = Manifest(commit, settings, tuple(stored), tuple(p.segment.tokens for p in parts))
+    replace_manifest(folder, manifest)
+    return manifest
+
+
+def _arrays_of(of: Segment | Layer) -> tuple[str, dict[str, Array]]:
+    return (
+        ("segment", _segment_arrays(of))
+        if isinstance(of, Segment)
+        else ("changes", _layer_arrays(of))
+    )
+
+
+def _segment_arrays(segment: Segment) -> dict[str, Array]:
+    segment.check_all()
+    postings = segment.postings
+    names = ("indptr", "documents", "codes", "code_tf", "code_length", "lengths")
+    arrays = {name: getattr(postings, name) for name in names}
+    stripes = postings.stripes
+    arrays["stripes.terms"], arrays["stripes.before"] = stripes.terms, stripes.before
+    arrays["stripes.edges"], arrays["stripes.high"] = stripes.edges.ravel(), stripes.high
+    arrays["terms.keys"] = postings.terms.keys
+    arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
+    columns = {
+        "terms": postings.terms.column,
+        "ids": segment.ids.column,
+        "texts": segment.texts,
+        "metadata": segment.metadata,
+        "payloads": segment.payloads,
+    }
+    fields = segment.fields
+    if len(fields.paths):
+        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+        columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
+    for name, column in columns.items():
+        arrays |= _column_arrays(name, column)
+    return arrays
+
+
+def _layer_arrays(layer: Layer) -> dict[str, Array]:
+    numbers = sorted(layer.changed)
+    column = build_column(layer.changed[number] for number in numbers)
+    arrays = {"dead": layer.dead, "changed": np.array(numbers, np.uint32)}
+    return arrays | _column_arrays("metadata", column)
+
+
+def _column_arrays(name: str, column: Column) -> dict[str, Array]:
+    return {
+        f"{name}.offsets": column.offsets,
+        f"{name}.data": column.data,
+        f"{name}.null": column.null,
+    }

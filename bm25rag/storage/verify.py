@@ -1,0 +1,145 @@
+"""What is checked of a saved index beyond what reading and merging rely on.
+
+``docs/format.md`` lists under "What is checked" every property of the files that anything
+relies on, who does, and when it is checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bm25rag.columns.column import Column, Guard, build_column
+from bm25rag.columns.merge import join_tables
+from bm25rag.common.gil import in_turns
+from bm25rag.common.strings import text_of, utf8
+from bm25rag.errors import CorruptIndexError
+from bm25rag.metadata.codec import decode_metadata
+from bm25rag.metadata.field import STRING, Field
+from bm25rag.metadata.field_builder import build_fields
+from bm25rag.metadata.fields import Fields
+from bm25rag.metadata.values import DEEPEST
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import Part
+from bm25rag.storage.array_file import damage
+
+# How JSON may spell a "$", by which dates and keys are told; we write it as it is.
+_DOLLAR = "\\u0024"
+# Makes the error for contents that cannot be right.
+_Reject = Callable[[str, str], Exception]
+
+
+def verify_parts(parts: Sequence[Part]) -> None:
+    """Check everything of an index that has just been read from files.
+
+    Raises
+    ------
+    CorruptIndexError
+        If anything is not as bm25rag writes it; the message names the file.
+    """
+    guards = [part.segment.postings.guard for part in parts]
+    for part in parts:
+        _verify_segment(part.segment)
+        for layer in part.layers:
+            if layer.origin is not None:
+                changed = build_column(data or None for data in layer.changed.values())
+                _verify_metadata(changed, partial(damage, layer.origin))
+                layer.origin = None  # a refresh need not do it again
+    try:
+        join_tables([(part.segment.ids, part.living) for part in parts])
+    except CorruptIndexError as error:
+        raise _naming_file(parts, guards, error) from None
+
+
+def _naming_file(
+    parts: Sequence[Part], guards: Sequence[Guard | None], error: CorruptIndexError
+) -> Exception:
+    """Return the error for an id that two segments have, with the name of the later."""
+    seen: set[bytes] = set()
+    for part, guard in zip(parts, guards, strict=True):
+        ids = {part.segment.ids.column[number] for number in part.numbers()}
+        if guard is not None and not seen.isdisjoint(ids):
+            return guard.reject("ids", "has an id that another file has, too")
+        seen |= ids
+    return error
+
+
+def _verify_segment(segment: Segment) -> None:
+    guard = segment.postings.guard
+    segment.check_all()
+    if guard is None:  # it has been verified before
+        return
+    guard.check_all()
+    for column in (segment.postings.terms.column, segment.ids.column, segment.texts):
+        column.check_text(guard)
+    fresh = _verify_metadata(segment.metadata, guard.reject)
+    if segment.kept is not None:
+        _compare(segment.kept, fresh, guard.reject)
+
+
+def _verify_metadata(metadata: Column, reject: _Reject) -> Fields:
+    """Check that metadata are what we write; return their fields."""
+    try:
+        for data in in_turns(metadata):
+            if data:
+                _check_metadata(text_of(data))
+        return build_fields(metadata)
+    except (CorruptIndexError, ValueError, RecursionError) as error:
+        raise reject("metadata", f"cannot be read ({error})") from None
+
+
+def _check_metadata(text: str) -> None:
+    plain = json.loads(text)
+    if type(plain) is not dict:
+        raise ValueError(f"they are a {type(plain).__name__}, not a dict")
+    if '"$' in text or text.count("{") + text.count("[") > DEEPEST:
+        _check_keys(plain, 0)
+        decode_metadata(utf8(text))
+    if _DOLLAR in text and json.dumps(plain, separators=(",", ":"), ensure_ascii=False) != text:
+        raise ValueError(f"{_DOLLAR} may stand for a $ that is not seen")
+
+
+def _check_keys(plain: Any, depth: int) -> None:
+    """Check that no two keys would be read as one, and how deep values are nested."""
+    if type(plain) is dict and plain.keys() not in ({"$date"}, {"$datetime"}):
+        for key in plain:
+            if key.startswith("$") and not key.startswith("$$"):
+                raise ValueError(f"the key {key!r:.100} has one $ only")
+    if type(plain) in (dict, list):
+        if depth > DEEPEST:
+            raise ValueError(f"nested more than {DEEPEST} levels deep")
+        for value in plain.values() if type(plain) is dict else plain:
+            _check_keys(value, depth + 1)
+
+
+def _compare(kept: Fields, fresh: Fields, reject: _Reject) -> None:
+    """Check that fields say what the metadata say."""
+    missing = set(fresh) - set(kept)
+    if (kept.complete and missing) or (fresh.complete and not set(kept) <= set(fresh)):
+        raise reject("fields.paths", "does not agree with the metadata")
+    for path in kept:
+        own, other = kept.find(path), fresh.get(path)
+        if own is not None and other is not None and not _are_alike(own, other):
+            raise reject("fields.codes", f"does not agree with the metadata at {path!r:.100}")
+
+
+def _are_alike(own: Field, other: Field) -> bool:
+    if own.starts != other.starts or (own.documents is None) != (other.documents is None):
+        return False
+    arrays = [(own.codes, other.codes), (own.numbers, other.numbers)]
+    if own.documents is not None and other.documents is not None:
+        arrays.append((own.documents, other.documents))
+    return all(np.array_equal(*pair) for pair in arrays) and _strings(own) == _strings(other)
+
+
+def _strings(field: Field) -> tuple[list[int], bytes]:
+    count = field.starts[-1] - field.starts[STRING]
+    starts, data = field.column.span(field.first, field.first + count)
+    if not count:
+        return [], b""
+    ends = np.asarray(starts) - starts[0]
+    return ends.tolist(), bytes(data[starts[0] : starts[-1]])

@@ -1,0 +1,123 @@
+"""Long loops let other threads run in between, and change nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from bm25rag import BM25Index, backend
+from bm25rag.common import gil
+from bm25rag.common.gil import blocks, give_way, in_turns, reading
+
+
+@pytest.fixture
+def company() -> None:
+    """Let another thread have read just now."""
+    thread = threading.Thread(target=reading)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Note the pauses, which take no time."""
+    noted: list[float] = []
+    monkeypatch.setattr(gil.time, "sleep", noted.append)
+    return noted
+
+
+@pytest.mark.usefixtures("company")
+def test_a_loop_pauses_after_every_turn(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1000))  # every look takes a second
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: next(clock))
+    assert list(in_turns("abc")) == ["a", "b", "c"]
+    give_way()
+    assert len(pauses) == 4
+    assert all(pause > 0 for pause in pauses)
+
+
+@pytest.mark.usefixtures("company")
+def test_blocks_hold_everything_in_order_and_pause_in_between(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: next(clock))
+    assert list(blocks("abcde", 2)) == ["ab", "cd", "e"]
+    assert len(pauses) == 3
+
+
+@pytest.mark.usefixtures("company")
+def test_a_short_loop_does_not_pause(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: 0.0)
+    assert list(in_turns(iter(range(10)))) == list(range(10))
+    assert pauses == []
+
+
+def test_nobody_pauses_for_threads_that_do_not_read(pauses: list[float]) -> None:
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    reading()  # this thread itself
+    items = [1, 2, 3]
+    assert in_turns(items) is items
+    give_way()
+    assert pauses == []
+    over.set()
+    other.join()
+
+
+@pytest.mark.usefixtures("company")
+def test_nobody_pauses_long_after_a_read(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gil.company()
+    now = time.perf_counter()
+    monkeypatch.setattr(gil.time, "perf_counter", lambda: now + 60)
+    assert not gil.company()
+    give_way()
+    assert pauses == []
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda index: index.search("two"),
+        lambda index: index.search_batch(["two"]),
+        lambda index: index.get(["0"]),
+        lambda index: index.explain("two", "0"),
+        lambda index: index.count({"a": 1}),
+        lambda index: index.scores("two"),
+        lambda index: "0" in index,
+    ],
+)
+def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], object]) -> None:
+    index = BM25Index.from_texts(["one two", "two three"])
+    reading()
+    thread = threading.Thread(target=read, args=[index])
+    thread.start()
+    thread.join()
+    assert gil.company()
+    read(index)
+    assert not gil.company()
+
+
+@pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
+def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
+    seen: list[tuple[bool, bool]] = []
+    caller = threading.get_ident()
+
+    def note() -> None:
+        seen.append((threading.get_ident() != caller, gil.company()))
+
+    monkeypatch.setattr("bm25rag.analysis.encoder.give_way", note)
+    with backend.use("numba"):
+        reading()
+        BM25Index.from_texts(["one two", "two three"] * 50, threads=2)
+    assert (True, False) in seen
+    assert not any(company for _, company in seen)

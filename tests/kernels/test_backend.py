@@ -1,0 +1,99 @@
+"""Who runs the hot loops, and when Numba is loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bm25rag import BM25Index, backend
+from support.environment import INTERPRETED
+
+
+def run(code: str, folder: Path) -> None:
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+
+
+def test_opening_and_searching_do_not_load_numba_and_warmup_does(tmp_path: Path) -> None:
+    BM25Index.from_texts(["red tea", "green tea"]).save(tmp_path / "index")
+    run(
+        "import sys\n"
+        "from bm25rag import BM25Index, backend\n"
+        "index = BM25Index.open('index')\n"
+        "cold = index.search('tea')\n"
+        "index.search_batch(['tea'] * 100)\n"
+        "assert 'numba' not in sys.modules\n"
+        "index.warmup()\n"
+        "assert ('numba' in sys.modules) == ('numba' in backend.available())\n"
+        "assert index.search('tea') == cold\n",
+        tmp_path,
+    )
+
+
+@pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
+def test_a_long_build_in_many_chunks_is_worth_compiling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The work counts together, however small the chunks are."""
+    asked: list[int] = []
+    real = backend.kernels
+    monkeypatch.setattr(
+        "bm25rag.analysis.encoder.kernels", lambda work: asked.append(work) or real(0)
+    )
+    monkeypatch.setattr("bm25rag.additions.CHUNK", 10)
+    with backend.use("numpy"):
+        BM25Index.from_texts(["ten letters"] * 5)
+    assert asked == [8 * 11 * count for count in range(1, 6)]
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(ValueError, match="name must be one of"), backend.use("fortran"):
+        pass
+
+
+@pytest.mark.parametrize("stripe", [4096, 1 << 16])
+@pytest.mark.parametrize("window", [256, 8192])
+@pytest.mark.parametrize("heavy", [0, 1 << 60])
+def test_backends_agree_on_many_windows(
+    monkeypatch: pytest.MonkeyPatch, stripe: int, window: int, heavy: int
+) -> None:
+    """Enough documents for several stripes and windows, queries of rare and common terms."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", stripe)
+    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
+    monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
+    monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
+    generator = np.random.default_rng(5)
+    words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
+    texts = [[str(word) for word in row] for row in words.tolist()]
+    queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "400", "3"], ["1"]]
+    queries += [[str(word) for word in row] for row in generator.integers(1, 60, (20, 5))]
+    found = []
+    for name in backend.available():
+        with backend.use(name):
+            index = BM25Index.from_texts(texts)
+            for k in (1, 10, 999):
+                batch = index.search_batch(queries, k=k)
+                found.append((k, batch.rows.tobytes(), batch.scores.tobytes()))
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_a_batch_of_more_terms_than_are_remembered(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Terms beyond a hundred characters are looked up, and numbered, every time."""
+    monkeypatch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
+    monkeypatch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
+    long = "x" * 101
+    index = BM25Index.from_texts([[long, "a"], ["b", "c"]])
+    for _ in range(3):
+        assert index.search_batch([[long], [long], ["a"], ["c", long], ["d"]]).ids() == [
+            ["0"],
+            ["0"],
+            ["0"],
+            ["0", "1"],
+            [],
+        ]
