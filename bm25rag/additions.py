@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.common.checks import are_strings, check_sequence
-from bm25rag.common.gil import give_way, in_turns
+from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.documents import Document
 from bm25rag.errors import DuplicateIdError, MetadataError
-from bm25rag.merging.merge import merge_parts
+from bm25rag.merging.merge import merge_segments
 from bm25rag.metadata.values import copy_metadata, plain_metadata
 from bm25rag.reader import Text, check_id
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 
 # Characters of text that are gathered before they are analysed and counted.
 CHUNK = 1 << 20
@@ -99,7 +99,7 @@ class NewDocuments:
         texts: list[Text] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
-        for number, text in enumerate(in_turns(shown(self.texts, self.progress))):
+        for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
             texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
             for name in in_step:
                 if (value := next(beside[name], _END)) is _END:
@@ -139,7 +139,7 @@ class NewRecords:
         """Yield the documents, some at a time."""
         columns: list[list[Any]] = [[], [], [], [], []]
         room = CHUNK
-        for row, document in enumerate(in_turns(shown(self._documents, self.progress))):
+        for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
             for column, value in zip(columns, self._check(row, document), strict=True):
                 column.append(value)
             room -= len(document.text)
@@ -226,7 +226,7 @@ def take_documents(
     with SegmentBuilder(analyzer, threads) as builder:
         for block in documents:
             taken, block = ids.take(block)
-            give_way()
+            release_gil()
             metadata = None if block.metadata is None else _plain_each(documents.row, block, taken)
             try:
                 builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
@@ -235,7 +235,7 @@ def take_documents(
                 raise error.at(documents.row.format(row)) from None
         segment = builder.finish()
     if ids.stale:
-        segment = merge_parts([Part(segment).without(ids.stale)])
+        segment = merge_segments([SegmentView(segment).without(ids.stale)])
     return Added(segment, ids.written, ids.replaced, ids.next_id)
 
 
@@ -243,7 +243,7 @@ def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, A
     """Return the metadata of a block as they are to be written; errors name the row."""
     plain: list[dict[str, Any]] = []
     try:
-        for id, one in in_turns(zip(ids, block.metadata or (), strict=True)):
+        for id, one in releasing_gil(zip(ids, block.metadata or (), strict=True)):
             plain.append(plain_metadata(one, id))
     except MetadataError as error:
         raise error.at(name.format(block.rows[len(plain)])) from None
@@ -285,7 +285,7 @@ class _Ids:
             self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
             self._count += len(ids)
             return ids, block
-        kept = [number for number, id in in_turns(enumerate(ids)) if self._admit(id)]
+        kept = [number for number, id in releasing_gil(enumerate(ids)) if self._admit(id)]
         return [ids[number] for number in kept], block.only(kept)
 
     def _number(self, size: int) -> list[str]:

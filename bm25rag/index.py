@@ -144,7 +144,7 @@ class BM25Index(Saver):
         given = {name: value for name, value in given.items() if value is not _KEEP}
         snapshot = self._snapshot
         parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.parts, parameters, snapshot.analyzer)
+        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer)
         return self._view(tuned, "a view made by tune()")
 
     def snapshot(self) -> Self:

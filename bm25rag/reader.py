@@ -11,7 +11,7 @@ from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.backend import available, use
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
-from bm25rag.common.gil import reading
+from bm25rag.common.gil import note_read
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec, parse_filter
@@ -51,7 +51,7 @@ class Reader:
     @property
     def _current(self) -> Snapshot:
         """What to read from now; those who write are told that somebody does."""
-        reading()
+        note_read()
         return self._snapshot
 
     # --- searching ----------------------------------------------------------------
@@ -342,7 +342,7 @@ class Reader:
             As in ``search``; ``None`` for all documents.
         """
         parsed, snapshot = parse_filter(filter), self._current
-        return [snapshot.parts[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
+        return [snapshot.views[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
 
     def __len__(self) -> int:
         return self._snapshot.count
@@ -375,9 +375,9 @@ class Reader:
             "postings": int(frequencies.sum()),
             "tokens": snapshot.tokens,
             "average_length": snapshot.average_length,
-            "segments": len(snapshot.parts),
-            "impact_codes": sum(len(part.segment.postings.code_tf) for part in snapshot.parts),
-            "bytes": sum(part.segment.nbytes for part in snapshot.parts),
+            "segments": len(snapshot.views),
+            "impact_codes": sum(len(view.segment.postings.code_tf) for view in snapshot.views),
+            "bytes": sum(view.segment.nbytes for view in snapshot.views),
         }
 
     # --- parameters ---------------------------------------------------------------

@@ -15,7 +15,14 @@ from bm25rag.common.checks import check_choice, check_real
 from bm25rag.errors import ReadOnlyError, StorageError
 from bm25rag.filters.values import fresh
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.storage.folder import Kept, Source, State, Store, check_extra, verify_folder
+from bm25rag.storage.folder import (
+    FolderReader,
+    FolderWriter,
+    SavedCopy,
+    State,
+    check_extra,
+    verify_folder,
+)
 from bm25rag.writer import Writer
 
 Mode: TypeAlias = Literal["r", "w"]
@@ -26,10 +33,10 @@ class Saver(Writer):
     """What ``BM25Index`` inherits beside reading and writing: saving, opening, committing."""
 
     _extra: dict[str, Any]
-    _store: Store | None
-    _source: Source | None
+    _store: FolderWriter | None
+    _source: FolderReader | None
     # What was last saved in a folder that this is not the writer of.
-    _kept: Kept | None
+    _kept: SavedCopy | None
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -79,7 +86,7 @@ class Saver(Writer):
                 self.commit()
                 return
             with self._locked():
-                self._kept = Store.write(folder, self._state(), overwrite, self._kept)
+                self._kept = FolderWriter.write(folder, self._state(), overwrite, self._kept)
         except BaseException:
             self._extra = before  # what was not saved is not kept for the next time
             raise
@@ -141,8 +148,8 @@ class Saver(Writer):
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, threading.TIMEOUT_MAX)
         folder = Path(realpath(path))
-        store = Store.lock(folder, seconds) if mode == "w" else None
-        source = Source(folder, mmap, tokenizer, untrusted)
+        store = FolderWriter.lock(folder, seconds) if mode == "w" else None
+        source = FolderReader(folder, mmap, tokenizer, untrusted)
         try:
             state = source.read()
             if verify:
@@ -256,12 +263,12 @@ class Saver(Writer):
     def _release(self) -> bool:
         """Give up the writer's lock; return whether changes are lost with it."""
         with self._locked():
-            store, now, kept = self._store, list(self._snapshot.parts), self._kept
+            store, now, kept = self._store, list(self._snapshot.views), self._kept
             if store is None:
                 return False
             store.close()
             self._store, self._why_read_only = None, "a writer that was closed"
-            return store.ours and now != store.last.parts and (kept is None or now != kept.parts)
+            return store.ours and now != store.last.views and (kept is None or now != kept.views)
 
     def __enter__(self) -> Self:
         return self
@@ -278,7 +285,7 @@ class Saver(Writer):
         finally:
             self._release()
 
-    def _writer(self) -> Store:
+    def _writer(self) -> FolderWriter:
         if self._store is None:
             raise ReadOnlyError(
                 "commit and rollback need an index opened with mode='w'; use save(path)"
@@ -292,14 +299,14 @@ class Saver(Writer):
         return State(
             snapshot.analyzer,
             snapshot.parameters,
-            list(snapshot.parts),
+            list(snapshot.views),
             self._next_id,
             self._probe,
             self._extra,
         )
 
     def _load(self, state: State) -> None:
-        self._snapshot = Snapshot(state.parts, state.parameters, state.analyzer)
+        self._snapshot = Snapshot(state.views, state.parameters, state.analyzer)
         self._next_id, self._probe, self._extra = state.next_id, state.probe, state.extra
 
     def __copy__(self) -> Self:

@@ -12,17 +12,17 @@ from weakref import WeakSet
 from bm25rag.additions import NewDocuments, NewRecords, take_documents
 from bm25rag.backend import cores
 from bm25rag.common.checks import check_choice, check_count, check_sequence
-from bm25rag.common.gil import company, in_turns
+from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.documents import Deleted, Document
 from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.filters import FilterSpec, parse_filter
-from bm25rag.merging.merge import merge_parts
+from bm25rag.merging.merge import merge_segments
 from bm25rag.merging.policy import carry, plan, tidy
 from bm25rag.metadata.codec import encode_metadata
 from bm25rag.reader import Reader, Text, check_ids
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 
 OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
 """What ``add`` does with an id that is there already."""
@@ -138,7 +138,7 @@ class Writer(Reader):
     ) -> list[str]:
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
         most = (
-            max(1, cores() - company())
+            max(1, cores() - others_read())
             if threads is None
             else check_count("threads", threads, least=1)
         )
@@ -149,7 +149,7 @@ class Writer(Reader):
             if new.ids:
                 self._next_id = new.next_id
                 self._probe = self._probe or snapshot.analyzer.probe()
-                self._install([*_without(snapshot, new.replaced), Part(new.segment)])
+                self._install([*_without(snapshot, new.replaced), SegmentView(new.segment)])
         return new.ids
 
     def delete(self, ids: Iterable[str], filter: FilterSpec | None = None) -> Deleted:
@@ -180,7 +180,7 @@ class Writer(Reader):
         """
         wanted, parsed = check_ids(ids), parse_filter(filter)
         with self._writing() as snapshot:
-            places = ((id, snapshot.find(id)) for id in in_turns(wanted))
+            places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
             found = {
                 id: place
                 for id, place in places
@@ -223,20 +223,20 @@ class Writer(Reader):
                 f"metadata must be one dict for each of {len(wanted)} ids, got {len(given)}"
             )
         encoded: dict[str, bytes] = {}
-        for row, (id, one) in enumerate(in_turns(zip(wanted, given, strict=True))):
+        for row, (id, one) in enumerate(releasing_gil(zip(wanted, given, strict=True))):
             try:
                 encoded[id] = encode_metadata(one, id)
             except MetadataError as error:
                 raise error.at(f"metadata[{row}]") from None
         with self._writing() as snapshot:
             changes: dict[int, dict[int, bytes]] = {}
-            for id, data in in_turns(encoded.items()):
+            for id, data in releasing_gil(encoded.items()):
                 if (found := snapshot.find(id)) is not None:
                     changes.setdefault(found[0], {})[found[1]] = data
             if changes:
                 self._install(
-                    part.with_metadata(changes[place]) if place in changes else part
-                    for place, part in enumerate(snapshot.parts)
+                    view.with_metadata(changes[place]) if place in changes else view
+                    for place, view in enumerate(snapshot.views)
                 )
         return sum(map(len, changes.values()))
 
@@ -253,7 +253,7 @@ class Writer(Reader):
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        self._merge(lambda parts: [group.parts for group in plan(parts) if group.due])
+        self._merge(lambda views: [group.views for group in plan(views) if group.due])
 
     def compact(self) -> None:
         """Make one part of all and leave out whatever was deleted or replaced before this call.
@@ -267,22 +267,24 @@ class Writer(Reader):
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        self._merge(lambda parts: [parts] if _is_scattered(parts) else [])
+        self._merge(lambda views: [views] if _is_scattered(views) else [])
 
-    def _merge(self, choose: Callable[[Sequence[Part]], Sequence[Sequence[Part]]]) -> None:
+    def _merge(
+        self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
+    ) -> None:
         with self._writing():
             pass  # whoever may not write is told so at once, and never waits below
         with self._merging:
             with self._writing() as snapshot:
-                groups = choose(snapshot.parts)
-                self._held = {part.segment for group in groups for part in group}
+                groups = choose(snapshot.views)
+                self._held = {view.segment for group in groups for view in group}
             try:
                 for group in groups:
-                    merged = merge_parts(group)
+                    merged = merge_segments(group)
                     with self._writing() as snapshot:
-                        self._held -= {part.segment for part in group}
-                        if (parts := carry(merged, group, snapshot.parts)) is not None:
-                            self._install(parts)
+                        self._held -= {view.segment for view in group}
+                        if (views := carry(merged, group, snapshot.views)) is not None:
+                            self._install(views)
             finally:
                 self._held = set()
 
@@ -311,9 +313,9 @@ class Writer(Reader):
         self._merging, self._held = threading.Lock(), set()
         _WRITERS.add(self)
 
-    def _install(self, parts: Iterable[Part]) -> None:
+    def _install(self, views: Iterable[SegmentView]) -> None:
         before = self._snapshot
-        tidied = tidy(list(parts), self._held)
+        tidied = tidy(list(views), self._held)
         self._snapshot = Snapshot(tidied, before.parameters, before.analyzer)
 
 
@@ -330,15 +332,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[Part]:
+def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:
     gone: dict[int, list[int]] = {}
     for place, number in places:
         gone.setdefault(place, []).append(number)
     return [
-        part.without(gone[place]) if place in gone else part
-        for place, part in enumerate(snapshot.parts)
+        view.without(gone[place]) if place in gone else view
+        for place, view in enumerate(snapshot.views)
     ]
 
 
-def _is_scattered(parts: Sequence[Part]) -> bool:
-    return len(parts) > 1 or any(part.layers for part in parts)
+def _is_scattered(views: Sequence[SegmentView]) -> bool:
+    return len(views) > 1 or any(view.changes for view in views)

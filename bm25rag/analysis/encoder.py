@@ -17,9 +17,9 @@ from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import AUTO_0_1, PAPER, Analyzer
 from bm25rag.analysis.fold_table import fold_table
 from bm25rag.backend import kernels
-from bm25rag.columns.column import Strings, join, join_none
+from bm25rag.columns.column import StringBatch, join, join_none
 from bm25rag.common.arrays import Int64, UInt8, UInt32, UInt64
-from bm25rag.common.gil import give_way, in_turns
+from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.kernels_numpy import STOPPED
 
@@ -37,7 +37,7 @@ class Read(NamedTuple):
     """Texts, the same in UTF-8 (``None`` for what is not stored), and what the scanner found."""
 
     texts: Sequence[str | Sequence[str]]
-    strings: Strings
+    strings: StringBatch
     scanned: tuple[NDArray[Any], ...] | None = None
 
 
@@ -170,7 +170,7 @@ class _Scanner:
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may do it."""
         encoded = utf8_each(texts)
-        give_way()
+        release_gil()
         strings = join(encoded)
         data, ends = _arrays(strings)
         peculiar = np.empty(len(texts), np.bool_)
@@ -206,7 +206,7 @@ class _Scanner:
         numbers: list[int] = []
         sizes = np.ones(len(new), np.int64)
         bounds = np.searchsorted(odd, range(0, len(new) + _STEMMED, _STEMMED))
-        for block in in_turns(range(len(bounds) - 1)):
+        for block in releasing_gil(range(len(bounds) - 1)):
             first = block * _STEMMED
             own = (odd[bounds[block] : bounds[block + 1]] - first).tolist()
             terms, several = self._analyzer.analyze(new[first : first + _STEMMED], odd=own)
@@ -218,6 +218,6 @@ class _Scanner:
         self._starts = np.concatenate((self._starts, ends))
 
 
-def _arrays(strings: Strings) -> tuple[UInt8, Int64]:
+def _arrays(strings: StringBatch) -> tuple[UInt8, Int64]:
     """Return the bytes, and where each string ends."""
     return np.frombuffer(strings.data, np.uint8), np.cumsum(strings.lengths, dtype=np.int64)

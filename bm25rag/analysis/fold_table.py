@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import AUTO_0_1, Analyzer
 from bm25rag.common.arrays import Bool, UInt8, UInt32, UInt64
-from bm25rag.common.gil import in_turns
+from bm25rag.common.gil import releasing_gil
 
 # Parts that a code point plays in a word; CLUSTER begins one of a Southeast Asian script.
 OTHER, WORD, CJK, MARK, CLUSTER = range(5)
@@ -94,7 +94,7 @@ def _table(rules: _Rules) -> UInt64:
 
 def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> None:
     """Enter the lower case of every code point, and where that is not one code point for one."""
-    for number, character in in_turns(enumerate(characters[:_CASED])):
+    for number, character in releasing_gil(enumerate(characters[:_CASED])):
         lowered = scripts.lower(character, turkish)
         if len(lowered) == 1:
             lower[number] = ord(lowered)
@@ -158,5 +158,5 @@ def _which(pattern: re.Pattern[str], characters: str) -> Bool:
 
 def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
     # Whole runs at once: most code points look like their neighbours.
-    for run in in_turns(re.finditer(f"(?:{pattern.pattern})+", characters)):
+    for run in releasing_gil(re.finditer(f"(?:{pattern.pattern})+", characters)):
         values[run.start() : run.end()] = value

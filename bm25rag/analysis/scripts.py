@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from bm25rag.common.gil import in_turns
+from bm25rag.common.gil import releasing_gil
 
 # Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms
 # are folded before), Bopomofo, Hangul syllables and letters: what Lucene cuts into bigrams.
@@ -275,6 +275,6 @@ def marks() -> tuple[int, ...]:
     return tuple(
         point
         for plane in planes
-        for point in in_turns(plane)
+        for point in releasing_gil(plane)
         if unicodedata.category(chr(point))[0] == "M"
     )

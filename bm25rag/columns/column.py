@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
-from bm25rag.common.gil import give_way
+from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
 
 # A column is checked whole in the time in which this share of it is checked one by one.
@@ -172,7 +172,7 @@ class Column:
             for first in range(0, self.count, _AT_ONCE):
                 last = min(first + _AT_ONCE, self.count)
                 str(self._bytes[offsets[first] : offsets[last]], "utf-8", "surrogatepass")
-                give_way()
+                release_gil()
         except UnicodeDecodeError:
             raise guard.reject(f"{self._name}.data", "is no UTF-8") from None
         # What is UTF-8 as a whole is so in pieces that begin where characters do.
@@ -202,7 +202,7 @@ class Column:
         return self.offsets.nbytes + self.data.nbytes + self.null.nbytes
 
 
-class Strings(NamedTuple):
+class StringBatch(NamedTuple):
     """Byte strings one after the other, the length of each, and a 1 for each that is ``None``."""
 
     data: bytes
@@ -210,7 +210,7 @@ class Strings(NamedTuple):
     null: bytes
 
 
-def join(values: Sequence[bytes | memoryview | None]) -> Strings:
+def join(values: Sequence[bytes | memoryview | None]) -> StringBatch:
     """Put byte strings together for a ``ColumnBuilder``."""
     strings = [value for value in values if value is not None]
     null = bytes(len(values))
@@ -219,13 +219,13 @@ def join(values: Sequence[bytes | memoryview | None]) -> Strings:
         strings = [b"" if value is None else value for value in values]
     lengths = np.fromiter(map(len, strings), np.uint64, len(strings))
     if len(strings) >= _AT_ONCE:
-        give_way()
-    return Strings(b"".join(strings), lengths, null)
+        release_gil()
+    return StringBatch(b"".join(strings), lengths, null)
 
 
-def join_none(count: int) -> Strings:
+def join_none(count: int) -> StringBatch:
     """Do the same for so many ``None``."""
-    return Strings(b"", np.zeros(count, np.uint64), b"\1" * count)
+    return StringBatch(b"", np.zeros(count, np.uint64), b"\1" * count)
 
 
 class ColumnBuilder:
@@ -236,7 +236,7 @@ class ColumnBuilder:
         self._data = bytearray()
         self._null = bytearray()
 
-    def extend(self, strings: Strings) -> None:
+    def extend(self, strings: StringBatch) -> None:
         """Add strings."""
         self._lengths.append(strings.lengths)
         self._data += strings.data

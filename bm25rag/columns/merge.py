@@ -23,14 +23,14 @@ _BYTES = 1 << 18
 _STRINGS = 1 << 14
 
 
-class Kept(NamedTuple):
+class LivingStrings(NamedTuple):
     """Strings, and which of them stay, bool; ``None``: all."""
 
     column: Column
     living: Bool | None
 
 
-def join_columns(pieces: Sequence[Kept]) -> Column:
+def join_columns(pieces: Sequence[LivingStrings]) -> Column:
     """Make one column of those strings of several that stay."""
     lengths, null = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
     for column, living in pieces:
@@ -70,7 +70,7 @@ def _chunks(ends: Int64) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def take(column: Column, numbers: Int64) -> Column:
+def take_strings(column: Column, numbers: Int64) -> Column:
     """Make the column of some strings, in the order of ``numbers``."""
     null = column.missing()[numbers]
     if null.all():
@@ -111,7 +111,7 @@ def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTabl
             keys.append(table.keys[stay])
             numbers.append((np.cumsum(living) - 1)[own[stay]] + offset)
             offset += int(np.count_nonzero(living))
-    column = join_columns([Kept(table.column, living) for table, living in pieces])
+    column = join_columns([LivingStrings(table.column, living) for table, living in pieces])
     joined = np.concatenate(keys)
     order = np.argsort(joined, kind="stable")
     keys_now, found = joined[order], np.concatenate(numbers)[order]
@@ -140,7 +140,7 @@ class JoinedTerms:
     """
 
     def __init__(self, tables: Sequence[StringTable]) -> None:
-        self._column = join_columns([Kept(table.column, None) for table in tables])
+        self._column = join_columns([LivingStrings(table.column, None) for table in tables])
         keys = np.concatenate([np.empty(0, np.uint32), *(table.keys for table in tables)])
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -156,7 +156,7 @@ class JoinedTerms:
 
     def table(self, used: Int64) -> tuple[StringTable, Int64]:
         """Make the table of some terms, their numbers ascending; see ``build_table``."""
-        column = take(self._column, self._first[used])
+        column = take_strings(self._column, self._first[used])
         table = StringTable(column, self._keys[used], np.empty(0, np.uint32))
         return table, np.arange(len(used))
 

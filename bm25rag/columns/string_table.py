@@ -15,7 +15,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column, Guard, build_column
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.common.gil import in_turns
+from bm25rag.common.gil import releasing_gil
 
 
 class StringTable:
@@ -153,13 +153,13 @@ def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
     keys, order = _sort_keys(values)
     ranks = np.empty(len(values), np.uint32)
     ranks[order] = np.arange(len(values), dtype=np.uint32)
-    column = build_column([values[number] for number in in_turns(order.tolist())])
+    column = build_column([values[number] for number in releasing_gil(order.tolist())])
     return StringTable(column, keys, ranks[:0]), ranks
 
 
 def _keys_of(values: list[bytes] | Column) -> UInt32:
     """Return the CRC-32 of strings; 0.2 us each."""
-    strings: Iterable[Any] = in_turns(values)
+    strings: Iterable[Any] = releasing_gil(values)
     return np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
 
 

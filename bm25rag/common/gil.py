@@ -28,38 +28,38 @@ _last = (0, -math.inf)
 _helped = threading.local()
 
 
-def reading() -> None:
+def note_read() -> None:
     """Note that this thread begins to read from an index."""
     global _last
     _last = threading.get_ident(), time.perf_counter()
 
 
-def help_thread(thread: int) -> None:
+def work_for_thread(thread: int) -> None:
     """Let this thread count as another, which it works for."""
     _helped.thread = thread
 
 
-def company() -> bool:
+def others_read() -> bool:
     """Whether another thread has read from an index of late."""
     thread, when = _last
     own = getattr(_helped, "thread", None) or threading.get_ident()
     return thread != own and time.perf_counter() < when + _RECENT
 
 
-def give_way() -> None:
+def release_gil() -> None:
     """Let readers in other threads run, if there are any."""
-    if company():
+    if others_read():
         time.sleep(1e-6)  # 0 would not do: the lock would be taken again at once
 
 
-def in_turns(items: Iterable[_Item]) -> Iterable[_Item]:
+def releasing_gil(items: Iterable[_Item]) -> Iterable[_Item]:
     """Return items for a loop that shall give way in between."""
-    return _in_turns(items) if company() else items
+    return _in_turns(items) if others_read() else items
 
 
-def blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+def in_blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Yield items some at a time, for calls that let no other thread run; give way in between."""
-    for first in in_turns(range(0, len(items), size)):
+    for first in releasing_gil(range(0, len(items), size)):
         yield items[first : first + size]
 
 

@@ -13,7 +13,7 @@ from bm25rag.errors import FilterError
 from bm25rag.filters.nodes import Test
 from bm25rag.filters.values import equal, instant, instant_of
 
-Reader: TypeAlias = Callable[[Any, str, int], Any]
+OperandReader: TypeAlias = Callable[[Any, str, int], Any]
 """Checks an operand and returns a copy that is ours: ``(operand, place, depth)``."""
 
 MAX_DEPTH = 100
@@ -113,7 +113,7 @@ def _read_instant(operand: Any, at: str, depth: int) -> timedelta:
     return moment
 
 
-def _read_members(read: Reader, operand: Any, at: str, depth: int) -> tuple[Any, ...]:
+def _read_members(read: OperandReader, operand: Any, at: str, depth: int) -> tuple[Any, ...]:
     if not isinstance(operand, _COLLECTIONS):
         refuse(at, f"expected a list, tuple or set, got {describe(operand)}")
     if _AS_THEY_ARE[read].issuperset(map(type, operand)):  # there may be many
@@ -122,7 +122,7 @@ def _read_members(read: Reader, operand: Any, at: str, depth: int) -> tuple[Any,
 
 
 # Types of which a reader returns everything as it is.
-_AS_THEY_ARE: dict[Reader, frozenset[type]] = {
+_AS_THEY_ARE: dict[OperandReader, frozenset[type]] = {
     read_value: _SCALARS,
     _read_text: frozenset({str}),
     _read_instant: frozenset(),
@@ -244,22 +244,22 @@ TESTS: dict[str, Callable[[Any], Test]] = {
 COMPLEMENTS = {"$ne": "$eq", "$nin": "$in"}
 
 
-def _comparisons(equality: Reader, ordering: Reader) -> dict[str, Reader]:
+def _comparisons(equality: OperandReader, ordering: OperandReader) -> dict[str, OperandReader]:
     ordered = dict.fromkeys(("$lt", "$lte", "$gt", "$gte"), ordering)
     return {"$eq": equality, **ordered, "$in": partial(_read_members, equality)}
 
 
-FIELD_READERS: dict[str, Reader] = {
+FIELD_READERS: dict[str, OperandReader] = {
     **_comparisons(read_value, _read_ordered),
     "$contains": read_value,
     "$icontains": _read_folded,
     "$startswith": _read_text,
     "$exists": _read_flag,
 }
-ID_READERS: dict[str, Reader] = {
+ID_READERS: dict[str, OperandReader] = {
     **_comparisons(_read_text, _read_text),
     "$contains": _read_text,
     "$icontains": _read_folded,
     "$startswith": _read_text,
 }
-DATE_READERS: dict[str, Reader] = _comparisons(_read_instant, _read_instant)
+DATE_READERS: dict[str, OperandReader] = _comparisons(_read_instant, _read_instant)

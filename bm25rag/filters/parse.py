@@ -23,7 +23,7 @@ from bm25rag.filters.operators import (
     FIELD_READERS,
     ID_READERS,
     TESTS,
-    Reader,
+    OperandReader,
     check_depth,
     describe,
     on_instants,
@@ -86,7 +86,7 @@ def escape_key(key: str) -> str:
 class _Subject(NamedTuple):
     """What conditions are about here: the operators it has, and how a condition is made."""
 
-    readers: dict[str, Reader]
+    readers: dict[str, OperandReader]
     make: Callable[[str, Any], Filter]
     dates: _Subject | None = None
     negatable: bool = True

@@ -1,7 +1,7 @@
-"""Parts joined into fewer: how, and when that is worth its price.
+"""Segments joined into fewer: how, and when that is worth its price.
 
 A write merges little, and the rest waits for ``BM25Index.maintain()``, which works on
-the parts of one moment while others search and write; ``carry`` brings what has been
+the segments of one moment while others search and write; ``carry`` brings what has been
 deleted and changed in the meantime into what it made.
 """
 
@@ -13,39 +13,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag.merging.merge import merge_parts
-from bm25rag.segments.changes import Layer
+from bm25rag.merging.merge import merge_segments
+from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 
 # What a write may merge at once: so many bytes (20 ms or so), or this share of the index, which
-# bounds the number of parts whatever is written.
+# bounds the number of segments whatever is written.
 LEAST = 1 << 22
 SHARE = 16
 
 
 class Group(NamedTuple):
-    """Consecutive parts, ``size`` bytes of living documents, and whether to merge them."""
+    """Consecutive segments, ``size`` bytes of living documents, and whether to merge them."""
 
-    parts: list[Part]
+    views: list[SegmentView]
     size: int
     due: bool
 
 
 def plan(
-    parts: Sequence[Part], most: float = math.inf, held: Collection[Segment] = ()
+    views: Sequence[SegmentView], most: float = math.inf, held: Collection[Segment] = ()
 ) -> list[Group]:
-    """Say which consecutive parts to merge; the empty are left out.
+    """Say which consecutive segments to merge; the empty are left out.
 
-    A part goes together with what follows while it is not more than twice as large as all
-    behind it. So without a limit N documents make at most log3(N) parts and a document is
+    A segment goes together with what follows while it is not more than twice as large as all
+    behind it. So without a limit N documents make at most log3(N) segments and a document is
     copied O(log N) times on the way; with the limit ``most``, a sixteenth of the whole,
-    there are at most 32 parts more.
+    there are at most 32 segments more.
 
     Parameters
     ----------
-    parts
-        All parts, in document order.
+    views
+        All segments, in document order.
     most
         Bytes that one merge may take in.
     held
@@ -53,52 +53,54 @@ def plan(
     """
     groups: list[Group] = []
     behind = 0
-    for part in reversed(parts):
-        free = part.segment not in held
-        if free and not part.count:
+    for view in reversed(views):
+        free = view.segment not in held
+        if free and not view.count:
             continue
-        last = groups[-1] if groups and groups[-1].parts[0].segment not in held else None
-        if last and free and part.size <= 2 * behind and part.size + last.size <= most:
-            groups[-1] = Group([part, *last.parts], part.size + last.size, True)
+        last = groups[-1] if groups and groups[-1].views[0].segment not in held else None
+        if last and free and view.size <= 2 * behind and view.size + last.size <= most:
+            groups[-1] = Group([view, *last.views], view.size + last.size, True)
         else:
-            groups.append(Group([part], part.size, free and _is_worn(part) and part.size <= most))
-        behind += part.size
+            groups.append(Group([view], view.size, free and _is_worn(view) and view.size <= most))
+        behind += view.size
     return groups[::-1]
 
 
-def _is_worn(part: Part) -> bool:
-    """Whether more than half of a part has been deleted or has new metadata."""
-    return 2 * part.count < len(part.segment) or 2 * part.changes > len(part.segment)
+def _is_worn(view: SegmentView) -> bool:
+    """Whether more than half of a segment has been deleted or has new metadata."""
+    return 2 * view.count < len(view.segment) or 2 * view.changed_count > len(view.segment)
 
 
-def tidy(parts: Sequence[Part], held: Collection[Segment]) -> list[Part]:
+def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[SegmentView]:
     """Merge as much as a single write may."""
-    most = max(LEAST, sum(part.size for part in parts) // SHARE)
+    most = max(LEAST, sum(view.size for view in views) // SHARE)
     return [
-        Part(merge_parts(group.parts)) if group.due else group.parts[0]
-        for group in plan(parts, most, held)
+        SegmentView(merge_segments(group.views)) if group.due else group.views[0]
+        for group in plan(views, most, held)
     ]
 
 
-def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[Part] | None:
-    """Put a segment in the place of the parts it was made of, as they are now.
+def carry(
+    merged: Segment, before: Sequence[SegmentView], now: Sequence[SegmentView]
+) -> list[SegmentView] | None:
+    """Put a segment in the place of the segments it was made of, as they are now.
 
     Parameters
     ----------
     merged
-        What ``merge_parts`` made of ``before``.
+        What ``merge_segments`` made of ``before``.
     before, now
-        The parts that were merged, and all parts of the index as they are now.
+        The segments that were merged, and all segments of the index as they are now.
 
     Returns
     -------
-    parts
-        All parts, or ``None`` if something of ``before`` was undone in the meantime.
+    views
+        All segments, or ``None`` if something of ``before`` was undone in the meantime.
     """
-    segments = [part.segment for part in now]
+    segments = [view.segment for view in now]
     first = segments.index(before[0].segment) if before[0].segment in segments else 0
     last = first + len(before)
-    if segments[first:last] != [part.segment for part in before]:
+    if segments[first:last] != [view.segment for view in before]:
         return None
     dead, offset = [np.empty(0, np.int64)], 0
     changed: dict[int, bytes] = {}
@@ -116,6 +118,6 @@ def carry(merged: Segment, before: Sequence[Part], now: Sequence[Part]) -> list[
             rank: data[number] for rank, number in zip(ranks.tolist(), numbers, strict=True)
         }
         offset += old.count
-    since = Layer(np.concatenate(dead).astype(np.uint32), changed)
-    part = Part(merged, (since,) if len(since) else ())
-    return [*now[:first], part, *now[last:]]
+    since = Changes(np.concatenate(dead).astype(np.uint32), changed)
+    view = SegmentView(merged, (since,) if len(since) else ())
+    return [*now[:first], view, *now[last:]]

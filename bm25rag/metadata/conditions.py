@@ -32,7 +32,7 @@ from bm25rag.metadata.field import (
     WHOLE,
     Field,
     Path,
-    Strings,
+    StringRange,
     shape_of,
     ticks,
 )
@@ -139,7 +139,7 @@ def _places(field: Field, kind: int, keys: list[Any]) -> Int64:
     return find_strings(field.strings_of(kind), keys)
 
 
-def find_strings(strings: Strings, keys: list[bytes]) -> Int64:
+def find_strings(strings: StringRange, keys: list[bytes]) -> Int64:
     """Return where those of some keys are that are among sorted strings."""
     # Taking a string out costs most, so every so manieth is taken once, and tells for each
     # key where to look.

@@ -13,7 +13,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
-from bm25rag.common.gil import BLOCK, in_turns
+from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.common.strings import text_of
 from bm25rag.metadata.codec import decode_metadata
 
@@ -44,7 +44,7 @@ def shape_of(keys: Iterable[str]) -> str:
     return json.dumps(sorted(keys), separators=(",", ":"), ensure_ascii=False)
 
 
-class Strings(Sequence[bytes]):
+class StringRange(Sequence[bytes]):
     """Consecutive strings of a column, none of them ``None``, checked as they are taken out."""
 
     def __init__(self, column: Column, first: int, count: int) -> None:
@@ -58,7 +58,7 @@ class Strings(Sequence[bytes]):
         return bytes(self._data[self._starts[place] : self._starts[place + 1]])
 
     def __iter__(self) -> Iterator[bytes]:
-        for first in in_turns(range(0, self._count, BLOCK)):
+        for first in releasing_gil(range(0, self._count, BLOCK)):
             starts = self._starts[first : first + BLOCK + 1].tolist()
             data, base = bytes(self._data[starts[0] : starts[-1]]), starts[0]
             yield from [data[start - base : stop - base] for start, stop in pairwise(starts)]
@@ -136,10 +136,10 @@ class Field:
         own = self.numbers[start : stop - self.starts[WHOLE]]
         return own.view(np.float64 if kind == REAL else np.int64)
 
-    def strings_of(self, kind: int) -> Strings:
+    def strings_of(self, kind: int) -> StringRange:
         """Return the sorted values of a kind that is a string."""
         start, stop = self.starts[kind], self.starts[kind + 1]
-        return Strings(self.column, self.first + start - self.starts[STRING], stop - start)
+        return StringRange(self.column, self.first + start - self.starts[STRING], stop - start)
 
     def ranked(self, kind: int) -> Sequence[Any]:
         """Return the sorted values of a number or string, as Python objects when indexed."""

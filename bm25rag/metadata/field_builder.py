@@ -13,7 +13,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Bool, Int64
-from bm25rag.common.gil import BLOCK, blocks, in_turns
+from bm25rag.common.gil import BLOCK, in_blocks, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.codec import read_plain, unescape
@@ -33,7 +33,7 @@ from bm25rag.metadata.field import (
     STRING,
     TRUE,
     WHOLE,
-    Strings,
+    StringRange,
     shape_of,
 )
 from bm25rag.metadata.field_merge import merge_fields, unite
@@ -58,7 +58,7 @@ class FieldsBuilder:
 
     def take(self, metadata: Sequence[dict[str, Any]]) -> None:
         """Take the metadata of documents as ``plain_metadata`` returns them."""
-        for some in blocks(metadata, _SOME):
+        for some in in_blocks(metadata, _SOME):
             there = np.fromiter(map(bool, some), np.bool_, len(some))
             numbers = np.flatnonzero(there) + self._taken
             self._root.take(numbers, list(filter(None, some)), 0)
@@ -74,7 +74,7 @@ class FieldsBuilder:
         gathered = sorted(self._root.walk(()), key=lambda found: -found[1].count)
         kept = gathered[:MOST_FIELDS]
         assembler = Assembler(self._taken, len(kept) == len(gathered))
-        for path, node in in_turns(kept):
+        for path, node in releasing_gil(kept):
             codes, ranked = _rank(node)
             documents = np.concatenate(node.numbers)
             if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
@@ -144,7 +144,7 @@ def _distinct(kind: int, pieces: Sequence[Any]) -> tuple[Any, Int64]:
         distinct, places = np.unique(np.concatenate(pieces), return_inverse=True)
         return distinct, places
     runs, codes = [], []
-    for texts in blocks(list(chain.from_iterable(pieces)), BLOCK):
+    for texts in in_blocks(list(chain.from_iterable(pieces)), BLOCK):
         run = sorted(set(texts))  # by code point, as UTF-8 orders them
         known = dict(zip(run, range(len(run)), strict=True))
         runs.append(run)
@@ -190,7 +190,7 @@ def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
     if not all(type(value) is str for value in values):
         raise CorruptIndexError("stored metadata cannot be read: a date is no string")
     column = build_column(map(utf8, values))
-    instants = instants_of(Strings(column, 0, len(column)))
+    instants = instants_of(StringRange(column, 0, len(column)))
     if np.any(instants == NO_INSTANT) or (kind == DATE and np.any(instants % DAY)):
         raise CorruptIndexError("stored metadata cannot be read: a date is none")
     yield kind, None, instants

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, Unsigned
-from bm25rag.common.gil import BLOCK, in_turns
+from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field
 from bm25rag.metadata.fields import MOST_FIELDS, Assembler, Fields
 
@@ -125,7 +125,7 @@ def unite(runs: Sequence[list[_Text]]) -> tuple[list[_Text], list[Int64]]:
     """
     union: list[_Text] = []
     places = [np.empty(len(run), np.int64) for run in runs]
-    for cuts in in_turns(_cut(runs)):
+    for cuts in releasing_gil(_cut(runs)):
         pieces = [run[own] for run, own in zip(runs, cuts, strict=True)]
         known = dict.fromkeys(sorted(chain.from_iterable(pieces)))  # runs sort fast, sets not
         numbers = dict(zip(known, range(len(union), len(union) + len(known)), strict=True))

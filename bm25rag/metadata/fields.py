@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bm25rag.columns.column import Column, ColumnBuilder, Guard, join
 from bm25rag.common.arrays import Int64
-from bm25rag.common.gil import BLOCK, blocks
+from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.field import (
@@ -279,7 +279,7 @@ class Assembler:
         arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
         for kind in STRINGS:
             if counts[kind]:
-                for some in blocks(ranked[kind], BLOCK):
+                for some in in_blocks(ranked[kind], BLOCK):
                     self._strings.extend(join(some))
 
     def finish(self) -> Fields:

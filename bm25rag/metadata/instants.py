@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bm25rag.common.arrays import Bool, Int64, UInt8
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import instant_of
-from bm25rag.metadata.field import Strings, ticks
+from bm25rag.metadata.field import StringRange, ticks
 
 Int32: TypeAlias = npt.NDArray[np.int32]
 
@@ -33,7 +33,7 @@ _SPELLINGS = {
 }
 
 
-def instants_of(strings: Strings) -> Int64:
+def instants_of(strings: StringRange) -> Int64:
     """Return what ``instant_of`` returns for each string, in ticks; ``NO_INSTANT`` for ``None``."""
     found = np.empty(len(strings), np.int64)
     for first in range(0, len(strings), _AT_ONCE):

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bm25rag.common.arrays import Bool
 
-if TYPE_CHECKING:
-    pass
-
-
-# What is remembered for a segment, a layer and a part, at most: twice so many bytes and masks.
+# What a segment, its changes and its view each remember at most: twice so many bytes and masks.
 MOST_BYTES, MOST_MASKS = 1 << 26, 1 << 10
 
 

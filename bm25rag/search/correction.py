@@ -101,11 +101,11 @@ def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | 
 
 
 def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
-    """Return terms of all parts, perhaps of dead documents only, that are near."""
+    """Return terms of all segments, perhaps of dead documents only, that are near."""
     forms = utf8_each(_stems(snapshot.analyzer, term)) if distance == 1 else []
     found: set[str] = set()
-    for part in snapshot.parts:
-        postings = part.segment.postings
+    for view in snapshot.views:
+        postings = view.segment.postings
         found.update(postings.spelling.near(term, distance))
         stems = postings.terms.find_all(forms).tolist()
         found.update(name or "" for name in postings.terms.column.texts(stems))

@@ -91,8 +91,8 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
 
 
 def _fill(snapshot: Snapshot, place: int, vectors: dict[int, dict[str, int]]) -> None:
-    """Fill the vectors of some documents of a part, by number, from its postings."""
-    postings = snapshot.parts[place].segment.postings
+    """Fill the vectors of some documents of a segment, by number, from its postings."""
+    postings = snapshot.views[place].segment.postings
     postings.check_all()
     ascending = sorted(vectors)
     own = np.zeros(len(postings.lengths), np.bool_)

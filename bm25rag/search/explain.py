@@ -69,15 +69,15 @@ class Explanation:
     terms: tuple[TermExplanation, ...]
 
     def __str__(self) -> str:
-        width = max([len("term"), *(len(part.term) for part in self.terms)])
+        width = max([len("term"), *(len(term.term) for term in self.terms)])
         lines = [
             f"{self.score:.6f} = score of {self.id!r}" + ("" if self.matched else " (no match)"),
             f"  {'term':{width}}  count      df      idf   tf         f  contribution",
         ]
         lines += [
-            f"  {part.term:{width}}  {part.count:5.4g} {part.document_frequency:7d} "
-            f"{part.idf:8.4f} {part.tf:4d} {part.f:9.4f}  {part.contribution:12.6f}"
-            for part in self.terms
+            f"  {term.term:{width}}  {term.count:5.4g} {term.document_frequency:7d} "
+            f"{term.idf:8.4f} {term.tf:4d} {term.f:9.4f}  {term.contribution:12.6f}"
+            for term in self.terms
         ]
         if self.shift:
             lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
@@ -86,10 +86,10 @@ class Explanation:
 
 def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explanation:
     """Explain the score of document ``number`` of part ``place``."""
-    part = snapshot.parts[place]
+    view = snapshot.views[place]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     lexicon, numbers = snapshot.number(list(counts))
-    postings = part.segment.postings
+    postings = view.segment.postings
     shares = []
     score, shift = 0.0, 0.0
     for (name, count), term in zip(counts.items(), numbers.tolist(), strict=True):
@@ -110,4 +110,4 @@ def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explan
         frequency = int(lexicon.frequencies[term])
         shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
     matched = any(share.tf for share in shares)
-    return Explanation(part.segment.id_of(number), score + shift, matched, shift, tuple(shares))
+    return Explanation(view.segment.id_of(number), score + shift, matched, shift, tuple(shares))

@@ -1,7 +1,7 @@
-"""Which documents of a part pass a filter: from fields, remembered, or asked one by one.
+"""Which documents of a segment pass a filter: from fields, remembered, or asked one by one.
 
 What a filter says of a segment is remembered with the segment, and what it says of the
-metadata that a write has changed with the layer of that write, so that a write evaluates
+metadata that a write has changed with the changes of that write, so that a write evaluates
 only what it brings; the dead are left out in the end. Filters without a key, callables
 among them, are evaluated every time, on the living documents that the rest of the filter
 leaves open.
@@ -20,12 +20,12 @@ from bm25rag.common.strings import utf8
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.metadata.conditions import select
-from bm25rag.metadata.field import Strings
+from bm25rag.metadata.field import StringRange
 from bm25rag.metadata.fields import Fields
 
 if TYPE_CHECKING:
-    from bm25rag.segments.changes import Layer
-    from bm25rag.segments.view import Part
+    from bm25rag.segments.changes import Changes
+    from bm25rag.segments.view import SegmentView
 
 # Documents that are asked at once.
 AT_ONCE = 4096
@@ -33,50 +33,50 @@ AT_ONCE = 4096
 FEW = 64
 
 
-# --- parts ----------------------------------------------------------------------------------------
+# --- segments ------------------------------------------------------------------------------------
 
 
-def masks_of(parts: Iterable[Part], filter: Filter) -> tuple[Bool, ...]:
-    """Return which documents of parts live and pass a filter, bool; not to be changed."""
+def masks_of(views: Iterable[SegmentView], filter: Filter) -> tuple[Bool, ...]:
+    """Return which documents of segments live and pass a filter, bool; not to be changed."""
     key = None if filter.ids is not None else filter.key
     if key is not None:
-        return tuple(_remembered(part, filter, key) for part in parts)
-    return tuple(_of_part(part, filter, _living(part)) for part in parts)
+        return tuple(_remembered(view, filter, key) for view in views)
+    return tuple(_of_view(view, filter, _living(view)) for view in views)
 
 
-def _living(part: Part) -> Bool:
-    return np.ones(len(part.segment), np.bool_) if part.living is None else part.living
+def _living(view: SegmentView) -> Bool:
+    return np.ones(len(view.segment), np.bool_) if view.living is None else view.living
 
 
-def _of_part(part: Part, filter: Filter, among: Bool) -> Bool:
-    """Return which of ``among`` pass a filter that has no key, or has parts without."""
+def _of_view(view: SegmentView, filter: Filter, among: Bool) -> Bool:
+    """Return which of ``among`` pass a filter that has no key, or has segments without."""
     key = None if filter.ids is not None else filter.key
     if key is not None:
-        return among & _remembered(part, filter, key)
+        return among & _remembered(view, filter, key)
     if isinstance(filter, And | Or | Not):
-        return _combine(filter, among, partial(_of_part, part))
-    return _evaluate(_Now(part), filter, among)
+        return _combine(filter, among, partial(_of_view, view))
+    return _evaluate(_Now(view), filter, among)
 
 
-def _remembered(part: Part, filter: Filter, key: Hashable) -> Bool:
+def _remembered(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
     """Return which documents live and pass."""
-    if not part.layers:
-        return _as_stored(part, filter, key)
-    return part.masks.get(key, lambda: _as_now(part, filter, key))
+    if not view.changes:
+        return _as_stored(view, filter, key)
+    return view.masks.get(key, lambda: _as_now(view, filter, key))
 
 
-def _as_stored(part: Part, filter: Filter, key: Hashable) -> Bool:
-    return part.segment.masks.get(key, lambda: _of_all(_Stored(part), filter))
+def _as_stored(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+    return view.segment.masks.get(key, lambda: _of_all(_Stored(view), filter))
 
 
-def _as_now(part: Part, filter: Filter, key: Hashable) -> Bool:
-    mask = _as_stored(part, filter, key).copy()
-    for layer in part.layers:
-        if layer.changed:
-            changed = _Changed(part, layer)
-            mask[layer.numbers] = layer.masks.get(key, partial(_of_all, changed, filter))
-    if part.living is not None:
-        mask &= part.living
+def _as_now(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+    mask = _as_stored(view, filter, key).copy()
+    for changes in view.changes:
+        if changes.changed:
+            changed = _Changed(view, changes)
+            mask[changes.numbers] = changes.masks.get(key, partial(_of_all, changed, filter))
+    if view.living is not None:
+        mask &= view.living
     return mask
 
 
@@ -84,38 +84,38 @@ def _as_now(part: Part, filter: Filter, key: Hashable) -> Bool:
 
 
 class _Stored:
-    """The documents of a part, with the metadata that their segment was built with."""
+    """The documents of a segment, with the metadata that their segment was built with."""
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
+    def __init__(self, view: SegmentView) -> None:
+        self._view = view
 
     def __len__(self) -> int:
-        return len(self._part.segment)
+        return len(self._view.segment)
 
     @property
     def fields(self) -> Fields | None:
         """The fields of their metadata, unless they are to be asked."""
-        return self._part.segment.fields
+        return self._view.segment.fields
 
     def ids(self, places: Sequence[int]) -> Sequence[str | None]:
         """Return the ids of some."""
-        return self._part.segment.ids.column.texts(places)
+        return self._view.segment.ids.column.texts(places)
 
     def all_ids(self) -> Sequence[str | None]:
         """Return the ids of all, in a third of the time."""
-        return Strings(self._part.segment.ids.column, 0, len(self)).texts()
+        return StringRange(self._view.segment.ids.column, 0, len(self)).texts()
 
     def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
         """Return the metadata of some."""
-        return self._part.segment.metadata.views(places)
+        return self._view.segment.metadata.views(places)
 
     def find(self, ids: Iterable[str]) -> Int64:
         """Return the places of those with these ids."""
-        return self._part.segment.ids.find_all([utf8(id) for id in ids])
+        return self._view.segment.ids.find_all([utf8(id) for id in ids])
 
 
 class _Now(_Stored):
-    """The documents of a part, with the metadata that they have now."""
+    """The documents of a segment, with the metadata that they have now."""
 
     @property
     def fields(self) -> None:
@@ -124,27 +124,27 @@ class _Now(_Stored):
 
     def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
         """Return the metadata of some."""
-        return self._part.metadata_of(places)
+        return self._view.metadata_of(places)
 
 
 class _Changed(_Stored):
-    """The documents of which one layer changed the metadata, with these metadata."""
+    """The documents of which one set of changes changed the metadata, with these metadata."""
 
-    def __init__(self, part: Part, layer: Layer) -> None:
-        super().__init__(part)
-        self._layer = layer
+    def __init__(self, view: SegmentView, changes: Changes) -> None:
+        super().__init__(view)
+        self._changes = changes
 
     def __len__(self) -> int:
-        return len(self._layer.changed)
+        return len(self._changes.changed)
 
     @property
     def fields(self) -> Fields | None:
         """The fields of their metadata, unless they are to be asked."""
-        return self._layer.fields if len(self) > FEW else None
+        return self._changes.fields if len(self) > FEW else None
 
     def ids(self, places: Sequence[int]) -> Sequence[str | None]:
         """Return the ids of some."""
-        return super().ids(self._layer.numbers[list(places)].tolist())
+        return super().ids(self._changes.numbers[list(places)].tolist())
 
     def all_ids(self) -> Sequence[str | None]:
         """Return the ids of all."""
@@ -152,13 +152,13 @@ class _Changed(_Stored):
 
     def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
         """Return the metadata of some."""
-        numbers = self._layer.numbers[list(places)].tolist()
-        return [self._layer.changed[number] for number in numbers]
+        numbers = self._changes.numbers[list(places)].tolist()
+        return [self._changes.changed[number] for number in numbers]
 
     def find(self, ids: Iterable[str]) -> Int64:
         """Return the places of those with these ids."""
         numbers = super().find(ids)
-        return np.flatnonzero(np.isin(self._layer.numbers, numbers))
+        return np.flatnonzero(np.isin(self._changes.numbers, numbers))
 
 
 # --- filters --------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _evaluate(documents: _Stored, filter: Filter, among: Bool) -> Bool:
 
 
 def _combine(filter: And | Or | Not, among: Bool, leaf: Callable[[Filter, Bool], Bool]) -> Bool:
-    """Evaluate the parts in order, each on the documents that those before it left open."""
+    """Evaluate the segments in order, each on the documents that those before it left open."""
     if isinstance(filter, Not):
         return among & ~leaf(filter.part, among)
     if isinstance(filter, And):

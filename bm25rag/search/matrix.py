@@ -21,15 +21,15 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
     column_of = {term: column for column, term in enumerate(terms)}
     idf = snapshot.parameters.idf(snapshot.count, frequencies.astype(np.float64))
     rows, columns, scores = [], [], []
-    for place, part in enumerate(snapshot.parts):
-        postings = part.segment.postings
+    for place, view in enumerate(snapshot.views):
+        postings = view.segment.postings
         own = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
         column = np.array(own, np.int64)[postings.term_numbers()]
         documents, codes = postings.all_documents().astype(np.int64), postings.codes
-        if part.living is not None:
-            kept = part.living[documents]
+        if view.living is not None:
+            kept = view.living[documents]
             column, documents, codes = column[kept], documents[kept], codes[kept]
-        rows.append(part.ranks(documents) + snapshot.bases[place])
+        rows.append(view.ranks(documents) + snapshot.bases[place])
         columns.append(column)
         scores.append(snapshot.tables[place][codes] * idf[column])
     shape = (snapshot.count, len(terms))

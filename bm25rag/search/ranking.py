@@ -15,7 +15,7 @@ from bm25rag.documents import Hit
 from bm25rag.kernels_numpy import distinct, shift_of, sum_parts
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot, by_row
-from bm25rag.search.term_cache import Lexicon
+from bm25rag.search.term_cache import TermCache
 
 # Queries below which a second thread costs more than it brings.
 _QUERIES_PER_THREAD = 32
@@ -40,7 +40,7 @@ _UNWEIGHTED = np.empty(0)
 class Batch(NamedTuple):
     """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays."""
 
-    lexicon: Lexicon
+    lexicon: TermCache
     pointers: Int64
     terms: Int64
     weights: Float64
@@ -146,7 +146,7 @@ def search(
     result = BatchResult(np.empty(shape, np.int64), np.empty(shape), counts, snapshot)
     if not width or not queries:
         return result
-    if len(snapshot.parts) > 1 or masks[0] is not None:  # parts may be passed over
+    if len(snapshot.views) > 1 or masks[0] is not None:  # parts may be passed over
         result.rows.fill(-1)
         result.scores.fill(-np.inf)
     batch = resolve(snapshot, queries)
@@ -157,7 +157,7 @@ def search(
         block = _Block(result, first, last, floor)
         for place, mask in enumerate(masks):
             if mask is None or mask.any():
-                _search_part(block, place, batch, mask, rank)
+                _search_segment(block, place, batch, mask, rank)
 
     most = cores() if threads is None else threads
     workers = min(most, len(queries) // _QUERIES_PER_THREAD)
@@ -209,13 +209,13 @@ class _Block:
         self.counts[:] = np.minimum(self.counts + counts, width)
 
 
-def _search_part(
+def _search_segment(
     block: _Block, place: int, batch: Batch, mask: Bool | None, rank: Callable[..., None]
 ) -> None:
     snapshot, lexicon = block.snapshot, batch.lexicon
-    part = snapshot.parts[place]
-    postings = part.segment.postings
-    size, width = len(part.segment), block.rows.shape[1]
+    view = snapshot.views[place]
+    postings = view.segment.postings
+    size, width = len(view.segment), block.rows.shape[1]
     direct = place == 0 and width <= size  # the matches of the first part need no merging
     if direct:
         rows, scores, counts = block.rows, block.scores, block.counts
@@ -235,7 +235,7 @@ def _search_part(
         batch.terms,
         batch.weights,
         size,
-        postings.stripes.size,
+        postings.doc_blocks.size,
         _ALL if mask is None else mask,
         rows.shape[1],
         block.floors,
@@ -248,12 +248,12 @@ def _search_part(
     )
     if not direct and not counts.any():
         return  # no match of a small part beats those found before
-    if len(part.dead) or snapshot.bases[place]:
+    if len(view.dead) or snapshot.bases[place]:
         used = rows >= 0
-        rows[used] = part.ranks(rows[used]) + snapshot.bases[place]
+        rows[used] = view.ranks(rows[used]) + snapshot.bases[place]
     if not direct:
         block.take(rows, scores, counts)
-    if place + 1 < len(snapshot.parts):
+    if place + 1 < len(snapshot.views):
         # From now on only what beats the last of a full row can still come in.
         np.maximum(block.floors, block.scores[:, -1], out=block.floors)
 
@@ -281,8 +281,8 @@ def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
     numbers, counts = distinct(found, weights)
     idf = lexicon.idf[numbers]
     sums = []
-    for place, part in enumerate(snapshot.parts):
-        postings = part.segment.postings
+    for place, view in enumerate(snapshot.views):
+        postings = view.segment.postings
         scores, _ = sum_parts(
             postings.documents,
             postings.codes,
@@ -290,8 +290,8 @@ def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
             lexicon.starts[place][numbers],
             idf,
             counts,
-            len(part.segment),
-            postings.stripes.size,
+            len(view.segment),
+            postings.doc_blocks.size,
         )
         sums.append(scores)
     return by_row(sums, snapshot) + shift_of(idf, snapshot.absent_weight, counts)

@@ -1,4 +1,4 @@
-"""What a reader holds: an unchanging view of all parts, with their statistics and scores."""
+"""What a reader holds: an unchanging view of all segments, with their statistics and scores."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
-from bm25rag.common.gil import BLOCK, blocks
+from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
 from bm25rag.filters import Filter
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search.filtering import masks_of
-from bm25rag.search.term_cache import Lexicon, LexiconFullError
-from bm25rag.segments.view import Part
+from bm25rag.search.term_cache import TermCache, TermCacheFullError
+from bm25rag.segments.view import SegmentView
 
 # Terms that a snapshot remembers, from first to last.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
@@ -38,36 +38,38 @@ class Snapshot:
 
     Parameters
     ----------
-    parts
-        The parts, in document order.
+    views
+        The segments, in document order.
     parameters
         The variant and its parameters.
     analyzer
         How queries become terms.
     """
 
-    def __init__(self, parts: Sequence[Part], parameters: Parameters, analyzer: Analyzer) -> None:
-        self.parts = tuple(parts)
+    def __init__(
+        self, views: Sequence[SegmentView], parameters: Parameters, analyzer: Analyzer
+    ) -> None:
+        self.views = tuple(views)
         self.parameters = parameters
         self.analyzer = analyzer
-        self.bases = tuple(accumulate((part.count for part in self.parts), initial=0))
+        self.bases = tuple(accumulate((view.count for view in self.views), initial=0))
         self.count = self.bases[-1]
-        self.tokens = sum(part.tokens for part in self.parts)
+        self.tokens = sum(view.tokens for view in self.views)
         self.average_length = self.tokens / self.count if self.count else 0.0
-        self._lexicon = Lexicon(self.parts, parameters, self.count, 0)
+        self._lexicon = TermCache(self.views, parameters, self.count, 0)
         self._tables: tuple[Float32, ...] | None = None
 
     # --- statistics and scores -------------------------------------------------
 
-    def number(self, terms: Sequence[str]) -> tuple[Lexicon, Int64]:
+    def number(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
         """Return the numbers of terms, int64, and the lexicon in which they count."""
         lexicon = self._lexicon
         try:
             return lexicon, lexicon.numbers(terms)
-        except LexiconFullError:
+        except TermCacheFullError:
             more = min(4 * lexicon.capacity, _MOST_TERMS)
             capacity = max(_FEWEST_TERMS, more, len(set(terms)))
-            lexicon = Lexicon(self.parts, self.parameters, self.count, capacity)
+            lexicon = TermCache(self.views, self.parameters, self.count, capacity)
             numbers = lexicon.numbers(terms)
             if capacity <= _MOST_TERMS:
                 self._lexicon = lexicon
@@ -80,9 +82,9 @@ class Snapshot:
 
     @property
     def tables(self) -> tuple[Float32, ...]:
-        """``f(tf, |d|)`` of every impact code, for each part, float32."""
+        """``f(tf, |d|)`` of every impact code, for each segment, float32."""
         if self._tables is None:
-            self._tables = tuple(self._table(part) for part in self.parts)
+            self._tables = tuple(self._table(view) for view in self.views)
         return self._tables
 
     @cached_property
@@ -93,8 +95,8 @@ class Snapshot:
             for table in self.tables
         )
 
-    def _table(self, part: Part) -> Float32:
-        tf, lengths = part.segment.postings.pairs()
+    def _table(self, view: SegmentView) -> Float32:
+        tf, lengths = view.segment.postings.pairs()
         if not len(tf) or not self.tokens:  # no postings, or none that live
             return np.zeros(len(tf), np.float32)
         return self.parameters.weights(
@@ -104,10 +106,10 @@ class Snapshot:
     def frequencies(self) -> tuple[list[str], Int64]:
         """Return all terms of living documents by code point, and their document frequencies."""
         totals: dict[bytes, int] = {}
-        for part in self.parts:
-            part.segment.postings.check_all()
-            terms = part.segment.postings.terms.column
-            for term, count in zip(terms, part.frequencies().tolist(), strict=True):
+        for view in self.views:
+            view.segment.postings.check_all()
+            terms = view.segment.postings.terms.column
+            for term, count in zip(terms, view.frequencies().tolist(), strict=True):
                 key = bytes(term or b"")
                 totals[key] = totals.get(key, 0) + count
         ordered = sorted(term for term, count in totals.items() if count)
@@ -117,10 +119,10 @@ class Snapshot:
     # --- documents ----------------------------------------------------------------
 
     def find(self, id: str) -> tuple[int, int] | None:
-        """Return part and number of a living document, or ``None``."""
+        """Return segment and number of a living document, or ``None``."""
         key = utf8(id)
-        for place, part in enumerate(self.parts):
-            number = part.find(key)
+        for place, view in enumerate(self.views):
+            number = view.find(key)
             if number >= 0:
                 return place, number
         return None
@@ -130,60 +132,60 @@ class Snapshot:
         if len(ids) < _FEW_IDS:
             return {id for id in ids if self.find(id) is not None}
         return {
-            part.segment.id_of(number)
-            for keys in blocks(utf8_each(ids), BLOCK)
-            for part in self.parts
-            for number in part.segment.ids.find_all(keys).tolist()
-            if part.lives(number)
+            view.segment.id_of(number)
+            for keys in in_blocks(utf8_each(ids), BLOCK)
+            for view in self.views
+            for number in view.segment.ids.find_all(keys).tolist()
+            if view.lives(number)
         }
 
     def locate(self, row: int) -> tuple[int, int]:
-        """Return part and number of the living document at ``row``."""
-        if len(self.parts) == 1:
-            return 0, self.parts[0].number_at(row)
+        """Return segment and number of the living document at ``row``."""
+        if len(self.views) == 1:
+            return 0, self.views[0].number_at(row)
         place = bisect_right(self.bases, row) - 1
-        return place, self.parts[place].number_at(row - self.bases[place])
+        return place, self.views[place].number_at(row - self.bases[place])
 
     def ids(self) -> Iterator[str]:
         """Yield the ids of the living documents in order."""
-        for part in self.parts:
-            for number in part.numbers():
-                yield part.segment.id_of(int(number))
+        for view in self.views:
+            for number in view.numbers():
+                yield view.segment.id_of(int(number))
 
     def id_at(self, row: int) -> str:
         """Return the id of the living document at ``row``."""
         place, number = self.locate(row)
-        return self.parts[place].segment.id_of(number)
+        return self.views[place].segment.id_of(number)
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
-        ids, texts, metadata, payloads = _contents(self.parts[place], (number,))
+        ids, texts, metadata, payloads = _contents(self.views[place], (number,))
         return Document(ids[0], texts[0], metadata[0], payloads[0])
 
     def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
         """Return fresh hits for the documents at ``rows``."""
-        if len(self.parts) == 1 and self.count == len(self.parts[0].segment):
-            return _hits(self.parts[0], rows, scores)
+        if len(self.views) == 1 and self.count == len(self.views[0].segment):
+            return _hits(self.views[0], rows, scores)
         hits: list[Hit] = []
         for place, found in groupby(map(self.locate, rows), itemgetter(0)):
             numbers = [number for _, number in found]
             own = scores[len(hits) : len(hits) + len(numbers)]
-            hits += _hits(self.parts[place], numbers, own)
+            hits += _hits(self.views[place], numbers, own)
         return hits
 
     # --- filters --------------------------------------------------------------------
 
     def masks(self, filter: Filter | None) -> tuple[Bool | None, ...]:
-        """Return which documents of each part live and pass; ``None`` where all do."""
+        """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
-            return tuple([part.living for part in self.parts])
-        return masks_of(self.parts, filter)
+            return tuple([view.living for view in self.views])
+        return masks_of(self.views, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
-        """Yield part and number of the living documents that pass, in order."""
+        """Yield segment and number of the living documents that pass, in order."""
         if filter is None:
-            for place, part in enumerate(self.parts):
-                for number in part.numbers():
+            for place, view in enumerate(self.views):
+                for number in view.numbers():
                     yield place, int(number)
             return
         for place, mask in enumerate(self.masks(filter)):
@@ -195,36 +197,36 @@ class Snapshot:
         """Whether one document passes."""
         if filter is None:
             return True
-        part = self.parts[place]
-        id = part.segment.id_of(number)
+        view = self.views[place]
+        id = view.segment.id_of(number)
         if filter.ids is not None:
             return id in filter.ids
-        return filter.matches(id, decode_metadata(part.metadata_of((number,))[0]))
+        return filter.matches(id, decode_metadata(view.metadata_of((number,))[0]))
 
 
-def _hits(part: Part, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-    """Return fresh hits for documents of one part."""
-    ids, texts, metadata, payloads = _contents(part, numbers)
+def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+    """Return fresh hits for documents of one segment."""
+    ids, texts, metadata, payloads = _contents(view, numbers)
     return list(map(Hit, ids, scores, texts, metadata, payloads))
 
 
 def _contents(
-    part: Part, numbers: Sequence[int]
+    view: SegmentView, numbers: Sequence[int]
 ) -> tuple[list[str], list[str | None], list[dict[str, Any]], list[bytes | None]]:
     """Return ids, texts, metadata and payloads of documents, since all at once is faster."""
-    segment = part.segment
+    segment = view.segment
     return (
         [id or "" for id in segment.ids.column.texts(numbers)],
         segment.texts.texts(numbers),
-        [{} if data is None else decode_metadata(data) for data in part.metadata_of(numbers)],
+        [{} if data is None else decode_metadata(data) for data in view.metadata_of(numbers)],
         [None if data is None else bytes(data) for data in segment.payloads.views(numbers)],
     )
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
-    """Put per-document values of every part into rows of living documents."""
+    """Put per-document values of every segment into rows of living documents."""
     rows = np.empty(snapshot.count)
     spans = pairwise(snapshot.bases)
-    for part, value, (start, stop) in zip(snapshot.parts, values, spans, strict=True):
-        rows[start:stop] = value if part.living is None else value[part.living]
+    for view, value, (start, stop) in zip(snapshot.views, values, spans, strict=True):
+        rows[start:stop] = value if view.living is None else value[view.living]
     return rows

@@ -9,18 +9,18 @@ import numpy as np
 from bm25rag.common.arrays import Int64
 from bm25rag.common.strings import utf8
 from bm25rag.scoring.variants import Parameters
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 
 # Terms that no living document contains and that are remembered, and their length: clients
 # may send any.
 MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
 
 
-class LexiconFullError(Exception):
+class TermCacheFullError(Exception):
     """A lexicon has given all its numbers."""
 
 
-class Lexicon(dict[str, int]):
+class TermCache(dict[str, int]):
     """Maps a term to its number; to -1 if no living document contains it.
 
     Missing terms are looked up. A number is given once, and what belongs to it is written
@@ -29,8 +29,8 @@ class Lexicon(dict[str, int]):
 
     Parameters
     ----------
-    parts
-        The parts of the snapshot.
+    views
+        The segments of the snapshot.
     parameters
         The variant and its parameters.
     documents
@@ -40,9 +40,9 @@ class Lexicon(dict[str, int]):
     """
 
     def __init__(
-        self, parts: Sequence[Part], parameters: Parameters, documents: int, capacity: int
+        self, views: Sequence[SegmentView], parameters: Parameters, documents: int, capacity: int
     ) -> None:
-        self._parts = parts
+        self._views = views
         self._parameters = parameters
         self._documents = documents
         self.capacity = capacity
@@ -50,10 +50,10 @@ class Lexicon(dict[str, int]):
         self._unknown: list[str] = []
         self.idf = np.zeros(capacity, np.float32)
         self.frequencies = np.zeros(capacity, np.int64)
-        # For each part, as ``Postings.find`` gives them.
+        # For each segment, as ``Postings.find`` gives them.
         self.starts = [
-            np.zeros((capacity, part.segment.postings.stripes.count + 1), np.int64)
-            for part in parts
+            np.zeros((capacity, view.segment.postings.doc_blocks.count + 1), np.int64)
+            for view in views
         ]
 
     def numbers(self, terms: Sequence[str]) -> Int64:
@@ -61,7 +61,7 @@ class Lexicon(dict[str, int]):
 
         Raises
         ------
-        LexiconFullError
+        TermCacheFullError
             If there are not enough numbers for those that are missing.
         """
         return np.fromiter(map(self.__getitem__, terms), np.int64, len(terms))
@@ -69,7 +69,7 @@ class Lexicon(dict[str, int]):
     def __missing__(self, term: str) -> int:
         number = self._look_up(utf8(term))
         if number >= 0:
-            # A query's repeated term has one number, or its parts would be added apart.
+            # A query's repeated term has one number, or its segments would be added apart.
             return self.setdefault(term, number)
         if len(term) <= _LONGEST_UNKNOWN:
             self[term] = number
@@ -88,14 +88,14 @@ class Lexicon(dict[str, int]):
                 self.pop(old, None)
 
     def _look_up(self, term: bytes) -> int:
-        found = [part.segment.postings.find(term) for part in self._parts]
-        own = zip(self._parts, found, strict=True)
-        frequency = sum(part.frequency(starts) for part, starts in own)
+        found = [view.segment.postings.find(term) for view in self._views]
+        own = zip(self._views, found, strict=True)
+        frequency = sum(view.frequency(starts) for view, starts in own)
         if not frequency:
             return -1
         number = next(self._next, -1)
         if number < 0:
-            raise LexiconFullError
+            raise TermCacheFullError
         for table, starts in zip(self.starts, found, strict=True):
             table[number] = starts
         self.frequencies[number] = frequency

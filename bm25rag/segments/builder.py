@@ -17,7 +17,7 @@ from bm25rag.backend import kernels
 from bm25rag.columns.column import ColumnBuilder, join, join_none
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
-from bm25rag.common.gil import give_way, help_thread, in_turns
+from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
 from bm25rag.common.strings import utf8_each
 from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
@@ -84,14 +84,14 @@ class SegmentBuilder:
         """
         read = self._encoder.reader(texts, stored)
         self._reading.append(self._start(read, sum(map(len, texts))))
-        give_way()
+        release_gil()
         self._ids.extend(join(utf8_each(ids)))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
         if metadata is None:
             self._metadata.extend(join_none(len(ids)))
             self._fields.skip(len(ids))
         else:
-            written = in_turns(map(write_metadata, metadata, ids))
+            written = releasing_gil(map(write_metadata, metadata, ids))
             self._metadata.extend(join([one or None for one in written]))
             self._fields.take(metadata)
         # Not more, lest reading run ahead and fill the memory.
@@ -108,7 +108,7 @@ class SegmentBuilder:
 
             helpers = self._threads - 1
             self._pool = ThreadPoolExecutor(
-                helpers, initializer=help_thread, initargs=(get_ident(),)
+                helpers, initializer=work_for_thread, initargs=(get_ident(),)
             )
         return self._pool.submit(copy_context().run, work).result
 

@@ -1,4 +1,4 @@
-"""Stripes: how a document number fits 16 bits, and where the postings of each stripe begin."""
+"""Blocks of documents: document numbers in 16 bits, and where the postings of each begin."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from bm25rag.columns.column import Guard
 from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
 
-# Documents of a stripe; tests set it small.
-STRIPE = 65_536
+# Documents of a block; tests set it small.
+DOC_BLOCK = 65_536
 # Postings that are handled at a time: `np.repeat` lets no other thread run, 4 ms a million.
 _AT_ONCE = 1 << 17
 
 
-class Stripes:
-    """Says in which of s stripes each posting is; without any content if there is but one.
+class DocBlocks:
+    """Says in which of s blocks each posting is; without any content if there is but one.
 
-    A stripe is known in one of two ways, whichever takes less room: for a term with many
-    postings by how many of them come before each stripe, for another posting by posting.
+    A block is known in one of two ways, whichever takes less room: for a term with many
+    postings by how many of them come before each block, for another posting by posting.
 
     Parameters
     ----------
@@ -29,26 +29,26 @@ class Stripes:
     terms
         Numbers of the m terms with many postings, ascending, uint32 (m,).
     edges
-        How many of their postings lie before stripes 1 to s - 1, uint32 (m, s - 1).
+        How many of their postings lie before blocks 1 to s - 1, uint32 (m, s - 1).
     before
         How many postings of all other terms come before those of each, unsigned (m,).
     high
-        The stripe of every posting of the other terms, uint16.
+        The block of every posting of the other terms, uint16.
     """
 
     def __init__(
         self, count: int, terms: UInt32, edges: UInt32, before: Unsigned, high: UInt16
     ) -> None:
-        self.count, self.size = count, STRIPE
-        self.firsts = np.arange(0, count * STRIPE, STRIPE)
+        self.count, self.size = count, DOC_BLOCK
+        self.firsts = np.arange(0, count * DOC_BLOCK, DOC_BLOCK)
         self.terms, self.edges, self.before, self.high = terms, edges, before, high
         self._terms, self._before = terms.data, before.data
 
-    def __reduce__(self) -> tuple[type[Stripes], tuple[object, ...]]:
-        return Stripes, (self.count, self.terms, self.edges, self.before, self.high)
+    def __reduce__(self) -> tuple[type[DocBlocks], tuple[object, ...]]:
+        return DocBlocks, (self.count, self.terms, self.edges, self.before, self.high)
 
     def starts(self, number: int, bounds: memoryview) -> Int64:
-        """Return where the postings of a term begin in each stripe, and where they end.
+        """Return where the postings of a term begin in each block, and where they end.
 
         Parameters
         ----------
@@ -82,16 +82,16 @@ class Stripes:
         return place if place < len(self._terms) and self._terms[place] == number else -1
 
     def _first_high(self, number: int, bounds: memoryview) -> int:
-        """Return where in ``high`` the stripes of a term begin."""
+        """Return where in ``high`` the blocks of a term begin."""
         place = bisect_left(self._terms, number) - 1
         start = int(bounds[number])
         if place < 0:
             return start
-        # Up to here, the postings that have their stripe elsewhere.
+        # Up to here, the postings that have their block elsewhere.
         return start - (int(bounds[self._terms[place] + 1]) - int(self._before[place]))
 
     def between(self, first: int, last: int, indptr: Int64) -> UInt32:
-        """Return the stripe of every posting of the terms from ``first`` to before ``last``."""
+        """Return the block of every posting of the terms from ``first`` to before ``last``."""
         counts = np.diff(indptr[first : last + 1])
         known = np.zeros(len(counts), np.bool_)
         edged = slice(*np.searchsorted(self.terms, (first, last)))
@@ -151,7 +151,7 @@ class Stripes:
         if np.any(ends[:, 1:] < ends[:, :-1]):
             raise guard.reject("stripes.edges", "does not ascend within the postings")
         if np.any(self.high >= self.count):
-            raise guard.reject("stripes.high", "points beyond the stripes")
+            raise guard.reject("stripes.high", "points beyond the blocks")
 
     @property
     def nbytes(self) -> int:
@@ -159,12 +159,12 @@ class Stripes:
         return sum(part.nbytes for part in (self.terms, self.edges, self.before, self.high))
 
 
-def stripe_count(documents: int) -> int:
-    """Return how many stripes so many documents make."""
-    return max(1, -(-documents // STRIPE))
+def doc_block_count(documents: int) -> int:
+    """Return how many blocks so many documents make."""
+    return max(1, -(-documents // DOC_BLOCK))
 
 
-def cut(documents: Unsigned, indptr: Int64, size: int) -> tuple[UInt16, Stripes]:
+def split_into_blocks(documents: Unsigned, indptr: Int64, size: int) -> tuple[UInt16, DocBlocks]:
     """Turn document numbers into numbers within stripes.
 
     Parameters
@@ -176,30 +176,30 @@ def cut(documents: Unsigned, indptr: Int64, size: int) -> tuple[UInt16, Stripes]
     size
         How many documents there are.
     """
-    count, none = stripe_count(size), np.empty(0, np.uint32)
+    count, none = doc_block_count(size), np.empty(0, np.uint32)
     if count == 1:
-        empty = Stripes(1, none, np.empty((0, 0), np.uint32), none, np.empty(0, np.uint16))
+        empty = DocBlocks(1, none, np.empty((0, 0), np.uint32), none, np.empty(0, np.uint16))
         return documents.astype(np.uint16, copy=False), empty
     frequencies = np.diff(indptr)
-    # Edges take 4 bytes a stripe and two numbers, ``high`` 2 bytes a posting.
+    # Edges take 4 bytes a block and two numbers, ``high`` 2 bytes a posting.
     many = frequencies > 2 * count + 2
     terms = np.flatnonzero(many)
     low = np.empty(len(documents), np.uint16)
     high, sizes = [np.empty(0, np.uint16)], [np.empty((0, count), np.uint32)]
     for first, last in spans(indptr):
         places = slice(indptr[first], indptr[last])
-        stripe = documents[places] // STRIPE  # a third sooner than by np.divmod
-        low[places] = documents[places] - stripe * STRIPE
+        doc_block = documents[places] // DOC_BLOCK  # a third sooner than by np.divmod
+        low[places] = documents[places] - doc_block * DOC_BLOCK
         own = np.repeat(many[first:last], frequencies[first:last])
-        high.append(stripe[~own].astype(np.uint16))
+        high.append(doc_block[~own].astype(np.uint16))
         counts = frequencies[first:last][many[first:last]]
         rows = np.repeat(np.arange(len(counts)) * count, counts)
-        cells = np.bincount(rows + stripe[own], minlength=len(counts) * count)
+        cells = np.bincount(rows + doc_block[own], minlength=len(counts) * count)
         sizes.append(cells.reshape(-1, count).astype(np.uint32))
     edges = np.cumsum(np.concatenate(sizes)[:, :-1], axis=1, dtype=np.uint32)
     counts = frequencies[terms]
     before = (indptr[terms] - (np.cumsum(counts) - counts)).astype(pointer_type(indptr))
-    return low, Stripes(count, terms.astype(np.uint32), edges, before, np.concatenate(high))
+    return low, DocBlocks(count, terms.astype(np.uint32), edges, before, np.concatenate(high))
 
 
 def pointer_type(indptr: Int64) -> type[np.uint32] | type[np.uint64]:

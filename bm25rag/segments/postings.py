@@ -4,7 +4,7 @@ An impact code numbers a distinct pair (tf, |d|). A corpus holds few of them, so
 posting takes (mostly) 16 bits of it, and every score the corpus can give is a small
 table of f(tf, |d|), recomputed when a parameter or a statistic changes, times one
 idf per term. A document number takes 16 bits too: documents are counted within
-stripes of 65,536, and ``stripes`` says where the postings of each begin.
+blocks of 65,536, and ``doc_blocks`` says where the postings of each begin.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ from bm25rag.columns.column import Guard
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
-from bm25rag.common.gil import in_turns
-from bm25rag.segments.doc_blocks import Stripes, cut, pointer_type, spans, stripe_count
+from bm25rag.common.gil import releasing_gil
+from bm25rag.segments.doc_blocks import (
+    DocBlocks,
+    doc_block_count,
+    pointer_type,
+    spans,
+    split_into_blocks,
+)
 from bm25rag.segments.spelling import Spelling
 
 # Most codes that 16-bit arrays hold; tests set it small.
@@ -50,9 +56,9 @@ class Postings:
     indptr
         Where each term's postings begin, (V + 1,), unsigned.
     documents
-        Document numbers within their stripes, ascending for each term and stripe, (P,), uint16.
-    stripes
-        Which stripe each posting is in.
+        Document numbers within their blocks, ascending for each term and block, (P,), uint16.
+    doc_blocks
+        Which block each posting is in.
     codes
         Impact codes, (P,), uint16 or uint32.
     code_tf, code_length
@@ -68,7 +74,7 @@ class Postings:
         terms: StringTable,
         indptr: Unsigned,
         documents: UInt16,
-        stripes: Stripes,
+        doc_blocks: DocBlocks,
         codes: Unsigned,
         code_tf: UInt32,
         code_length: UInt32,
@@ -76,7 +82,7 @@ class Postings:
         guard: Guard | None = None,
     ) -> None:
         self.terms, self.indptr = terms, indptr
-        self.documents, self.stripes, self.codes = documents, stripes, codes
+        self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
         self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
         self.guard = guard
         self._bounds = self.indptr.data
@@ -86,10 +92,10 @@ class Postings:
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
         arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
-        return Postings, (self.terms, self.indptr, self.documents, self.stripes, *arrays)
+        return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *arrays)
 
     def find(self, term: bytes) -> Int64:
-        """Return where the postings of a term begin in each of s stripes, and where they end.
+        """Return where the postings of a term begin in each of s blocks, and where they end.
 
         Returns
         -------
@@ -104,17 +110,17 @@ class Postings:
         """
         number = self.terms.find(term)
         if number < 0:
-            return np.zeros(self.stripes.count + 1, np.int64)
+            return np.zeros(self.doc_blocks.count + 1, np.int64)
         if (guard := self.guard) is not None and not self._checked[number]:
             self._check(guard, number)
             self._checked[number] = 1
-        return self.stripes.starts(number, self._bounds)
+        return self.doc_blocks.starts(number, self._bounds)
 
     def documents_of(self, starts: Int64) -> Int64:
         """Return the documents of a term that ``find`` has found, ascending, int64."""
         documents = self.documents[starts[0] : starts[-1]].astype(np.int64)
-        if self.stripes.count > 1:
-            documents += np.repeat(self.stripes.firsts, np.diff(starts))
+        if self.doc_blocks.count > 1:
+            documents += np.repeat(self.doc_blocks.firsts, np.diff(starts))
         return documents
 
     def all_documents(self) -> UInt32:
@@ -127,9 +133,9 @@ class Postings:
     def _documents_between(self, first: int, last: int, indptr: Int64) -> UInt32:
         """Return the document of every posting of the terms from ``first`` to before ``last``."""
         documents = self.documents[indptr[first] : indptr[last]].astype(np.uint32)
-        if self.stripes.count > 1:
-            stripe = self.stripes.between(first, last, indptr)
-            documents += stripe * np.uint32(self.stripes.size)
+        if self.doc_blocks.count > 1:
+            doc_block = self.doc_blocks.between(first, last, indptr)
+            documents += doc_block * np.uint32(self.doc_blocks.size)
         return documents
 
     def runs(self, numbers: UInt32, living: Bool | None, offset: int) -> Iterator[Run]:
@@ -164,17 +170,17 @@ class Postings:
             raise guard.reject("indptr", "does not ascend within the postings")
         guard.check("documents", start, stop)
         guard.check("codes", start, stop)
-        self.stripes.check(guard, number, self._bounds)
+        self.doc_blocks.check(guard, number, self._bounds)
         self._check_stripe(guard, self.documents[start:stop])
-        documents = self.documents_of(self.stripes.starts(number, self._bounds))
+        documents = self.documents_of(self.doc_blocks.starts(number, self._bounds))
         if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
             raise guard.reject("documents", "does not ascend within the documents")
         if int(self.codes[start:stop].max()) >= len(self.code_tf):
             raise guard.reject("codes", "points beyond the table of codes")
 
     def _check_stripe(self, guard: Guard, documents: UInt16) -> None:
-        if documents.max(initial=0) >= self.stripes.size:
-            raise guard.reject("documents", "points beyond its stripe")
+        if documents.max(initial=0) >= self.doc_blocks.size:
+            raise guard.reject("documents", "points beyond its block")
 
     def check_all(self) -> None:
         """Check everything that the guard has not yet passed.
@@ -194,7 +200,7 @@ class Postings:
         bounds = self.indptr.astype(np.int64)
         if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
             raise guard.reject("indptr", "does not ascend and cover the postings")
-        self.stripes.check_all(guard, bounds)
+        self.doc_blocks.check_all(guard, bounds)
         self._check_stripe(guard, self.documents)
         documents = self.all_documents()
         ascending = documents[1:] > documents[:-1]
@@ -228,7 +234,7 @@ class Postings:
         guard.check("code_length", 0, len(self.code_length))
         if np.any(self.code_tf < 1) or np.any(self.code_length < self.code_tf):
             raise guard.reject("code_tf", "holds an impossible term frequency")
-        self.stripes.check_terms(guard, len(self.terms))
+        self.doc_blocks.check_terms(guard, len(self.terms))
         self._small_checked = True
 
     def length_of(self, documents: Unsigned) -> Int64:
@@ -258,7 +264,7 @@ class Postings:
         """Bytes of the arrays, the terms' included."""
         arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
         terms = self.terms.column.nbytes + self.terms.keys.nbytes
-        return sum(part.nbytes for part in (*arrays, self.stripes, self.lengths)) + terms
+        return sum(part.nbytes for part in (*arrays, self.doc_blocks, self.lengths)) + terms
 
 
 class Terms(Protocol):
@@ -275,7 +281,7 @@ class TermList(list[bytes]):
 
     def table(self, used: Int64) -> tuple[StringTable, UInt32]:
         """Make the table of some terms; and return where each of ``used`` went."""
-        return build_table([self[number] for number in in_turns(used.tolist())])
+        return build_table([self[number] for number in releasing_gil(used.tolist())])
 
 
 def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postings:
@@ -304,18 +310,18 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     indptr = np.concatenate(([0], np.cumsum(ordered)))
 
     pairs, run_codes = _encode_pairs(runs, lengths)
-    documents = np.empty(indptr[-1], np.uint16 if stripe_count(len(lengths)) == 1 else np.uint32)
+    documents = np.empty(indptr[-1], np.uint16 if doc_block_count(len(lengths)) == 1 else np.uint32)
     codes = np.empty(indptr[-1], np.uint16 if len(pairs) <= NARROW else np.uint32)
     cursors = np.zeros(len(terms), np.int64)
     cursors[used] = indptr[ranks]
     for run, own in zip(runs, run_codes, strict=True):
         hot.fill(run.terms, run.documents, own, cursors, documents, codes)
-    low, stripes = cut(documents, indptr, len(lengths))
+    low, doc_blocks = split_into_blocks(documents, indptr, len(lengths))
     return Postings(
         table,
         indptr.astype(pointer_type(indptr)),
         low,
-        stripes,
+        doc_blocks,
         codes,
         (pairs >> np.uint64(32)).astype(np.uint32),
         pairs.astype(np.uint32),

@@ -1,13 +1,6 @@
-"""Segments: the immutable units an index is made of, and parts: segments as a snapshot sees them.
-
-A segment holds the postings and the documents of one stretch of the index. What
-happens to it later, deletions and new metadata, lies in the ``Part`` around it, so
-that a reader's snapshot never changes under it and a write never copies postings.
-"""
+"""Segment: the immutable unit that an index is made of."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +10,6 @@ from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.postings import Postings
-
-if TYPE_CHECKING:
-    pass
 
 
 class Segment:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column
 from bm25rag.common.arrays import Int16, Int64, UInt32, UInt64
-from bm25rag.common.gil import give_way
+from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
 
 # Characters of the longest word that is compared, and edits.
@@ -44,7 +44,7 @@ class Spelling:
             last = min(first + _BLOCK, len(column))
             own = slice(first, last)
             lengths[own], signatures[own], ends[:, own] = _read(column, first, last)
-            give_way()
+            release_gil()
         self._order = np.argsort(lengths, kind="stable").astype(np.uint32)
         counts = np.bincount(
             lengths[lengths <= LONGEST + FURTHEST], minlength=LONGEST + 2 * FURTHEST

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64
 from bm25rag.metadata.mask_cache import MaskCache
-from bm25rag.segments.changes import Layer, changed_in, every_death, put_on
+from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
-
-if TYPE_CHECKING:
-    pass
-
 
 # Documents looked up in an array in the time of one binary search.
 _SEARCH = 16
 
 
-class Part:
+class SegmentView:
     """A segment as a snapshot sees it: without its dead, and with metadata changed since.
 
     Parameters
     ----------
     segment
         The documents and postings.
-    layers
+    changes
         What has happened to it since, the oldest first.
     """
 
-    def __init__(self, segment: Segment, layers: tuple[Layer, ...] = ()) -> None:
-        self.segment, self.layers = segment, layers
+    def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
+        self.segment, self.changes = segment, changes
         # Numbers of the deleted documents, ascending.
-        self.dead = every_death(layers)
+        self.dead = all_deleted(changes)
         self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
@@ -45,10 +40,10 @@ class Part:
         # Bytes of its living documents, about: what merging it costs.
         self.size = segment.nbytes * self.count // max(len(segment), 1)
 
-    def __reduce__(self) -> tuple[type[Part], tuple[object, ...]]:
-        return Part, (self.segment, self.layers)
+    def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
+        return SegmentView, (self.segment, self.changes)
 
-    def __deepcopy__(self, memo: object) -> Part:
+    def __deepcopy__(self, memo: object) -> SegmentView:
         return self  # nothing in it ever changes
 
     @property
@@ -64,13 +59,13 @@ class Part:
     def changed(self) -> dict[int, bytes]:
         """New metadata, as JSON, by document number; some of these documents may be dead."""
         if self._changed is None:
-            self._changed = changed_in(self.layers)
+            self._changed = all_changed(self.changes)
         return self._changed
 
     @property
-    def changes(self) -> int:
+    def changed_count(self) -> int:
         """How many documents have new metadata, about."""
-        return sum(len(layer.changed) for layer in self.layers)
+        return sum(len(change.changed) for change in self.changes)
 
     def find(self, id: bytes) -> int:
         """Return the number of the living document with this id, or -1."""
@@ -87,10 +82,10 @@ class Part:
     def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
         """Return the metadata of documents as JSON."""
         stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
-        for layer in self.layers:
-            if layer.changed:
+        for change in self.changes:
+            if change.changed:
                 pairs = zip(numbers, stored, strict=True)
-                stored = [layer.changed.get(number, before) for number, before in pairs]
+                stored = [change.changed.get(number, before) for number, before in pairs]
         return stored
 
     def frequency(self, starts: Int64) -> int:
@@ -138,11 +133,11 @@ class Part:
         living = self.living
         return range(len(self.segment)) if living is None else np.flatnonzero(living)
 
-    def without(self, numbers: Iterable[int]) -> Part:
-        """Return the part after these living documents are deleted."""
-        gone = Layer(np.array(sorted(set(numbers)), np.uint32), {})
-        return Part(self.segment, put_on(self.layers, gone))
+    def without(self, numbers: Iterable[int]) -> SegmentView:
+        """Return the segment after these living documents are deleted."""
+        gone = Changes(np.array(sorted(set(numbers)), np.uint32), {})
+        return SegmentView(self.segment, push(self.changes, gone))
 
-    def with_metadata(self, changes: dict[int, bytes]) -> Part:
-        """Return the part with new metadata for some documents."""
-        return Part(self.segment, put_on(self.layers, Layer(every_death(()), changes)))
+    def with_metadata(self, changed: dict[int, bytes]) -> SegmentView:
+        """Return the segment with new metadata for some documents."""
+        return SegmentView(self.segment, push(self.changes, Changes(all_deleted(()), changed)))

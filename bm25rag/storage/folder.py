@@ -22,9 +22,9 @@ from bm25rag.errors import (
 )
 from bm25rag.metadata.values import DEEPEST
 from bm25rag.scoring.variants import Parameters
-from bm25rag.segments.changes import Layer
+from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, FileRecord
 from bm25rag.storage.file_mark import FileMark
 from bm25rag.storage.fs import flush_folder, make_folder
@@ -38,7 +38,7 @@ from bm25rag.storage.manifest import (
     read_manifest,
 )
 from bm25rag.storage.segment_files import read_index, write_commit
-from bm25rag.storage.verify import verify_parts
+from bm25rag.storage.verify import verify_segments
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -59,14 +59,14 @@ class State(NamedTuple):
 
     analyzer: Analyzer
     parameters: Parameters
-    parts: list[Part]
+    views: list[SegmentView]
     next_id: int
     probe: dict[str, str]
     extra: dict[str, Any]
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""
-        verify_parts(self.parts)
+        verify_segments(self.views)
 
     def settings(self) -> dict[str, Any]:
         """Return what the manifest holds of the index itself, as JSON values."""
@@ -103,11 +103,11 @@ def _check_depth(value: object, levels: int) -> None:
 
 def verify_folder(folder: Path) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
-    manifest, parts = read_index(folder, mapped=True, known={})
+    manifest, views = read_index(folder, mapped=True, known={})
     _, next_id, *_ = _check_settings(folder, manifest.settings)
     _check_counts(folder, manifest.commit, next_id)
     _check_analyzer(folder, manifest.settings["analyzer"])
-    verify_parts(parts)
+    verify_segments(views)
 
 
 def _check_counts(folder: Path, commit: int, next_id: int) -> None:
@@ -170,7 +170,7 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
         )
 
 
-class Source:
+class FolderReader:
     """A folder that an index is read from, and what has been read of it last.
 
     Parameters
@@ -200,25 +200,25 @@ class Source:
         """Read the last commit; see ``BM25Index.open`` for what is raised."""
         before = self._state
         mark = self._make_mark()
-        known = zip(self.manifest.stored, before.parts if before else (), strict=True)
-        manifest, parts = read_index(self._folder, self._mapped, dict(known))
+        known = zip(self.manifest.stored, before.views if before else (), strict=True)
+        manifest, views = read_index(self._folder, self._mapped, dict(known))
         parameters, next_id, probe, extra = _check_settings(self._folder, manifest.settings)
         same = "analyzer", "probe"
         if before and all(manifest.settings[n] == self.manifest.settings[n] for n in same):
             analyzer = before.analyzer
         else:
             analyzer = self._analyzer(manifest.settings, probe)
-        state = State(analyzer, parameters, parts, next_id, probe, extra)
+        state = State(analyzer, parameters, views, next_id, probe, extra)
         if self._untrusted:
             _check_counts(self._folder, manifest.commit, next_id)
             state.check_all()
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> SavedCopy | None:
         """Return what an index that was read from here knows of the folder."""
         state = self._state
-        return None if state is None else Kept(self._folder, self.manifest, state.parts)
+        return None if state is None else SavedCopy(self._folder, self.manifest, state.views)
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
@@ -254,19 +254,19 @@ class Source:
         return analyzer
 
 
-class Kept(NamedTuple):
+class SavedCopy(NamedTuple):
     """What an index knows to be in a folder that it is not the writer of: what it read or saved."""
 
     folder: Path
     manifest: Manifest
-    parts: Sequence[Part]
+    views: Sequence[SegmentView]
 
-    def files_in(self, folder: Path, manifest: Manifest) -> dict[Segment | Layer, FileRecord]:
+    def files_in(self, folder: Path, manifest: Manifest) -> dict[Segment | Changes, FileRecord]:
         """Return the files of a folder that need not be written again."""
         return {} if (self.folder, self.manifest) != (folder, manifest) else self._there()
 
-    def _there(self) -> dict[Segment | Layer, FileRecord]:
-        files = _files_of(self.parts, self.manifest)
+    def _there(self) -> dict[Segment | Changes, FileRecord]:
+        files = _files_of(self.views, self.manifest)
         return {of: file for of, file in files.items() if self._is_whole(file)}
 
     def _is_whole(self, file: FileRecord) -> bool:
@@ -278,16 +278,18 @@ class Kept(NamedTuple):
         return True
 
 
-def _files_of(parts: Sequence[Part], manifest: Manifest) -> dict[Segment | Layer, FileRecord]:
-    """Return the file of each segment and layer of a commit."""
-    files: dict[Segment | Layer, FileRecord] = {}
-    for part, stored in zip(parts, manifest.stored, strict=True):
-        files[part.segment] = stored.segment
-        files.update(zip(part.layers, stored.changes, strict=True))
+def _files_of(
+    views: Sequence[SegmentView], manifest: Manifest
+) -> dict[Segment | Changes, FileRecord]:
+    """Return the file of each segment and set of changes of a commit."""
+    files: dict[Segment | Changes, FileRecord] = {}
+    for view, stored in zip(views, manifest.stored, strict=True):
+        files[view.segment] = stored.segment
+        files.update(zip(view.changes, stored.changes, strict=True))
     return files
 
 
-class Store:
+class FolderWriter:
     """The writer's hold on a folder: its lock, and what it has on disk already."""
 
     def __init__(self, folder: Path, held: BaseFileLock) -> None:
@@ -298,18 +300,20 @@ class Store:
         self._state: State | None = None
 
     @classmethod
-    def lock(cls, folder: Path, timeout: float) -> Store:
+    def lock(cls, folder: Path, timeout: float) -> FolderWriter:
         """Take the lock of a folder that holds an index."""
         read_manifest(folder)
         return cls(folder, lock(folder, timeout))
 
     @classmethod
-    def write(cls, folder: Path, state: State, overwrite: bool, kept: Kept | None) -> Kept:
+    def write(
+        cls, folder: Path, state: State, overwrite: bool, kept: SavedCopy | None
+    ) -> SavedCopy:
         """Save a state into a folder: what is kept there already is not written again."""
         check_target(folder)
         make_folder(folder)
         store = cls(folder, lock(folder))
-        known: dict[Segment | Layer, FileRecord] = {}
+        known: dict[Segment | Changes, FileRecord] = {}
         try:
             check_target(folder)
             if (folder / MANIFEST).exists():
@@ -319,7 +323,7 @@ class Store:
                 known = {} if kept is None else kept.files_in(folder, manifest)
                 store._manifest = Manifest(manifest.commit, {}, (), ())
             store.commit(state, known)
-            return Kept(folder, store._manifest, state.parts)
+            return SavedCopy(folder, store._manifest, state.views)
         finally:
             store.close()
 
@@ -342,17 +346,17 @@ class Store:
             return False
 
     def commit(
-        self, state: State, known: Mapping[Segment | Layer, FileRecord] | None = None
+        self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
     ) -> None:
         """Make a state durable; ``known`` files are there, ``None`` for the last commit's."""
         if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
         if known is None:
-            known = {} if self._state is None else _files_of(self._state.parts, self._manifest)
+            known = {} if self._state is None else _files_of(self._state.views, self._manifest)
         commit, settings = self._manifest.commit + 1, state.settings()
         _check_settings(self._folder, settings)  # what could not be read again is not written
         try:
-            self._manifest = write_commit(self._folder, commit, settings, state.parts, known)
+            self._manifest = write_commit(self._folder, commit, settings, state.views, known)
         except BaseException:
             # An interrupt may have come when the commit was visible already.
             with suppress(OSError):

@@ -19,11 +19,11 @@ from bm25rag.columns.string_table import StringTable
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.field import KINDS
 from bm25rag.metadata.fields import ARRAYS, Fields
-from bm25rag.segments.changes import Layer
-from bm25rag.segments.doc_blocks import Stripes, stripe_count
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.doc_blocks import DocBlocks, doc_block_count
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import Array, ArraysFile, FileRecord, write_arrays
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
@@ -32,8 +32,8 @@ _RETRIES = 20
 
 
 def read_index(
-    folder: Path, mapped: bool, known: Mapping[Stored, Part]
-) -> tuple[Manifest, list[Part]]:
+    folder: Path, mapped: bool, known: Mapping[Stored, SegmentView]
+) -> tuple[Manifest, list[SegmentView]]:
     """Read the last commit of a folder; what is ``known`` already is not read again.
 
     Raises
@@ -48,7 +48,7 @@ def read_index(
     for attempt in range(_RETRIES):
         manifest = read_manifest(folder)
         try:
-            return manifest, _read_parts(folder, manifest, mapped, known)
+            return manifest, _read_views(folder, manifest, mapped, known)
         except FileNotFoundError as error:
             # A writer has committed and cleaned up in between: read again.
             if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
@@ -58,40 +58,42 @@ def read_index(
     raise AssertionError("unreachable")
 
 
-def _read_parts(
-    folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, Part]
-) -> list[Part]:
-    segments = {stored.segment: part.segment for stored, part in known.items()}
-    layers = {
-        record: layer
-        for stored, part in known.items()
-        for record, layer in zip(stored.changes, part.layers, strict=True)
+def _read_views(
+    folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, SegmentView]
+) -> list[SegmentView]:
+    segments = {stored.segment: view.segment for stored, view in known.items()}
+    all_changes = {
+        record: changes
+        for stored, view in known.items()
+        for record, changes in zip(stored.changes, view.changes, strict=True)
     }
-    parts = []
+    views = []
     for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
-        part, segment = known.get(stored), segments.get(stored.segment)
+        view, segment = known.get(stored), segments.get(stored.segment)
         if segment is None:
             file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
             segment = _read_segment(file, tokens)
-        parts.append(_read_part(folder, stored, segment, layers) if part is None else part)
-    return parts
+        views.append(_read_view(folder, stored, segment, all_changes) if view is None else view)
+    return views
 
 
-def _read_part(
-    folder: Path, stored: Stored, segment: Segment, known: Mapping[FileRecord, Layer]
-) -> Part:
-    layers = []
+def _read_view(
+    folder: Path, stored: Stored, segment: Segment, known: Mapping[FileRecord, Changes]
+) -> SegmentView:
+    all_changes = []
     for record in stored.changes:
-        layer = known.get(record)
-        layers.append(_read_layer(folder, record, len(segment)) if layer is None else layer)
-    part = Part(segment, tuple(layers))
-    if np.any(part.dead[1:] == part.dead[:-1]):
+        changes = known.get(record)
+        all_changes.append(
+            _read_changes(folder, record, len(segment)) if changes is None else changes
+        )
+    view = SegmentView(segment, tuple(all_changes))
+    if np.any(view.dead[1:] == view.dead[:-1]):
         message = "deletes what is dead already; restore the folder from a copy"
         raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
-    if part.tokens < 0:
+    if view.tokens < 0:
         message = "lengths does not agree with the manifest; restore the folder from a copy"
         raise CorruptIndexError(f"{folder / stored.segment.name}: {message}")
-    return part
+    return view
 
 
 def _read_segment(file: ArraysFile, tokens: int) -> Segment:
@@ -109,7 +111,7 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         ),
         file.array("indptr", "u4", "u8", count=len(term_keys) + 1),
         documents,
-        _read_stripes(file, count),
+        _read_doc_blocks(file, count),
         file.array("codes", "u2", "u4", count=len(documents)),
         code_tf,
         file.array("code_length", "u4", count=len(code_tf)),
@@ -134,14 +136,14 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
     )
 
 
-def _read_stripes(file: ArraysFile, documents: int) -> Stripes:
-    count, terms = stripe_count(documents), file.array("stripes.terms", "u4")
+def _read_doc_blocks(file: ArraysFile, documents: int) -> DocBlocks:
+    count, terms = doc_block_count(documents), file.array("stripes.terms", "u4")
     edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
     high = file.array("stripes.high", "u2")
     if count == 1 and len(terms) + len(high):
         raise file.reject("stripes.terms", "names stripes where there is but one")
     before = file.array("stripes.before", "u4", "u8", count=len(terms))
-    return Stripes(count, terms, edges.reshape(len(terms), count - 1), before, high)
+    return DocBlocks(count, terms, edges.reshape(len(terms), count - 1), before, high)
 
 
 def _read_fields(file: ArraysFile, count: int) -> Fields | None:
@@ -173,7 +175,7 @@ def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) ->
     return Column(offsets, file.array(f"{name}.data", "u1"), null, count, file, name)
 
 
-def _read_layer(folder: Path, record: FileRecord, count: int) -> Layer:
+def _read_changes(folder: Path, record: FileRecord, count: int) -> Changes:
     path = folder / record.name
     file = ArraysFile(path, record, mapped=False)
     file.check_all()
@@ -183,15 +185,15 @@ def _read_layer(folder: Path, record: FileRecord, count: int) -> Layer:
             raise file.reject(name, "does not ascend within the documents")
     column = _read_column(file, "metadata", len(numbers))
     changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
-    return Layer(dead, dict(changed), path)
+    return Changes(dead, dict(changed), path)
 
 
 def write_commit(
     folder: Path,
     commit: int,
     settings: dict[str, Any],
-    parts: Sequence[Part],
-    known: Mapping[Segment | Layer, FileRecord],
+    views: Sequence[SegmentView],
+    known: Mapping[Segment | Changes, FileRecord],
 ) -> Manifest:
     """Write what is not on disk yet, then the manifest. The caller holds the lock.
 
@@ -205,14 +207,14 @@ def write_commit(
         The new commit's number.
     settings
         JSON values for the manifest.
-    parts
-        The parts, in document order.
+    views
+        The segments, in document order.
     known
-        Files of the folder that hold a segment or a layer already.
+        Files of the folder that hold a segment or a set of changes already.
     """
     written: list[Path] = []
 
-    def write(of: Segment | Layer) -> FileRecord:
+    def write(of: Segment | Changes) -> FileRecord:
         record = known.get(of)
         if record is not None:
             return record
@@ -223,7 +225,7 @@ def write_commit(
         return record
 
     try:
-        stored = [Stored(write(part.segment), tuple(map(write, part.layers))) for part in parts]
+        stored = [Stored(write(view.segment), tuple(map(write, view.changes))) for view in views]
         flush_folder(folder)
     except BaseException:
         for path in written:
@@ -231,16 +233,16 @@ def write_commit(
                 path.unlink()
         raise
     # From here on the commit may be visible: whatever fails, its files stay.
-    manifest = Manifest(commit, settings, tuple(stored), tuple(p.segment.tokens for p in parts))
+    manifest = Manifest(commit, settings, tuple(stored), tuple(p.segment.tokens for p in views))
     replace_manifest(folder, manifest)
     return manifest
 
 
-def _arrays_of(of: Segment | Layer) -> tuple[str, dict[str, Array]]:
+def _arrays_of(of: Segment | Changes) -> tuple[str, dict[str, Array]]:
     return (
         ("segment", _segment_arrays(of))
         if isinstance(of, Segment)
-        else ("changes", _layer_arrays(of))
+        else ("changes", _changes_arrays(of))
     )
 
 
@@ -249,9 +251,9 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     postings = segment.postings
     names = ("indptr", "documents", "codes", "code_tf", "code_length", "lengths")
     arrays = {name: getattr(postings, name) for name in names}
-    stripes = postings.stripes
-    arrays["stripes.terms"], arrays["stripes.before"] = stripes.terms, stripes.before
-    arrays["stripes.edges"], arrays["stripes.high"] = stripes.edges.ravel(), stripes.high
+    doc_blocks = postings.doc_blocks
+    arrays["stripes.terms"], arrays["stripes.before"] = doc_blocks.terms, doc_blocks.before
+    arrays["stripes.edges"], arrays["stripes.high"] = doc_blocks.edges.ravel(), doc_blocks.high
     arrays["terms.keys"] = postings.terms.keys
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {
@@ -270,10 +272,10 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     return arrays
 
 
-def _layer_arrays(layer: Layer) -> dict[str, Array]:
-    numbers = sorted(layer.changed)
-    column = build_column(layer.changed[number] for number in numbers)
-    arrays = {"dead": layer.dead, "changed": np.array(numbers, np.uint32)}
+def _changes_arrays(changes: Changes) -> dict[str, Array]:
+    numbers = sorted(changes.changed)
+    column = build_column(changes.changed[number] for number in numbers)
+    arrays = {"dead": changes.dead, "changed": np.array(numbers, np.uint32)}
     return arrays | _column_arrays("metadata", column)
 
 

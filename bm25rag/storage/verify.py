@@ -15,7 +15,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column, Guard, build_column
 from bm25rag.columns.merge import join_tables
-from bm25rag.common.gil import in_turns
+from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.codec import decode_metadata
@@ -24,7 +24,7 @@ from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.values import DEEPEST
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import Part
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import damage
 
 # How JSON may spell a "$", by which dates and keys are told; we write it as it is.
@@ -33,7 +33,7 @@ _DOLLAR = "\\u0024"
 _Reject = Callable[[str, str], Exception]
 
 
-def verify_parts(parts: Sequence[Part]) -> None:
+def verify_segments(views: Sequence[SegmentView]) -> None:
     """Check everything of an index that has just been read from files.
 
     Raises
@@ -41,27 +41,27 @@ def verify_parts(parts: Sequence[Part]) -> None:
     CorruptIndexError
         If anything is not as bm25rag writes it; the message names the file.
     """
-    guards = [part.segment.postings.guard for part in parts]
-    for part in parts:
-        _verify_segment(part.segment)
-        for layer in part.layers:
-            if layer.origin is not None:
-                changed = build_column(data or None for data in layer.changed.values())
-                _verify_metadata(changed, partial(damage, layer.origin))
-                layer.origin = None  # a refresh need not do it again
+    guards = [view.segment.postings.guard for view in views]
+    for view in views:
+        _verify_segment(view.segment)
+        for changes in view.changes:
+            if changes.origin is not None:
+                changed = build_column(data or None for data in changes.changed.values())
+                _verify_metadata(changed, partial(damage, changes.origin))
+                changes.origin = None  # a refresh need not do it again
     try:
-        join_tables([(part.segment.ids, part.living) for part in parts])
+        join_tables([(view.segment.ids, view.living) for view in views])
     except CorruptIndexError as error:
-        raise _naming_file(parts, guards, error) from None
+        raise _naming_file(views, guards, error) from None
 
 
 def _naming_file(
-    parts: Sequence[Part], guards: Sequence[Guard | None], error: CorruptIndexError
+    views: Sequence[SegmentView], guards: Sequence[Guard | None], error: CorruptIndexError
 ) -> Exception:
     """Return the error for an id that two segments have, with the name of the later."""
     seen: set[bytes] = set()
-    for part, guard in zip(parts, guards, strict=True):
-        ids = {part.segment.ids.column[number] for number in part.numbers()}
+    for view, guard in zip(views, guards, strict=True):
+        ids = {view.segment.ids.column[number] for number in view.numbers()}
         if guard is not None and not seen.isdisjoint(ids):
             return guard.reject("ids", "has an id that another file has, too")
         seen |= ids
@@ -84,7 +84,7 @@ def _verify_segment(segment: Segment) -> None:
 def _verify_metadata(metadata: Column, reject: _Reject) -> Fields:
     """Check that metadata are what we write; return their fields."""
     try:
-        for data in in_turns(metadata):
+        for data in releasing_gil(metadata):
             if data:
                 _check_metadata(text_of(data))
         return build_fields(metadata)

@@ -16,7 +16,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, ReadOnlyError
-from bm25rag.storage.folder import Store
+from bm25rag.storage.folder import FolderWriter
 from support.threads import together
 
 # Python 3.12 and newer warn of any fork in a process with threads, which is the case in question.
@@ -300,15 +300,15 @@ def test_a_write_that_waited_for_a_closing_is_refused(
             caught.append(error)
 
     late = threading.Thread(target=write)
-    close = Store.close
+    close = FolderWriter.close
 
-    def slowly(store: Store) -> None:
+    def slowly(store: FolderWriter) -> None:
         late.start()
         late.join(0.05)
         assert late.is_alive()
         close(store)
 
-    monkeypatch.setattr(Store, "close", slowly)
+    monkeypatch.setattr(FolderWriter, "close", slowly)
     index.close()
     late.join(LIMIT)
     assert [type(error) for error in caught] == [ReadOnlyError]

@@ -30,7 +30,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
             metadata=[{"n": n, "even": n % 2 == 0} for n in numbers],
         )
     made.delete(made.ids()[::9])
-    assert len(made._snapshot.parts) > 1
+    assert len(made._snapshot.views) > 1
     return made
 
 

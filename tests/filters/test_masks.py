@@ -181,7 +181,7 @@ def test_what_is_remembered_is_bounded(
     index.delete(["0"])
     for number in range(200):
         assert index.ids({"n": number}) == [str(number)] * (0 < number < 100)
-    (part,) = index._snapshot.parts
+    (part,) = index._snapshot.views
     for cache in (part.masks, part.segment.masks):
         held = [mask.nbytes for kept in (cache._young, cache._old) for mask in kept.values()]
         assert 0 < (sum(held) if name == "MOST_BYTES" else len(held)) <= 2 * most

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.columns import merge
 from bm25rag.columns.column import build_column
-from bm25rag.columns.merge import JoinedTerms, Kept, join_columns, join_tables
+from bm25rag.columns.merge import JoinedTerms, LivingStrings, join_columns, join_tables
 from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.errors import ReadOnlyError
 from bm25rag.merging import policy
@@ -40,12 +40,12 @@ class Pretended:
     size: int
     count: int = 1
     segment: Any = b"1"
-    changes: int = 0
+    changed_count: int = 0
 
 
 def sizes(groups: list[policy.Group]) -> list[list[int]]:
     """Say what is merged with what, by size."""
-    return [[part.size for part in group.parts] for group in groups]
+    return [[part.size for part in group.views] for group in groups]
 
 
 # -- which parts -------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_no_write_merges_more_than_its_share_and_the_number_of_parts_stays_bound
         parts.append(size)
         most = sum(parts) // SHARE
         groups = plan([Pretended(size) for size in parts], most)
-        assert all(len(group.parts) == 1 or group.size <= most for group in groups)
+        assert all(len(group.views) == 1 or group.size <= most for group in groups)
         assert [size for group in sizes(groups) for size in group] == parts
         parts = [group.size for group in groups]
         assert len(parts) <= 2 * SHARE + math.log(sum(parts), 3) + 2
@@ -98,8 +98,8 @@ def test_a_part_that_is_merged_elsewhere_is_left_alone_and_what_is_beside_it_too
     [
         (Pretended(9, count=5, segment=b"123456789"), False),
         (Pretended(9, count=4, segment=b"123456789"), True),
-        (Pretended(9, 9, b"123456789", changes=4), False),
-        (Pretended(9, 9, b"123456789", changes=5), True),
+        (Pretended(9, 9, b"123456789", changed_count=4), False),
+        (Pretended(9, 9, b"123456789", changed_count=5), True),
     ],
 )
 def test_a_part_is_written_anew_when_most_of_it_is_dead_or_changed(
@@ -115,13 +115,13 @@ def test_single_documents_make_few_parts_and_each_write_merges_few_of_them(
 ) -> None:
     monkeypatch.setattr(policy, "LEAST", 4_000)
     merged: list[int] = []
-    merge = policy.merge_parts
+    merge = policy.merge_segments
 
     def noted(parts: Any) -> Any:
         merged.append(sum(part.count for part in parts))
         return merge(parts)
 
-    monkeypatch.setattr(policy, "merge_parts", noted)
+    monkeypatch.setattr(policy, "merge_segments", noted)
     index = BM25Index()
     for number in range(600):
         index.add([f"word{number % 7} other"])
@@ -152,7 +152,9 @@ def test_joined_columns_hold_what_stays_in_order(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge, "_BYTES", size)
-        joined = join_columns([Kept(build_column(own), mask(flags)) for own, flags in pieces])
+        joined = join_columns(
+            [LivingStrings(build_column(own), mask(flags)) for own, flags in pieces]
+        )
     expected = [
         value
         for own, flags in pieces
@@ -341,7 +343,7 @@ def during_merge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Do something on another thread when the merging is done and not yet installed."""
-    merge, left = policy.merge_parts, threading.Event()
+    merge, left = policy.merge_segments, threading.Event()
 
     def interrupted(parts: Any) -> Any:
         merged = merge(parts)
@@ -351,7 +353,7 @@ def during_merge(
         return merged
 
     with monkeypatch.context() as patch:
-        patch.setattr("bm25rag.writer.merge_parts", interrupted)
+        patch.setattr("bm25rag.writer.merge_segments", interrupted)
         tidy(index)
     assert left.is_set()
 

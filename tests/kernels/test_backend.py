@@ -54,14 +54,14 @@ def test_an_unknown_backend_is_refused() -> None:
         pass
 
 
-@pytest.mark.parametrize("stripe", [4096, 1 << 16])
+@pytest.mark.parametrize("doc_block", [4096, 1 << 16])
 @pytest.mark.parametrize("window", [256, 8192])
 @pytest.mark.parametrize("heavy", [0, 1 << 60])
 def test_backends_agree_on_many_windows(
-    monkeypatch: pytest.MonkeyPatch, stripe: int, window: int, heavy: int
+    monkeypatch: pytest.MonkeyPatch, doc_block: int, window: int, heavy: int
 ) -> None:
     """Enough documents for several stripes and windows, queries of rare and common terms."""
-    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", stripe)
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", doc_block)
     monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
     monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
     monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)

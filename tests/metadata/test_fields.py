@@ -19,7 +19,7 @@ from bm25rag.errors import CorruptIndexError, FilterError
 from bm25rag.filters import Condition, Filter, parse_filter
 from bm25rag.filters.values import instant_of
 from bm25rag.metadata.conditions import find_strings
-from bm25rag.metadata.field import Strings, ticks
+from bm25rag.metadata.field import StringRange, ticks
 from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.field_merge import unite
 from bm25rag.metadata.instants import NO_INSTANT, instants_of
@@ -55,7 +55,7 @@ def index_of(metadata: list[dict[str, Any]]) -> BM25Index:
 
 
 def found(index: BM25Index, filter: Filter) -> list[bool]:
-    (mask,) = masks_of(index._snapshot.parts, filter)
+    (mask,) = masks_of(index._snapshot.views, filter)
     return mask.tolist()
 
 
@@ -155,7 +155,7 @@ def test_sorted_strings_are_united_piece_by_piece(
 def test_of_many_strings_those_are_found_that_are_there(there: set[str], sought: list[str]) -> None:
     ordered = sorted(there)
     column = build_column(map(utf8, ordered))
-    places = find_strings(Strings(column, 0, len(column)), list(map(utf8, sought)))
+    places = find_strings(StringRange(column, 0, len(column)), list(map(utf8, sought)))
     assert [ordered[place] for place in places] == [one for one in sought if one in there]
 
 
@@ -177,7 +177,7 @@ def test_fields_of_too_many_paths_are_not_all_kept_and_the_filter_is_asked_inste
     monkeypatch.setattr("bm25rag.metadata.field_merge.MOST_FIELDS", 2)
     metadata = [{"common": number, f"rare{number}": number} for number in range(6)]
     index = index_of(metadata)
-    (part,) = index._snapshot.parts
+    (part,) = index._snapshot.views
     assert not part.segment.fields.complete
     assert len(list(part.segment.fields)) == 2
     for spec in ({"rare4": 4}, {"common": 4}, {"rare4": {"$exists": False}}, {"rare9": None}):
@@ -229,7 +229,7 @@ DAMAGED = st.builds(
 def test_strings_name_at_once_the_instants_that_they_name_alone(texts: list[str]) -> None:
     column = build_column(map(utf8, texts))
     expected = [instant_of(text) for text in texts]
-    assert instants_of(Strings(column, 0, len(texts))).tolist() == [
+    assert instants_of(StringRange(column, 0, len(texts))).tolist() == [
         NO_INSTANT if instant is None else ticks(instant) for instant in expected
     ]
 

@@ -21,7 +21,7 @@ from support.reference import DEFAULT_DELTA, VARIANTS, absence, frequency, idf
 
 # `make soak` takes 200,000, some minutes; either way there are several stripes.
 DOCUMENTS = 200_000 if os.environ.get("BM25RAG_SOAK") == "1" else 20_000
-STRIPE = DOCUMENTS // 3
+DOC_BLOCK = DOCUMENTS // 3
 SPLIT = DOCUMENTS * 3 // 5
 LABELS = 100
 # Not one of these is a default, so that a default cannot be what makes them equal.
@@ -36,7 +36,7 @@ pytestmark = [
 @pytest.fixture(scope="module", autouse=True)
 def _fastest() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, backend.use(backend.available()[0]):
-        patch.setattr("bm25rag.segments.doc_blocks.STRIPE", min(STRIPE, 1 << 16))
+        patch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", min(DOC_BLOCK, 1 << 16))
         yield
 
 

@@ -166,7 +166,7 @@ def test_any_parts_and_deletions_correct_as_an_index_built_afresh(
     for start in range(0, 300, 50):
         index.add([generator.choices(words[start:], k=4) for _ in range(40)])
     index.delete(index.ids()[::3])
-    assert len(index._snapshot.parts) > 1
+    assert len(index._snapshot.views) > 1
     kept = index.ids()
     afresh = BM25Index.from_texts(index_terms(index), ids=kept)
     asked = [["".join(generator.choices("abc", k=generator.randint(4, 9)))] for _ in range(60)]

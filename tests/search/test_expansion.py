@@ -92,7 +92,7 @@ def test_any_history_expands_as_an_index_built_afresh_to_the_bit(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.search.expansion._SHORTEST", 1)
-        patch.setattr("bm25rag.segments.doc_blocks.STRIPE", 5)
+        patch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 5)
         index, reference = BM25Index(**chosen), Reference(**chosen)
         for step in steps:
             index = apply(index, reference, step)

@@ -29,14 +29,14 @@ UNKNOWN = ["unknown", "gone", "x" * 101, "", "\udc80", "red ", "7"]
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
     """Several parts, some with dead documents, of several stripes."""
-    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", 3)
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 3)
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     made = BM25Index()
     for start in range(0, 40, 8):
         texts = [[KNOWN[(start + row) % 3], "sea", *KNOWN[: row % 3]] for row in range(8)]
         made.add([*texts, ["gone", "red"]])
     made.delete(made.ids()[8::9])
-    assert len(made._snapshot.parts) > 1
+    assert len(made._snapshot.views) > 1
     return made
 
 

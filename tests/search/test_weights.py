@@ -117,7 +117,7 @@ def test_contributions_and_shift_sum_to_the_score(
 
 def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough documents for several stripes and windows, with weights of every kind."""
-    monkeypatch.setattr("bm25rag.segments.doc_blocks.STRIPE", 4096)
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 4096)
     monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 256)
     generator = np.random.default_rng(7)
     words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 12_000, 12)), 500)

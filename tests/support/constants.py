@@ -18,7 +18,7 @@ SMALL = {
     "bm25rag.metadata.fields.BLOCK": 2,
     "bm25rag.metadata.fields.NARROW": 1,  # the codes of values widen almost at once
     "bm25rag.metadata.fields.MIDDLE": 2,
-    "bm25rag.segments.doc_blocks.STRIPE": 7,  # most corpora have several stripes
+    "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,  # most corpora have several stripes
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search.ranking._WINDOW_BY_K": 0,

@@ -25,7 +25,7 @@ from support.forging import Folder, forge
 
 # So that segments of some documents have stripes, wide codes and several parts.
 SMALL = {
-    "bm25rag.segments.doc_blocks.STRIPE": 7,
+    "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.segments.postings.NARROW": 3,
     "bm25rag.segments.postings._AT_ONCE": 5,

@@ -10,13 +10,13 @@ import pytest
 
 from bm25rag import BM25Index, backend
 from bm25rag.common import gil
-from bm25rag.common.gil import blocks, give_way, in_turns, reading
+from bm25rag.common.gil import in_blocks, note_read, release_gil, releasing_gil
 
 
 @pytest.fixture
-def company() -> None:
+def others_read() -> None:
     """Let another thread have read just now."""
-    thread = threading.Thread(target=reading)
+    thread = threading.Thread(target=note_read)
     thread.start()
     thread.join()
 
@@ -29,32 +29,32 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return noted
 
 
-@pytest.mark.usefixtures("company")
+@pytest.mark.usefixtures("others_read")
 def test_a_loop_pauses_after_every_turn(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(1000))  # every look takes a second
     monkeypatch.setattr(gil.time, "perf_counter", lambda: next(clock))
-    assert list(in_turns("abc")) == ["a", "b", "c"]
-    give_way()
+    assert list(releasing_gil("abc")) == ["a", "b", "c"]
+    release_gil()
     assert len(pauses) == 4
     assert all(pause > 0 for pause in pauses)
 
 
-@pytest.mark.usefixtures("company")
+@pytest.mark.usefixtures("others_read")
 def test_blocks_hold_everything_in_order_and_pause_in_between(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(1000))
     monkeypatch.setattr(gil.time, "perf_counter", lambda: next(clock))
-    assert list(blocks("abcde", 2)) == ["ab", "cd", "e"]
+    assert list(in_blocks("abcde", 2)) == ["ab", "cd", "e"]
     assert len(pauses) == 3
 
 
-@pytest.mark.usefixtures("company")
+@pytest.mark.usefixtures("others_read")
 def test_a_short_loop_does_not_pause(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gil.time, "perf_counter", lambda: 0.0)
-    assert list(in_turns(iter(range(10)))) == list(range(10))
+    assert list(releasing_gil(iter(range(10)))) == list(range(10))
     assert pauses == []
 
 
@@ -62,24 +62,24 @@ def test_nobody_pauses_for_threads_that_do_not_read(pauses: list[float]) -> None
     over = threading.Event()
     other = threading.Thread(target=over.wait)
     other.start()
-    reading()  # this thread itself
+    note_read()  # this thread itself
     items = [1, 2, 3]
-    assert in_turns(items) is items
-    give_way()
+    assert releasing_gil(items) is items
+    release_gil()
     assert pauses == []
     over.set()
     other.join()
 
 
-@pytest.mark.usefixtures("company")
+@pytest.mark.usefixtures("others_read")
 def test_nobody_pauses_long_after_a_read(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert gil.company()
+    assert gil.others_read()
     now = time.perf_counter()
     monkeypatch.setattr(gil.time, "perf_counter", lambda: now + 60)
-    assert not gil.company()
-    give_way()
+    assert not gil.others_read()
+    release_gil()
     assert pauses == []
 
 
@@ -97,13 +97,13 @@ def test_nobody_pauses_long_after_a_read(
 )
 def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], object]) -> None:
     index = BM25Index.from_texts(["one two", "two three"])
-    reading()
+    note_read()
     thread = threading.Thread(target=read, args=[index])
     thread.start()
     thread.join()
-    assert gil.company()
+    assert gil.others_read()
     read(index)
-    assert not gil.company()
+    assert not gil.others_read()
 
 
 @pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
@@ -113,11 +113,11 @@ def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.Monk
     caller = threading.get_ident()
 
     def note() -> None:
-        seen.append((threading.get_ident() != caller, gil.company()))
+        seen.append((threading.get_ident() != caller, gil.others_read()))
 
-    monkeypatch.setattr("bm25rag.analysis.encoder.give_way", note)
+    monkeypatch.setattr("bm25rag.analysis.encoder.release_gil", note)
     with backend.use("numba"):
-        reading()
+        note_read()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)
     assert (True, False) in seen
-    assert not any(company for _, company in seen)
+    assert not any(others_read for _, others_read in seen)

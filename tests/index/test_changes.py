@@ -1,4 +1,4 @@
-"""What happens to a segment is kept in layers, so that a commit writes what is new."""
+"""What happens to a segment is kept in sets of changes, so that a commit writes what is new."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError
-from bm25rag.segments.changes import Layer, changed_in, every_death, put_on
-from bm25rag.segments.view import Part
+from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
+from bm25rag.segments.view import SegmentView
 from support.folders import body_of, write_manifest
 
 SIZE = 40
@@ -26,9 +26,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def whole(number: int) -> Part:
+def whole(number: int) -> SegmentView:
     """Return a part of so many documents."""
-    (part,) = BM25Index.from_texts([["red"]] * number)._snapshot.parts
+    (part,) = BM25Index.from_texts([["red"]] * number)._snapshot.views
     return part
 
 
@@ -48,8 +48,8 @@ def test_layers_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]
         else:
             new = dict.fromkeys(living, json.dumps({"at": moment}).encode())
             part, changed = part.with_metadata(new), changed | new
-        total = sum(map(len, part.layers))
-        assert len(part.layers) <= math.log2(max(total, 1)) + 2
+        total = sum(map(len, part.changes))
+        assert len(part.changes) <= math.log2(max(total, 1)) + 2
         assert part.dead.tolist() == sorted(dead)
         assert part.count == SIZE - len(dead)
         for number in set(range(SIZE)) - dead:
@@ -58,16 +58,18 @@ def test_layers_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]
 
 
 def test_a_layer_that_was_joined_holds_no_metadata_of_the_dead() -> None:
-    layers = put_on([Layer(every_death([]), {1: b"a", 2: b"b"})], Layer(every_death([]), {1: b"c"}))
-    (part,) = [Part(whole(3).segment, layers).without([2])]
-    assert [layer.changed for layer in part.layers] == [{1: b"c"}]
-    assert changed_in(part.layers) == {1: b"c"}
+    all_changes = push(
+        [Changes(all_deleted([]), {1: b"a", 2: b"b"})], Changes(all_deleted([]), {1: b"c"})
+    )
+    (part,) = [SegmentView(whole(3).segment, all_changes).without([2])]
+    assert [changes.changed for changes in part.changes] == [{1: b"c"}]
+    assert all_changed(part.changes) == {1: b"c"}
 
 
 def test_a_write_of_little_leaves_larger_layers_as_they_are() -> None:
     part = whole(SIZE).without(range(10))
     after = part.without([20]).with_metadata({21: b"{}"})
-    assert after.layers[0] is part.layers[0]
+    assert after.changes[0] is part.changes[0]
 
 
 def test_a_commit_writes_what_is_new_whatever_has_happened_before(tmp_path: Path) -> None:
