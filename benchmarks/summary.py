@@ -31,7 +31,10 @@ _BEHIND = (
     "How many times as much time or memory bm25rag needs as the other engine.\n"
     "Haystack's in-memory store holds 30,000 documents here, and what it adds is not searched."
 )
-_COST = "What bm25rag needs otherwise, and what was measured beside it."
+_COST = "Everything else that was measured; the last column has other engines, or what is compared."
+
+
+_IS, _NEEDS = "is {} times as fast", "needs {} times as much"
 
 
 class Headline(NamedTuple):
@@ -48,20 +51,20 @@ HEADLINES = (
         "enwiki-150k, k=10",
         "bm25s numba",
         "Find the best 10 of 150,000 Wikipedia passages, one thread",
-        "times as fast",
+        _IS,
     ),
-    Headline("enwiki-150k, k=10", "tantivy", "The same", "times as fast"),
+    Headline("enwiki-150k, k=10", "tantivy", "The same", _IS),
     Headline(
         "build enwiki-150k, 1 thread",
         "tantivy",
         "Index these passages from raw text, one thread",
-        "times as fast",
+        _IS,
     ),
     Headline(
         "1,000,000 documents, peak memory",
         "tantivy",
         "Peak memory while a million passages are indexed",
-        "times as much",
+        _NEEDS,
     ),
 )
 
@@ -121,8 +124,8 @@ def headlines(rows: Sequence[Row]) -> str:
             if row.work == one.work and isinstance(row.figures.get(one.against), Figure)
         ]
         if ratios and ratios[0] is not None:
-            ratio = 1 / ratios[0] if one.how == "times as much" else ratios[0]
-            lines.append([one.what, one.against.split()[0], f"{ratio:.2g} {one.how}"])
+            ratio = 1 / ratios[0] if one.how == _NEEDS else ratios[0]
+            lines.append([one.what, one.against.split()[0], one.how.format(_rounded(ratio))])
     return table(("What", "Against", "bm25rag"), lines) if lines else ""
 
 
@@ -163,8 +166,12 @@ def speed_table(rows: Iterable[Row]) -> str:
 
 
 def _range(ratios: Sequence[float]) -> str:
-    low, high = (f"{one:.2g}" for one in (min(ratios), max(ratios))) if ratios else ("", "")
+    low, high = (_rounded(one) for one in (min(ratios), max(ratios))) if ratios else ("", "")
     return low if low == high else f"{low} to {high}"
+
+
+def _rounded(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def behind_table(rows: Iterable[Row]) -> str:
@@ -174,12 +181,12 @@ def behind_table(rows: Iterable[Row]) -> str:
         for name in (*RIVALS, "Haystack"):
             ratio = times(row, name)
             if ratio is not None and ratio < 1:
-                lines.append([row.work, name.removesuffix(" numba"), f"{1 / ratio:.2g}"])
+                lines.append([row.work, name.removesuffix(" numba"), _rounded(1 / ratio)])
     return table(("", "ahead", "times as much"), lines) if lines else ""
 
 
 def cost_table(rows: Iterable[Row]) -> str:
-    """Write what ours needs, and what was measured beside it."""
+    """Write what ours needs, and what else was measured for that row."""
     lines = []
     for row in rows:
         if row.group not in _COST_GROUPS and _MEMORY not in row.work:
@@ -197,4 +204,4 @@ def cost_table(rows: Iterable[Row]) -> str:
             if isinstance(one, Figure) and name != OURS
         )
         lines.append([row.work, said, beside])
-    return table(("", "bm25rag", "beside it"), lines)
+    return table(("", "bm25rag", "other figures"), lines)

@@ -1,4 +1,4 @@
-"""Hybrid retrieval: BM25 beside embeddings, fused by Haystack's DocumentJoiner.
+"""Hybrid retrieval: BM25 and embeddings, fused by Haystack's DocumentJoiner.
 
     pip install . "./integrations/haystack[examples]"
     python examples/haystack_hybrid.py "Which filter finds a missing field?"
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 @component
 class LatentSemanticAnalysis:
-    """Embeds by what it has learnt from the passages alone."""
+    """Embeds by what it has learned from the passages alone."""
 
     def __init__(self, passages: list[Document]) -> None:
         texts = [passage.content for passage in passages]

@@ -35,7 +35,7 @@ class PageLoader(BaseLoader):
 
 
 def make_model(question: str) -> tuple[str, BaseChatModel]:
-    """Choose who words the question anew, and say who it is."""
+    """Choose who rewords the question, and say who it is."""
     if not {"OPENAI_BASE_URL", "OPENAI_API_KEY"} & os.environ.keys():
         words = question.rstrip("?").split()
         half = len(words) // 2

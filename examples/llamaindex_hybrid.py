@@ -1,4 +1,4 @@
-"""Hybrid search with LlamaIndex: BM25 beside vectors, fused by reciprocal rank.
+"""Hybrid search with LlamaIndex: BM25 and vectors, fused by reciprocal rank.
 
     pip install . "./integrations/llamaindex[examples]"
     python examples/llamaindex_hybrid.py "How are dates compared?"
