@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
-from bm25rag.backend import available, use
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
 from bm25rag.common.gil import note_read
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.kernels import backend
 from bm25rag.search.correction import Correction, correct_queries
 from bm25rag.search.expansion import expand
 from bm25rag.search.explain import Explanation, explain
@@ -172,7 +172,7 @@ class Reader:
         Otherwise NumPy answers, many times as slowly, until a batch or a build is large
         enough to pay for loading Numba. Without Numba this does nothing.
         """
-        with use(available()[0]):
+        with backend.use(backend.available()[0]):
             self.search_batch([[""]], k=1)
 
     def scores(self, query: Query) -> Float64:

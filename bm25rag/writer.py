@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakSet
 
 from bm25rag.additions import NewDocuments, NewRecords, take_documents
-from bm25rag.backend import cores
 from bm25rag.common.checks import check_choice, check_count, check_sequence
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.documents import Deleted, Document
 from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.kernels.backend import cores
 from bm25rag.merging.merge import merge_segments
 from bm25rag.merging.policy import carry, plan, tidy
 from bm25rag.metadata.codec import encode_metadata

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bm25rag import backend as backends
+from bm25rag.kernels import backend as backends
 from support.environment import COLLECTIONS, INTERPRETED
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.

@@ -7,21 +7,19 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, count, repeat
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import AUTO_0_1, PAPER, Analyzer
 from bm25rag.analysis.fold_table import fold_table
-from bm25rag.backend import kernels
 from bm25rag.columns.column import StringBatch, join, join_none
-from bm25rag.common.arrays import Int64, UInt8, UInt32, UInt64
+from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
-from bm25rag.kernels_numpy import STOPPED
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import STOPPED, Scanned, Scanner, Texts
 
 # Python analyses a byte in the time in which NumPy walks so many postings.
 _WORK = 8
@@ -38,7 +36,7 @@ class Read(NamedTuple):
 
     texts: Sequence[str | Sequence[str]]
     strings: StringBatch
-    scanned: tuple[NDArray[Any], ...] | None = None
+    scanned: Scanned | None = None
 
 
 class Encoder:
@@ -104,7 +102,7 @@ class Encoder:
             How many tokens each text has, uint32.
         """
         if read.scanned is not None and self._scanner is not None:
-            return self._scanner.number(*read.scanned)
+            return self._scanner.number(read.scanned)
         tokens, counts = array("I"), array("I")
         for text in read.texts:
             before = len(tokens)
@@ -122,9 +120,9 @@ class Encoder:
     def _scanner_for(self, texts: Sequence[str | Sequence[str]]) -> _Scanner | None:
         if self._scanner is None and _is_scanned(self._analyzer):
             self._seen += sum(map(len, texts))
-            hot = kernels(_WORK * self._seen)
-            if hasattr(hot, "scan"):
-                self._scanner = _Scanner(self._analyzer, self._terms, hot)
+            scanner = backend.current(_WORK * self._seen).scanner
+            if scanner is not None:
+                self._scanner = _Scanner(self._analyzer, self._terms, scanner)
         return self._scanner
 
 
@@ -155,15 +153,15 @@ class _Numbers(dict[str, list[int]]):
 class _Scanner:
     """Has the compiled scanner find words, and holds those found and their terms."""
 
-    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int], hot: ModuleType) -> None:
+    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int], scanner: Scanner) -> None:
         self._analyzer = analyzer
         self._terms = terms
-        self._hot = hot
+        self._scanner = scanner
         self._table = fold_table(analyzer)
         auto = analyzer.token_pattern == "auto"
         self._rules = 1 if auto else 2, analyzer.drops_possessives
-        *self._words, self._used = hot.new_words(1 << 10)
-        self._taken = 0  # bytes of the pool
+        self._words = scanner.new_words(1 << 10)
+        self._analyzed = 0  # bytes of the pool
         # Of each word the numbers of its terms: from ``_starts`` on in ``_numbers``.
         self._numbers, self._starts = np.zeros(0, np.uint32), np.zeros(1, np.int64)
 
@@ -172,33 +170,31 @@ class _Scanner:
         encoded = utf8_each(texts)
         release_gil()
         strings = join(encoded)
-        data, ends = _arrays(strings)
-        peculiar = np.empty(len(texts), np.bool_)
-        if self._hot.find_peculiar(data, ends, self._table, peculiar):
-            for number in np.flatnonzero(peculiar).tolist():
+        arrays = _arrays(strings)
+        peculiar = np.flatnonzero(self._scanner.find_peculiar(arrays, self._table))
+        if len(peculiar):
+            for number in peculiar.tolist():
                 encoded[number] = utf8(self._fold(texts[number]))
-            data, ends = _arrays(join(encoded))
+            arrays = _arrays(join(encoded))
         kept = strings if stored else join_none(len(texts))
-        return Read(texts, kept, self._hot.scan(data, ends, self._table, *self._rules))
+        return Read(texts, kept, self._scanner.scan(arrays, self._table, *self._rules))
 
     def _fold(self, text: str) -> str:
         text = self._analyzer.fold(text)
         return scripts.join_conjuncts(text) if self._analyzer.token_pattern == AUTO_0_1 else text
 
-    def number(
-        self, tokens: UInt32, counts: UInt32, entries: UInt64, pool: UInt8
-    ) -> tuple[UInt32, UInt32]:
+    def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
         """As ``Encoder.number``, of what the compiled ``scan`` returned."""
-        *self._words, numbers = self._hot.adopt(entries, pool, *self._words, self._used)
+        self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
-        expanded: tuple[UInt32, UInt32] = self._hot.expand(
-            tokens, counts, numbers, self._starts, self._numbers
+        return self._scanner.expand(
+            scanned.tokens, scanned.counts, words, self._starts, self._numbers
         )
-        return expanded
 
     def _analyze_new(self) -> None:
-        pool = self._words[2][self._taken : self._used[1]]
-        self._taken = int(self._used[1])
+        end = int(self._words.used[1])
+        pool = self._words.pool[self._analyzed : end]
+        self._analyzed = end
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
         is_odd = np.zeros(len(new), np.bool_)
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
@@ -218,6 +214,6 @@ class _Scanner:
         self._starts = np.concatenate((self._starts, ends))
 
 
-def _arrays(strings: StringBatch) -> tuple[UInt8, Int64]:
-    """Return the bytes, and where each string ends."""
-    return np.frombuffer(strings.data, np.uint8), np.cumsum(strings.lengths, dtype=np.int64)
+def _arrays(strings: StringBatch) -> Texts:
+    data = np.frombuffer(strings.data, np.uint8)
+    return Texts(data, np.cumsum(strings.lengths, dtype=np.int64))

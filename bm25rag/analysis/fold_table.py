@@ -13,20 +13,27 @@ from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import AUTO_0_1, Analyzer
 from bm25rag.common.arrays import Bool, UInt8, UInt32, UInt64
 from bm25rag.common.gil import releasing_gil
+from bm25rag.kernels.fold_bits import (
+    APOSTROPHE,
+    CJK,
+    CLUSTER,
+    COMMA,
+    DIGIT,
+    HASH,
+    KIND,
+    LETTER,
+    MARK,
+    OTHER,
+    PECULIAR,
+    PLUS,
+    SIGN,
+    SINGLE,
+    SIZE,
+    STOP,
+    WORD,
+)
 
-# Parts that a code point plays in a word; CLUSTER begins one of a Southeast Asian script.
-OTHER, WORD, CJK, MARK, CLUSTER = range(5)
-# Signs that may be inside a word: see ``scripts.word_pattern``.
-APOSTROPHE, STOP, COMMA, PLUS, HASH = range(1, 6)
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
-# An entry of the table holds, from the lowest bit: the lower case in UTF-8, the first byte
-# lowest; at SIZE of how many bytes it is; at KIND which of the above; at SIGN which sign; then
-# flags: a letter, a digit, a character that is a word of its own where a run of CJK ends; and
-# PECULIAR if a text in which it occurs needs more than the table, so that the analyzer must
-# fold it as a whole.
-SIZE, KIND, SIGN = np.uint64(32), np.uint64(40), np.uint64(48)
-LETTER, DIGIT, SINGLE = np.uint64(1 << 56), np.uint64(1 << 57), np.uint64(1 << 58)
-PECULIAR = np.uint64(1 << 63)
 
 _CAPITAL_SIGMA = "\u03a3"  # its lower case depends on where it stands
 _DOT_ABOVE = 0x307  # after I, in Turkish, it makes an i
@@ -83,10 +90,10 @@ def _table(rules: _Rules) -> UInt64:
     # What counts is what a character becomes: only that is normalised.
     peculiar |= peculiar[lower]
     roles = _roles(characters, rules)[lower]
-    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * PECULIAR
+    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(PECULIAR)
     if rules.auto:
         for point in map(ord, scripts.APOSTROPHES.findall(characters)):
-            table[point] = table[ord("'")] | table[point] & PECULIAR
+            table[point] = table[ord("'")] | table[point] & np.uint64(PECULIAR)
     if rules.cjk:
         _fold_widths(characters, table)
     return table
@@ -116,7 +123,7 @@ def _utf8(points: UInt64) -> UInt64:
         points >> 18 | 0xF0 | second << 8 | third << 16 | last << 24,
     ]
     limits = [points < 0x80, points < 0x800, points < 0x10000, points < 0x110000]
-    return np.select(limits, [one | np.uint64(size) << SIZE for size, one in enumerate(sizes, 1)])
+    return np.select(limits, [one | np.uint64(size << SIZE) for size, one in enumerate(sizes, 1)])
 
 
 def _fold_widths(characters: str, table: UInt64) -> None:
@@ -125,7 +132,7 @@ def _fold_widths(characters: str, table: UInt64) -> None:
         for point in range(run.start(), run.end()):
             usual = ord(scripts.fold_widths(characters[point]))
             # A mark joins the kana before it.
-            table[point] = table[usual] | (usual in _SOUND_MARKS) * PECULIAR
+            table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) * PECULIAR)
 
 
 def _roles(characters: str, rules: _Rules) -> UInt64:
@@ -138,15 +145,15 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
         _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)
     if rules.cjk:
         _mark(kinds, CJK, scripts.CJK, characters)
-    roles = kinds.astype(np.uint64) << KIND
+    roles = kinds.astype(np.uint64) << np.uint64(KIND)
     if rules.auto:
         word = kinds == WORD
         for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
-            roles |= (_which(pattern, characters) & word) * flag
+            roles |= (_which(pattern, characters) & word) * np.uint64(flag)
         for sign, number in _SIGNS.items():
-            roles[ord(sign)] |= np.uint64(number) << SIGN
+            roles[ord(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
-        roles |= _which(scripts.SINGLES, characters) * SINGLE
+        roles |= _which(scripts.SINGLES, characters) * np.uint64(SINGLE)
     return roles
 
 

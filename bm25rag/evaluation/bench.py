@@ -20,7 +20,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from bm25rag.backend import cores
 from bm25rag.evaluation.collections import Collection, load_collection
 from bm25rag.evaluation.cost import (
     PRICES,
@@ -32,6 +31,7 @@ from bm25rag.evaluation.cost import (
 )
 from bm25rag.evaluation.measures import MEASURES, Evaluator
 from bm25rag.evaluation.systems import SYSTEMS
+from bm25rag.kernels.backend import cores
 
 __all__ = ["benchmark", "machine"]
 

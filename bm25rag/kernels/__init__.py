@@ -1,23 +1,5 @@
-"""The hot loops, compiled by Numba; ``kernels_numpy`` is their twin.
+"""The hot loops: their typed boundary, and two backends that give the same bits.
 
-Nothing here checks bounds: whoever calls has validated every array, and "What is checked" in
-``docs/format.md`` lists what of files is relied on. All functions
-release the GIL and share nothing, so threads may call them at once.
+``backend`` picks one; ``boundary`` says what it takes and checks it. Importing this package
+loads neither compiled code nor a compiler.
 """
-
-from bm25rag.kernels.building import count, fill, tally
-from bm25rag.kernels.scanning import find_peculiar, scan
-from bm25rag.kernels.searching import search
-from bm25rag.kernels.words import adopt, expand, new_words
-
-__all__ = [
-    "adopt",
-    "count",
-    "expand",
-    "fill",
-    "find_peculiar",
-    "new_words",
-    "scan",
-    "search",
-    "tally",
-]

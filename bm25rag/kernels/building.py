@@ -14,7 +14,7 @@ _STOPPED = np.uint32(0xFFFFFFFF)
 def count(
     tokens: UInt32, counts: UInt32, terms: int, first: int
 ) -> tuple[UInt32, UInt32, UInt32, UInt32]:
-    """Count the tokens of some documents; see ``kernels_numpy.count``."""
+    """Count the tokens of some documents; see ``numpy_twin.count``."""
     seen = np.full(terms, -1, np.int64)  # the latest posting of each term
     out_terms = np.empty(len(tokens), np.uint32)
     out_documents = np.empty(len(tokens), np.uint32)
@@ -43,7 +43,7 @@ def count(
 
 @compiled
 def tally(terms: UInt32, frequencies: Int64) -> None:
-    """Add how often each term occurs; see ``kernels_numpy.tally``."""
+    """Add how often each term occurs; see ``numpy_twin.tally``."""
     for place in range(len(terms)):
         frequencies[terms[place]] += 1
 
@@ -57,7 +57,7 @@ def fill(
     documents: Unsigned,
     codes: Unsigned,
 ) -> None:
-    """Put the postings of a run into their places; see ``kernels_numpy.fill``."""
+    """Put the postings of a run into their places; see ``numpy_twin.fill``."""
     for posting in range(len(terms)):
         term = terms[posting]
         place = cursors[term]

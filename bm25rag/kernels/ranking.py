@@ -86,7 +86,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def _cut(essential: int, terms: int, postings: Float64, waited: Float64) -> int:
+def _choose_walked(essential: int, terms: int, postings: Float64, waited: Float64) -> int:
     """Choose how many terms to walk: the rest is looked up for the documents still waiting.
 
     ``postings`` are those of each term in a window, ``waited`` how many documents waited
@@ -134,7 +134,7 @@ def rank(source: Source, query: Query, k: int, floor: float, window: int, scratc
                     essential -= 1
                 if essential == 0:
                     return found
-                cut = _cut(essential, terms, postings, waited)
+                cut = _choose_walked(essential, terms, postings, waited)
                 for term in range(terms):
                     cursors[term] = first_at_least(
                         documents, cursors[term], starts[term, own + 1], base

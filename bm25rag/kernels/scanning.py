@@ -9,24 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.analysis.fold_table import (
-    CJK,
-    CLUSTER,
-    KIND,
-    MARK,
-    OTHER,
-    PECULIAR,
-    SIGN,
-    SINGLE,
-    SIZE,
-    STOP,
-    WORD,
-)
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64
+from bm25rag.kernels.bigrams import with_bigrams
 from bm25rag.kernels.compiling import ZERO, compiled
-from bm25rag.kernels.pairs import with_pairs
+from bm25rag.kernels.fold_bits import CJK, CLUSTER, MARK, OTHER, STOP, WORD
 from bm25rag.kernels.signs import class_of, is_inside, mark_inside
-from bm25rag.kernels.words import BEYOND, eight, key, new_words, number, with_room
+from bm25rag.kernels.typed_bits import KIND, PECULIAR, SIGN, SINGLE, SIZE
+from bm25rag.kernels.words import BEYOND, key, load_word, new_words, number_words, with_room
 
 # Bytes between two looks at what begins and ends in them.
 _BLOCK = 4096
@@ -70,7 +59,7 @@ def find_peculiar(data: UInt8, ends: Int64, table: UInt64, peculiar: Bool) -> bo
     for text in range(len(ends)):
         mark = np.uint64(0)
         while place < ends[text]:
-            if place + 8 <= ends[text] and not eight(data, np.uint64(place)) & _HIGH_BITS:
+            if place + 8 <= ends[text] and not load_word(data, np.uint64(place)) & _HIGH_BITS:
                 place += 8
             elif data[place] < 0x80:
                 place += 1
@@ -140,7 +129,7 @@ def scan(
         state[_MIDDLE] = aside
         while state[_EDGE] < pending - 1:
             rows = _gather(source, edges, pending - 1, found, origins, rows, state, least)
-            rows = _cut(
+            rows = _split_runs(
                 source,
                 edges,
                 pending - 1,
@@ -156,7 +145,7 @@ def scan(
             if state[_EDGE] < pending - 1 and rows < _BLOCK:
                 continue
             slots, entries, pool = with_room(slots, entries, pool, used, rows, state[_BYTES])
-            number(found, source, slots, entries, pool, used, tokens[total : total + rows])
+            number_words(found, source, slots, entries, pool, used, tokens[total : total + rows])
             _tell(origins, rows, ends, counts, state)
             total += rows
             state[_BEFORE], state[_BYTES], rows = total, 0, ZERO
@@ -170,7 +159,7 @@ def scan(
             while pairs[pair, 1] >= ends[text] + text:
                 text += 1
             counts[text] += np.uint32(1)
-        tokens, entries = with_pairs(pairs, state[_PAIRS], tokens, entries, table)
+        tokens, entries = with_bigrams(pairs, state[_PAIRS], tokens, entries, table)
     return tokens, counts, entries, pool
 
 
@@ -264,7 +253,7 @@ def _gather(
     edges, stop
         Where runs of word characters begin and end, in turn, and how many of these to take.
     found, origins
-        Take the words, as ``number`` has them, and where each was.
+        Take the words, as ``number_words`` has them, and where each was.
     rows
         How many are there before.
     least
@@ -307,7 +296,7 @@ def _is_ascii(source: UInt8, first: int, length: int, low: np.uint64, high: np.u
 
 
 @compiled
-def _cut(
+def _split_runs(
     source: UInt8,
     edges: Int64,
     stop: np.int64,
@@ -323,7 +312,7 @@ def _cut(
     """Find words in runs that are not all ASCII, as many as there is room for.
 
     The word so far lies folded at the end of ``source``. Parameters and result are as for
-    ``_gather``. Bigrams of code points of 16 bits become ``pairs``, as ``with_pairs`` takes
+    ``_gather``. Bigrams of code points of 16 bits become ``pairs``, as ``with_bigrams`` takes
     them, where there is room for any.
     """
     edge, place = state[_EDGE], state[_PLACE]

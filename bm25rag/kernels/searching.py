@@ -122,7 +122,7 @@ def search(
     out_scores: Float64,
     out_counts: Int64,
 ) -> None:
-    """Find the best k matches of each query in one segment; see ``kernels_numpy.search``."""
+    """Find the best k matches of each query in one segment; see ``numpy_twin.search``."""
     source = Source(documents, codes, table, size, stripe, allowed, sparse)
     longest = 0
     for query in range(len(pointers) - 1):

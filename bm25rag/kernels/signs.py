@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.analysis.fold_table import (
-    APOSTROPHE,
-    COMMA,
-    DIGIT,
-    HASH,
-    KIND,
-    LETTER,
-    MARK,
-    PLUS,
-    SIGN,
-    SIZE,
-    STOP,
-    WORD,
-)
 from bm25rag.common.arrays import UInt8
 from bm25rag.kernels.compiling import compiled
-from bm25rag.kernels.words import eight
+from bm25rag.kernels.fold_bits import APOSTROPHE, COMMA, HASH, MARK, PLUS, STOP, WORD
+from bm25rag.kernels.typed_bits import DIGIT, KIND, LETTER, SIGN, SIZE
+from bm25rag.kernels.words import load_word
 
 _BYTE, _SIGNS = np.uint64(0xFF), np.uint64(0x0202020202020202)
 # Classes of a character before a sign, as bits; those of the one before it are 8 bits above.
@@ -113,7 +101,7 @@ def mark_inside(source: UInt8, inside: UInt8, size: int, possessives: bool) -> N
     place = np.uint64(1)
     stop = np.uint64(size + 1)
     while place < stop:
-        if place + np.uint64(8) <= stop and not eight(inside, place) & _SIGNS:
+        if place + np.uint64(8) <= stop and not load_word(inside, place) & _SIGNS:
             place += np.uint64(8)
             continue
         if inside[place] == 2:

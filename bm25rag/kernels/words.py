@@ -48,7 +48,7 @@ def new_words(room: int) -> tuple[UInt64, UInt64, UInt8, Int64]:
 
 
 @compiled
-def eight(source: UInt8, place: np.uint64) -> np.uint64:
+def load_word(source: UInt8, place: np.uint64) -> np.uint64:
     """Read eight bytes at once: so it compiles."""
     word = np.uint64(source[place])
     for byte in range(1, 8):
@@ -60,13 +60,13 @@ def eight(source: UInt8, place: np.uint64) -> np.uint64:
 def key(source: UInt8, first: int, length: int) -> tuple[np.uint64, np.uint64]:
     """Return the key of a word; no two words have the same, but for long ones."""
     place = np.uint64(first)
-    low, high = eight(source, place), eight(source, place + np.uint64(8))
+    low, high = load_word(source, place), load_word(source, place + np.uint64(8))
     if length <= 16:
         return low & _FIRST[min(length, 8)], high & _FIRST[max(length - 8, 0)]
     low = _A
     for start in range(first, first + length, 8):
         rest = min(first + length - start, 8)
-        low = (low ^ (eight(source, np.uint64(start)) & _FIRST[rest])) * _B
+        low = (low ^ (load_word(source, np.uint64(start)) & _FIRST[rest])) * _B
         low ^= low >> _HALF
     return low, _LONG | np.uint64(length)
 
@@ -78,7 +78,7 @@ def _hash(low: np.uint64, high: np.uint64) -> np.uint64:
 
 
 @compiled
-def _call(
+def _prefetch(
     found: UInt64,
     begin: np.uint64,
     stop: np.uint64,
@@ -89,7 +89,7 @@ def _call(
     """Hash words, and have their slots fetched into the cache.
 
     What is read here depends on nothing that was read before, so the processor fetches many
-    slots at once; ``number`` would wait for each. In ``numbers`` nothing of use remains.
+    slots at once; ``number_words`` would wait for each. In ``numbers`` nothing of use remains.
     """
     mask = np.uint64(len(slots) - 1)
     for row in range(begin, stop):  # an index without a sign is looked up sooner
@@ -99,7 +99,7 @@ def _call(
 
 
 @compiled
-def number(
+def number_words(
     found: UInt64,
     source: UInt8,
     slots: UInt64,
@@ -124,7 +124,7 @@ def number(
     stop = np.uint64(0)
     while stop < end:
         begin, stop = stop, min(stop + _TOGETHER, end)
-        _call(found, begin, stop, slots, hashes, numbers)
+        _prefetch(found, begin, stop, slots, hashes, numbers)
         for row in range(begin, stop):
             low, high = found[row, 0], found[row, 1]
             first, length = found[row, 2], found[row, 3]
@@ -243,7 +243,7 @@ def adopt(
     for word in range(len(found)):
         size += np.int64(found[word, 3])
     slots, entries, pool = with_room(slots, entries, pool, used, len(found), int(size))
-    number(found, source, slots, entries, pool, used, numbers)
+    number_words(found, source, slots, entries, pool, used, numbers)
     return slots, entries, pool, numbers
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag.backend import cores, kernels
 from bm25rag.common.arrays import Bool, Float64, Int64
 from bm25rag.documents import Hit
-from bm25rag.kernels_numpy import distinct, shift_of, sum_parts
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import Backend, Limits, Matches, Queries
+from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot, by_row
 from bm25rag.search.term_cache import TermCache
@@ -38,12 +39,10 @@ _UNWEIGHTED = np.empty(0)
 
 
 class Batch(NamedTuple):
-    """The queries of a batch, resolved; see ``kernels_numpy.search`` for the arrays."""
+    """The queries of a batch, and the lexicon in which their terms are numbered."""
 
     lexicon: TermCache
-    pointers: Int64
-    terms: Int64
-    weights: Float64
+    queries: Queries
 
 
 @dataclass(eq=False)
@@ -104,7 +103,7 @@ def resolve(snapshot: Snapshot, queries: Sequence[Terms]) -> Batch:
     lexicon, terms = snapshot.number(list(chain.from_iterable(queries)))
     ends = accumulate(map(len, queries), initial=0)
     pointers = np.fromiter(ends, np.int64, len(queries) + 1)
-    return Batch(lexicon, pointers, terms, _weights(queries))
+    return Batch(lexicon, Queries(pointers, terms, _weights(queries)))
 
 
 def _weights(queries: Sequence[Terms]) -> Float64:
@@ -151,15 +150,15 @@ def search(
         result.scores.fill(-np.inf)
     batch = resolve(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
-    rank = kernels(len(queries) * snapshot.count).search
+    hot = backend.current(len(queries) * snapshot.count)
 
     def fill(first: int, last: int) -> None:
-        block = _Block(result, first, last, floor)
+        block = _Block(result, batch, first, last, floor)
         for place, mask in enumerate(masks):
             if mask is None or mask.any():
-                _search_segment(block, place, batch, mask, rank)
+                _search_segment(block, place, mask, hot)
 
-    most = cores() if threads is None else threads
+    most = backend.cores() if threads is None else threads
     workers = min(most, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
         fill(0, len(queries))
@@ -190,9 +189,11 @@ def search(
 class _Block:
     """The consecutive queries that one thread answers, part after part."""
 
-    def __init__(self, result: BatchResult, first: int, last: int, floor: float) -> None:
-        self.snapshot = result.snapshot
-        self.first, self.last = first, last
+    def __init__(
+        self, result: BatchResult, batch: Batch, first: int, last: int, floor: float
+    ) -> None:
+        self.snapshot, self.lexicon = result.snapshot, batch.lexicon
+        self.queries = batch.queries.between(first, last)
         self.rows, self.scores = result.rows[first:last], result.scores[first:last]
         self.counts = result.counts[first:last]
         self.floors = np.empty(last - first)
@@ -209,43 +210,23 @@ class _Block:
         self.counts[:] = np.minimum(self.counts + counts, width)
 
 
-def _search_segment(
-    block: _Block, place: int, batch: Batch, mask: Bool | None, rank: Callable[..., None]
-) -> None:
-    snapshot, lexicon = block.snapshot, batch.lexicon
+def _search_segment(block: _Block, place: int, mask: Bool | None, hot: Backend) -> None:
+    snapshot, segment = block.snapshot, block.snapshot.arrays[place]
     view = snapshot.views[place]
-    postings = view.segment.postings
-    size, width = len(view.segment), block.rows.shape[1]
+    size, width = segment.size, block.rows.shape[1]
     direct = place == 0 and width <= size  # the matches of the first part need no merging
     if direct:
         rows, scores, counts = block.rows, block.scores, block.counts
     else:
-        shape = (block.last - block.first, min(width, size))
+        shape = (len(block.rows), min(width, size))
         rows, scores = np.empty(shape, np.int64), np.empty(shape)
         counts = np.empty(shape[0], np.int64)
-    rank(
-        postings.documents,
-        postings.codes,
-        snapshot.tables[place],
-        *snapshot.limits[place],
-        lexicon.starts[place],
-        lexicon.idf,
-        snapshot.absent_weight,
-        batch.pointers[block.first : block.last + 1],
-        batch.terms,
-        batch.weights,
-        size,
-        postings.doc_blocks.size,
-        _ALL if mask is None else mask,
-        rows.shape[1],
-        block.floors,
-        _window(rows.shape[1]),
-        max(HEAVY, rows.shape[1] * _HEAVY_BY_K),
-        SPARSE,
-        rows,
-        scores,
-        counts,
-    )
+    k = rows.shape[1]
+    heavy = max(HEAVY, k * _HEAVY_BY_K)
+    allowed = _ALL if mask is None else mask
+    limits = Limits(k, block.floors, allowed, _window(k), heavy, SPARSE)
+    matches = Matches(rows, scores, counts)
+    hot.search(segment, block.lexicon.arrays[place], block.queries, limits, matches)
     if not direct and not counts.any():
         return  # no match of a small part beats those found before
     if len(view.dead) or snapshot.bases[place]:
@@ -277,21 +258,11 @@ def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
     terms
         The terms of the query, or their weights.
     """
-    lexicon, _, found, weights = resolve(snapshot, [terms])
-    numbers, counts = distinct(found, weights)
+    lexicon, queries = resolve(snapshot, [terms])
+    numbers, counts = distinct(queries.terms, queries.weights)
     idf = lexicon.idf[numbers]
     sums = []
-    for place, view in enumerate(snapshot.views):
-        postings = view.segment.postings
-        scores, _ = sum_parts(
-            postings.documents,
-            postings.codes,
-            snapshot.tables[place],
-            lexicon.starts[place][numbers],
-            idf,
-            counts,
-            len(view.segment),
-            postings.doc_blocks.size,
-        )
+    for segment, starts in zip(snapshot.arrays, lexicon.starts, strict=True):
+        scores, _ = sum_parts(segment, starts[numbers], idf, counts)
         sums.append(scores)
     return by_row(sums, snapshot) + shift_of(idf, snapshot.absent_weight, counts)

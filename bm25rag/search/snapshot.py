@@ -17,6 +17,7 @@ from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
 from bm25rag.filters import Filter
+from bm25rag.kernels.boundary import SegmentArrays
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search.filtering import masks_of
@@ -88,12 +89,9 @@ class Snapshot:
         return self._tables
 
     @cached_property
-    def limits(self) -> tuple[tuple[float, float], ...]:
-        """The least and the largest of each table; infinite and 0 if it is empty."""
-        return tuple(
-            (float(table.min(initial=np.inf)), float(table.max(initial=0.0)))
-            for table in self.tables
-        )
+    def arrays(self) -> tuple[SegmentArrays, ...]:
+        """What a search reads of each part."""
+        return tuple(map(_arrays, self.views, self.tables))
 
     def _table(self, view: SegmentView) -> Float32:
         tf, lengths = view.segment.postings.pairs()
@@ -204,8 +202,15 @@ class Snapshot:
         return filter.matches(id, decode_metadata(view.metadata_of((number,))[0]))
 
 
+def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
+    postings, size = view.segment.postings, len(view.segment)
+    return SegmentArrays(
+        postings.documents, postings.codes, weights, size, postings.doc_blocks.size
+    )
+
+
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-    """Return fresh hits for documents of one segment."""
+    """Return fresh hits for documents of one part."""
     ids, texts, metadata, payloads = _contents(view, numbers)
     return list(map(Hit, ids, scores, texts, metadata, payloads))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Int64
 from bm25rag.common.strings import utf8
+from bm25rag.kernels.boundary import TermArrays
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 
@@ -55,6 +56,8 @@ class TermCache(dict[str, int]):
             np.zeros((capacity, view.segment.postings.doc_blocks.count + 1), np.int64)
             for view in views
         ]
+        absent = parameters.absent_weight
+        self.arrays = [TermArrays(starts, self.idf, absent) for starts in self.starts]
 
     def numbers(self, terms: Sequence[str]) -> Int64:
         """Return the numbers of terms, int64.

@@ -13,15 +13,16 @@ import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.encoder import Encoder, Read
-from bm25rag.backend import kernels
 from bm25rag.columns.column import ColumnBuilder, join, join_none
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
 from bm25rag.common.strings import utf8_each
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import Run
 from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
-from bm25rag.segments.postings import Run, TermList, build_postings
+from bm25rag.segments.postings import TermList, build_postings
 from bm25rag.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _WORTH_A_THREAD = 1 << 18
 _Result = TypeVar("_Result")
 
 
-Counted = tuple[UInt32, UInt32, UInt32, UInt32]
+Counted = tuple[Run, UInt32]
 
 
 class SegmentBuilder:
@@ -116,7 +117,8 @@ class SegmentBuilder:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
-        count = partial(kernels(len(tokens)).count, tokens, counts, len(self._encoder), self._done)
+        hot = backend.current(len(tokens))
+        count = partial(hot.count, tokens, counts, len(self._encoder), self._done)
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
 
@@ -126,9 +128,9 @@ class SegmentBuilder:
             self._take_next()
         terms = TermList(utf8_each(self._encoder.terms))
         counted = [wait() for wait in self._counting]
-        lengths = np.concatenate([np.empty(0, np.uint32), *(own for *_, own in counted)])
+        lengths = np.concatenate([np.empty(0, np.uint32), *(own for _, own in counted)])
         tokens = int(lengths.sum(dtype=np.int64))
-        build = partial(build_postings, terms, [Run(*run) for *run, _ in counted], lengths)
+        build = partial(build_postings, terms, [run for run, _ in counted], lengths)
         postings = self._start(build, tokens)
         documents = (
             index_column(self._ids.finish()),

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from bm25rag.backend import kernels
 from bm25rag.columns.column import Guard
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.common.gil import releasing_gil
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import CodedRun, Run
 from bm25rag.segments.doc_blocks import (
     DocBlocks,
     doc_block_count,
@@ -36,14 +37,6 @@ NARROW = 65_536
 _LARGEST_GRID = 1 << 24
 # Postings that are compared at a time.
 _AT_ONCE = 1 << 17
-
-
-class Run(NamedTuple):
-    """Postings in any order of terms, those of one term with ascending documents; uint32."""
-
-    terms: UInt32
-    documents: UInt32
-    tf: UInt32
 
 
 class Postings:
@@ -299,7 +292,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     lengths
         |d| of every document, uint32.
     """
-    hot = kernels(sum(len(run.terms) for run in runs))
+    hot = backend.current(sum(len(run.terms) for run in runs))
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
         hot.tally(run.terms, frequencies)
@@ -315,7 +308,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     cursors = np.zeros(len(terms), np.int64)
     cursors[used] = indptr[ranks]
     for run, own in zip(runs, run_codes, strict=True):
-        hot.fill(run.terms, run.documents, own, cursors, documents, codes)
+        hot.fill(CodedRun(run.terms, run.documents, own), cursors, documents, codes)
     low, doc_blocks = split_into_blocks(documents, indptr, len(lengths))
     return Postings(
         table,

@@ -16,12 +16,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag import backend as backends
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import AUTO_0_1
 from bm25rag.analysis.analyzer import PAPER as PAPER_PATTERN
 from bm25rag.analysis.encoder import Encoder
-from bm25rag.kernels_numpy import STOPPED
+from bm25rag.kernels import backend as backends
+from bm25rag.kernels.boundary import STOPPED
 from support.environment import INTERPRETED
 
 PAPER = Analyzer(
@@ -57,10 +57,10 @@ analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZER
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> Iterator[None]:
     """Force the backend that has a scanner."""
-    if "numba" not in backends.available():
+    if "compiled" not in backends.available():
         pytest.skip("Numba is not installed, and only its kernels have a scanner")
-    with backends.use("numba"):
-        assert hasattr(backends.kernels(), "scan")
+    with backends.use("compiled"):
+        assert backends.current().scanner is not None
         yield
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
 from bm25rag.common import gil
 from bm25rag.common.gil import in_blocks, note_read, release_gil, releasing_gil
+from bm25rag.kernels import backend
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], obje
     assert not gil.others_read()
 
 
-@pytest.mark.skipif("numba" not in backend.available(), reason="Numba is not installed")
+@pytest.mark.skipif("compiled" not in backend.available(), reason="Numba is not installed")
 def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
     seen: list[tuple[bool, bool]] = []
@@ -116,7 +117,7 @@ def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.Monk
         seen.append((threading.get_ident() != caller, gil.others_read()))
 
     monkeypatch.setattr("bm25rag.analysis.encoder.release_gil", note)
-    with backend.use("numba"):
+    with backend.use("compiled"):
         note_read()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)
     assert (True, False) in seen

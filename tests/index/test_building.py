@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.backend import kernels
+from bm25rag.kernels import backend as backends
 from bm25rag.segments.postings import Postings, build_postings
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
@@ -67,17 +67,16 @@ def test_helpers_use_the_backend_of_their_caller(
     used: set[tuple[bool, str]] = set()
 
     def build(*given: Any) -> Postings:
-        used.add((threading.current_thread() is threading.main_thread(), kernels().__name__))
+        used.add((threading.current_thread() is threading.main_thread(), backends.current().name))
         return build_postings(*given)
 
     monkeypatch.setattr("bm25rag.segments.builder.build_postings", build)
     BM25Index.from_texts(TEXTS, threads=2)
-    expected = {"numba": "bm25rag.kernels", "numpy": "bm25rag.kernels_numpy"}[backend]
-    assert used == {(False, expected)}
+    assert used == {(False, backend)}
 
 
 def test_what_fails_in_a_thread_is_raised(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if backend != "numba":
+    if backend != "compiled":
         pytest.skip("without the compiled scanner texts are analysed by the calling thread")
 
     def fold(self: Analyzer, text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bm25rag import backend as backends
+from bm25rag.kernels import backend as backends
 from support.environment import INTERPRETED, ROOT
 
 _THREADS = "index/test_building.py::test_an_index_is_the_same_on_any_number_of_threads"
@@ -19,7 +19,7 @@ _WEIGHTS = "search/test_weights.py"
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="interpreted kernels check bounds anyway")
-@pytest.mark.skipif("numba" not in backends.available(), reason="Numba is not installed")
+@pytest.mark.skipif("compiled" not in backends.available(), reason="Numba is not installed")
 @pytest.mark.parametrize(
     "tests",
     [

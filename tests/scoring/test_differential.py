@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
 from bm25rag.common.arrays import Float64, Int64
+from bm25rag.kernels import backend
 from support.environment import INTERPRETED
 from support.reference import DEFAULT_DELTA, VARIANTS, absence, frequency, idf
 

@@ -9,7 +9,6 @@ import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.backend import kernels
+from bm25rag.kernels.boundary import (
+    Backend,
+    Limits,
+    Matches,
+    Queries,
+    SegmentArrays,
+    TermArrays,
+)
 from bm25rag.search.term_cache import MOST_UNKNOWN
 
 KNOWN = ["red", "boat", "tea"]
@@ -45,28 +51,31 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Look at what the search passes to its kernel; the fewest and most of all term numbers."""
     seen: list[int] = []
 
-    def search(*given: Any) -> None:
-        documents, codes, table, _, _, starts, idf, _, pointers, *rest = given
-        terms, weights, size = rest[:3]
+    def search(
+        self: Backend,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        queries: Queries,
+        limits: Limits,
+        matches: Matches,
+    ) -> None:
+        documents, codes, pointers = segment.documents, segment.codes, queries.pointers
         assert len(documents) == len(codes)
-        assert not len(codes) or int(codes.max()) < len(table)
-        assert len(weights) in (0, len(terms))
-        assert terms.dtype == pointers.dtype == starts.dtype == np.int64
+        assert not len(codes) or int(codes.max()) < len(segment.weights)
+        assert len(queries.weights) in (0, len(queries.terms))
         assert pointers[0] >= 0
-        assert pointers[-1] <= len(terms)
+        assert pointers[-1] <= len(queries.terms)
         assert np.all(np.diff(pointers) >= 0)
-        own = terms[pointers[0] : pointers[-1]]
-        assert np.all((own >= -1) & (own < min(len(starts), len(idf))))
-        spans = starts[own[own >= 0]]
+        own = queries.terms[pointers[0] : pointers[-1]]
+        assert np.all((own >= -1) & (own < min(len(terms.starts), len(terms.idf))))
+        spans = terms.starts[own[own >= 0]]
         assert np.all(np.diff(spans, axis=1) >= 0)
         assert np.all((spans >= 0) & (spans <= len(documents)))
-        assert size > 0
         seen.extend(own.tolist())
-        kernels().search(*given)
+        checked_search(self, segment, terms, queries, limits, matches)
 
-    monkeypatch.setattr(
-        "bm25rag.search.ranking.kernels", lambda _work=0: SimpleNamespace(search=search)
-    )
+    checked_search = Backend.search
+    monkeypatch.setattr(Backend, "search", search)
     yield seen
     assert min(seen) == -1
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
+from bm25rag.kernels import backend
 from support.constants import SMALL
 from support.environment import INTERPRETED
 from support.holding import accepted, apply, assert_same_scores, bits, build

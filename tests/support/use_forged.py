@@ -19,8 +19,9 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from bm25rag import BM25Index, backend
+from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, DocumentNotFoundError, StorageError
+from bm25rag.kernels import backend
 from support.forging import Folder, forge
 
 # So that segments of some documents have stripes, wide codes and several parts.

@@ -1,24 +1,23 @@
 """The one place that picks who runs the hot loops.
 
-A backend is a module with the functions of ``kernels_numpy``, which give the same
-ids, order and bits: that module itself, or ``kernels``, compiled by Numba. Loading
-Numba takes a second or so, hence NumPy answers until there is work that pays for it
-or ``warmup`` is called. ``use`` forces a backend, for tests.
+A backend is ``compiled`` or its twin in NumPy. Loading Numba takes a second or so, hence NumPy
+answers until there is work that pays for it or ``warmup`` is called. ``use`` forces a backend,
+for tests.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import ModuleType
 
 from bm25rag.common.checks import check_choice
+from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.numpy_twin import NumpyBackend
 
-_MODULES = {"numba": "bm25rag.kernels", "numpy": "bm25rag.kernels_numpy"}
+_NUMPY = NumpyBackend()
 # Postings, documents or bytes of text that NumPy gets through in half a second or so.
 _WORTH_COMPILING = 20_000_000
 
@@ -29,8 +28,7 @@ def available() -> tuple[str, ...]:
     """Return the names of the backends that can run here, the fastest first."""
     from importlib.util import find_spec
 
-    numba = find_spec("numba") is not None
-    return tuple(_MODULES) if numba else ("numpy",)
+    return ("compiled", "numpy") if find_spec("numba") is not None else ("numpy",)
 
 
 def cores() -> int:
@@ -41,8 +39,8 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def kernels(work: int = 0) -> ModuleType:
-    """Return the module whose functions score and rank.
+def current(work: int = 0) -> Backend:
+    """Return the backend to use.
 
     Parameters
     ----------
@@ -51,10 +49,14 @@ def kernels(work: int = 0) -> ModuleType:
     """
     name = _forced.get()
     if name is None:
-        loaded = _MODULES["numba"] in sys.modules
-        pays = loaded or (work >= _WORTH_COMPILING and "numba" in available())
-        name = "numba" if pays else "numpy"
-    return importlib.import_module(_MODULES[name])
+        loaded = "bm25rag.kernels.compiled" in sys.modules
+        pays = loaded or (work >= _WORTH_COMPILING and "compiled" in available())
+        name = "compiled" if pays else "numpy"
+    if name == "numpy":
+        return _NUMPY
+    from bm25rag.kernels.compiled import CompiledBackend
+
+    return CompiledBackend()
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.analysis.fold_table import SIZE
 from bm25rag.common.arrays import UInt32, UInt64
 from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.typed_bits import SIZE
 
 # Code points that may be in a pair.
 _POINTS = 1 << 16
@@ -20,7 +20,7 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 
 @compiled
-def with_pairs(
+def with_bigrams(
     pairs: UInt32, total: int, tokens: UInt32, entries: UInt64, table: UInt64
 ) -> tuple[UInt32, UInt64]:
     """Return tokens and words with bigrams among them.
@@ -42,7 +42,7 @@ def with_pairs(
     for place in range(len(numbers)):
         numbers[place] = _NONE
     words = len(entries)
-    count = _number(pairs, total, np.uint64(words), numbers)
+    count = _number_bigrams(pairs, total, np.uint64(words), numbers)
     other = 0
     for place in range(len(numbers)):
         if numbers[place] == _NONE:
@@ -64,7 +64,7 @@ def with_pairs(
 
 
 @compiled
-def _number(pairs: UInt32, total: int, known: np.uint64, numbers: UInt32) -> np.int64:
+def _number_bigrams(pairs: UInt32, total: int, known: np.uint64, numbers: UInt32) -> np.int64:
     """Give bigrams numbers from ``known`` on; keep one of each, in order, and return how many."""
     stops = np.zeros(_POINTS, np.int64)
     for pair in range(total):

@@ -1,0 +1,509 @@
+"""What runs the hot loops: the backend, the records that it takes, and what is checked of them.
+
+Compiled loops test no bounds. So every call goes through the public methods of ``Backend``,
+which check what they are given, the same for every backend, and pass it on to the methods
+with an underscore, which are the loops. A record checks its arrays' types and shapes when it
+is made, and a method how records fit together. What is too long to be looked at in every call
+is right by construction; this is the whole list:
+
+- Postings, score tables and the places where postings begin are checked when they are read
+  from a file ("What is checked" in ``docs/format.md``): documents ascend for each term within
+  a block and are below ``block_size`` and the number of documents; codes are below the length
+  of the table; places ascend and lie within the postings.
+- Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
+  scan and the table of words are what ``scan`` and ``add_words`` left there.
+- ``fill`` gets as many postings of each term as there is room for behind its cursor, because
+  ``tally`` counted the same runs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bm25rag.common.arrays import (
+    Bool,
+    Float32,
+    Float64,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Unsigned,
+)
+
+# The term of a token that is a stop word.
+STOPPED = 0xFFFFFFFF
+# Code points that the fold table has entries for.
+CODE_POINTS = 0x110000
+# Values that Python looks through sooner than NumPy.
+_FEW = 48
+
+
+class SegmentArrays:
+    """What a search reads of one segment.
+
+    Parameters
+    ----------
+    documents, codes
+        The postings, (P,); documents uint16, numbered within their blocks, codes uint16 or
+        uint32.
+    weights
+        ``f(tf, |d|)`` of every impact code, (C,), float32.
+    size
+        Number n of documents, at least 1.
+    block_size
+        How many documents a block has.
+    """
+
+    __slots__ = ("block_size", "codes", "documents", "highest", "lowest", "size", "weights")
+
+    def __init__(
+        self, documents: UInt16, codes: Unsigned, weights: Float32, size: int, block_size: int
+    ) -> None:
+        _check_array("documents", documents, np.uint16)
+        _check_array("codes", codes, np.uint16, np.uint32)
+        _check_array("weights", weights, np.float32)
+        _require(len(documents) == len(codes), "documents and codes differ in length")
+        _require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        self.documents, self.codes, self.weights = documents, codes, weights
+        self.size, self.block_size = size, block_size
+        # The least and the largest weight; infinite and 0 if there is none.
+        self.lowest = float(weights.min(initial=np.inf))
+        self.highest = float(weights.max(initial=0.0))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of documents there are."""
+        return -(-self.size // self.block_size)
+
+
+class TermArrays:
+    """Terms that queries refer to by number, as one segment has them.
+
+    Parameters
+    ----------
+    starts
+        Where the postings of u terms begin in each of s blocks, and where they end,
+        (u, s + 1), int64.
+    idf
+        Their inverse document frequencies, (u,), float32.
+    absent
+        f(0): the weight of a term that a document lacks, float32.
+    """
+
+    __slots__ = ("absent", "idf", "starts")
+
+    def __init__(self, starts: Int64, idf: Float32, absent: np.float32) -> None:
+        _check_array("starts", starts, np.int64, dimensions=2)
+        _check_array("idf", idf, np.float32)
+        _require(len(starts) == len(idf), "starts and idf differ in length")
+        self.starts, self.idf, self.absent = starts, idf, absent
+
+
+class Queries:
+    """The terms of q queries.
+
+    Parameters
+    ----------
+    pointers
+        Where each query begins in ``terms``, (q + 1,), int64.
+    terms
+        The terms of each query, repeats included, int64; -1 for one of no document.
+    weights
+        Their weights, one for each of ``terms``, finite, float64; empty: each counts once.
+    """
+
+    __slots__ = ("most", "pointers", "terms", "weights")
+
+    def __init__(self, pointers: Int64, terms: Int64, weights: Float64) -> None:
+        _check_array("pointers", pointers, np.int64)
+        _check_array("terms", terms, np.int64)
+        _check_array("weights", weights, np.float64)
+        _require(len(weights) in (0, len(terms)), "terms and weights differ in length")
+        _check_rising("pointers", pointers, len(terms))
+        least, self.most = _range(terms, -1)
+        _require(least >= -1, "a term has a negative number")
+        self.pointers, self.terms, self.weights = pointers, terms, weights
+
+    def __len__(self) -> int:
+        return len(self.pointers) - 1
+
+    def between(self, first: int, last: int) -> Queries:
+        """Return the queries from ``first`` to before ``last``."""
+        some = object.__new__(Queries)
+        some.pointers, some.most = self.pointers[first : last + 1], self.most
+        some.terms, some.weights = self.terms, self.weights
+        return some
+
+
+class Limits(NamedTuple):
+    """Which matches are wanted, and how to look for them.
+
+    Parameters
+    ----------
+    k
+        How many matches at most, >= 1.
+    floors
+        What the scores of each query must exceed, (q,), float64.
+    allowed
+        Which documents may be returned, (n,), bool; empty: all.
+    window
+        How many documents to walk at a time, >= 1. This and the next two change no result.
+    heavy
+        Postings of frequent terms from which to look some terms up.
+    sparse
+        How many times fewer postings than documents are few.
+    """
+
+    k: int
+    floors: Float64
+    allowed: Bool
+    window: int
+    heavy: int
+    sparse: int
+
+
+class Matches(NamedTuple):
+    """Takes what a search finds; unused cells become -1 and -inf.
+
+    Parameters
+    ----------
+    numbers
+        Documents by score descending, then number ascending, int64 (q, k).
+    scores
+        Their scores, float64 (q, k).
+    counts
+        How many matches each query has, int64 (q,).
+    """
+
+    numbers: Int64
+    scores: Float64
+    counts: Int64
+
+
+class Run(NamedTuple):
+    """Postings in any order of terms, those of one term with ascending documents; uint32."""
+
+    terms: UInt32
+    documents: UInt32
+    tf: UInt32
+
+
+class CodedRun(NamedTuple):
+    """The same with an impact code instead of tf; uint32."""
+
+    terms: UInt32
+    documents: UInt32
+    codes: UInt32
+
+
+class Texts(NamedTuple):
+    """Texts in UTF-8, one after the other, uint8, and where each ends, int64 (n,)."""
+
+    data: UInt8
+    ends: Int64
+
+
+class Scanned(NamedTuple):
+    """What a scan found.
+
+    Parameters
+    ----------
+    tokens
+        The word of every token, uint32.
+    counts
+        How many tokens each text has, uint32 (n,).
+    entries, pool
+        The words; see ``WordTable``. Of bigrams that were sorted the pool has nothing.
+    """
+
+    tokens: UInt32
+    counts: UInt32
+    entries: UInt64
+    pool: UInt8
+
+
+class WordTable(NamedTuple):
+    """A hash table from byte strings to numbers.
+
+    Parameters
+    ----------
+    slots
+        Open addressing, at most half full: half a hash above, a word's number plus one
+        below; a power of two of them, uint64.
+    entries
+        A row for each word, in the order in which they came: the two numbers of its key,
+        where it begins in the pool, and its length; uint64 (w, 4).
+    pool
+        The words, with a line feed after each, uint8.
+    used
+        How many words there are, and bytes in the pool, int64 (2,).
+    """
+
+    slots: UInt64
+    entries: UInt64
+    pool: UInt8
+    used: Int64
+
+
+class Scanner(ABC):
+    """Finds the words of texts, and numbers them; only compiled code has one."""
+
+    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
+        """Return which texts need more than the fold table, bool (n,).
+
+        Parameters
+        ----------
+        texts
+            The texts.
+        fold_table
+            An entry for every code point, (0x110000,), uint64; see ``fold_bits``.
+        """
+        _check_texts(texts, fold_table)
+        return self._find_peculiar(texts, fold_table)
+
+    def scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
+        """Turn texts into numbers of their words.
+
+        Parameters
+        ----------
+        texts, fold_table
+            As for ``find_peculiar``.
+        least
+            Of how many characters a word is, at least: 1 or 2.
+        possessives
+            Whether to leave the ends of possessives out, of which nothing would remain.
+        """
+        _check_texts(texts, fold_table)
+        _require(least in (1, 2), "least is neither 1 nor 2")
+        return self._scan(texts, fold_table, least, possessives)
+
+    @abstractmethod
+    def new_words(self, room: int) -> WordTable:
+        """Return an empty table with room for some words, a power of two."""
+
+    @abstractmethod
+    def add_words(self, scanned: Scanned, words: WordTable) -> tuple[WordTable, UInt32]:
+        """Give the words of a scan numbers in a table.
+
+        Returns
+        -------
+        words
+            The table, perhaps larger now; the one given is used up.
+        numbers
+            The number of each word of the scan, uint32.
+        """
+
+    def expand(
+        self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
+    ) -> tuple[UInt32, UInt32]:
+        """Put terms in the place of words, of which some are several terms or none.
+
+        Parameters
+        ----------
+        tokens, counts
+            Words, and how many each text has; see ``Scanned``.
+        words
+            The number of each word in the table.
+        starts, terms
+            The terms of a word in the table are from its start to the next in ``terms``.
+
+        Returns
+        -------
+        tokens, counts
+            The same for terms.
+        """
+        for name, array in (("tokens", tokens), ("counts", counts), ("words", words)):
+            _check_array(name, array, np.uint32)
+        _check_array("starts", starts, np.int64)
+        _check_array("terms", terms, np.uint32)
+        _require(_range(tokens, -1)[1] < len(words), "a token is no word")
+        _require(_range(words, -1)[1] < len(starts) - 1, "a word has no terms")
+        _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        _check_rising("starts", starts, len(terms))
+        return self._expand(tokens, counts, words, starts, terms)
+
+    @abstractmethod
+    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool: ...
+
+    @abstractmethod
+    def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned: ...
+
+    @abstractmethod
+    def _expand(
+        self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
+    ) -> tuple[UInt32, UInt32]: ...
+
+
+class Backend(ABC):
+    """Runs the hot loops; every backend gives the same ids, order and bits.
+
+    Its methods raise ``TypeError`` or ``ValueError`` for what no caller of ours passes.
+    """
+
+    name: ClassVar[str]
+    # ``None``: texts are analysed word by word in Python.
+    scanner: ClassVar[Scanner | None] = None
+
+    def search(
+        self,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        queries: Queries,
+        limits: Limits,
+        matches: Matches,
+    ) -> None:
+        """Find the best k matches of each query in one segment.
+
+        Parameters
+        ----------
+        segment
+            Where to search.
+        terms
+            What the numbers in ``queries`` stand for.
+        queries, limits
+            What to search for.
+        matches
+            Takes what is found.
+        """
+        count = len(queries)
+        _check_array("floors", limits.floors, np.float64)
+        _check_array("allowed", limits.allowed, np.bool_)
+        _check_array("numbers", matches.numbers, np.int64, dimensions=2)
+        _check_array("scores", matches.scores, np.float64, dimensions=2)
+        _check_array("counts", matches.counts, np.int64)
+        _require(queries.most < len(terms.idf), "a query's term has no postings")
+        _require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
+        _require(len(limits.allowed) in (0, segment.size), "allowed is not of this segment")
+        _require(limits.k >= 1 <= limits.window, "k and window must be at least 1")
+        _require(limits.floors.shape == matches.counts.shape == (count,), "floors or counts")
+        shape = (count, limits.k)
+        _require(matches.numbers.shape == matches.scores.shape == shape, "matches of another k")
+        self._search(segment, terms, queries, limits, matches)
+
+    def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
+        """Count the tokens of some documents.
+
+        Parameters
+        ----------
+        tokens
+            The term of every token, uint32; ``STOPPED`` for a stop word.
+        counts
+            How many tokens each document has, stop words too, uint32.
+        terms
+            How many terms there are.
+        first
+            The number of the first document.
+
+        Returns
+        -------
+        run
+            The postings.
+        lengths
+            |d| of each document, uint32.
+        """
+        _check_array("tokens", tokens, np.uint32)
+        _check_array("counts", counts, np.uint32)
+        _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        # STOPPED wraps around to 0.
+        _require(int((tokens + np.uint32(1)).max(initial=0)) <= terms, "a token has no term")
+        return self._count(tokens, counts, terms, first)
+
+    def tally(self, terms: UInt32, frequencies: Int64) -> None:
+        """Add how often each term occurs to ``frequencies``, int64."""
+        _check_array("terms", terms, np.uint32)
+        _check_array("frequencies", frequencies, np.int64)
+        _require(_range(terms, -1)[1] < len(frequencies), "a term has no frequency")
+        self._tally(terms, frequencies)
+
+    def fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
+        """Put the postings of a run into their places.
+
+        Parameters
+        ----------
+        run
+            The postings.
+        cursors
+            Where the next posting of each term goes, int64; moved on.
+        documents, codes
+            Take the postings; uint16 or uint32.
+        """
+        for name, array in run._asdict().items():
+            _check_array(name, array, np.uint32)
+        _check_array("cursors", cursors, np.int64)
+        _check_array("documents", documents, np.uint16, np.uint32)
+        _check_array("codes", codes, np.uint16, np.uint32)
+        _require(len(run.terms) == len(run.documents) == len(run.codes), "a run is ragged")
+        _require(_range(run.terms, -1)[1] < len(cursors), "a term has no cursor")
+        self._fill(run, cursors, documents, codes)
+
+    @abstractmethod
+    def _search(
+        self,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        queries: Queries,
+        limits: Limits,
+        matches: Matches,
+    ) -> None: ...
+
+    @abstractmethod
+    def _count(
+        self, tokens: UInt32, counts: UInt32, terms: int, first: int
+    ) -> tuple[Run, UInt32]: ...
+
+    @abstractmethod
+    def _tally(self, terms: UInt32, frequencies: Int64) -> None: ...
+
+    @abstractmethod
+    def _fill(
+        self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned
+    ) -> None: ...
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(f"{message}; please report this as a bug of bm25rag")
+
+
+def _check_array(
+    name: str, array: np.ndarray[Any, Any], *types: type[np.generic], dimensions: int = 1
+) -> None:
+    if array.dtype.type in types and array.ndim == dimensions and array.flags.c_contiguous:
+        return
+    expected = " or ".join(one.__name__ for one in types)
+    raise TypeError(
+        f"{name} must be a contiguous array of {expected} with {dimensions} dimensions,"
+        f" got {array.dtype} {array.shape}; please report this as a bug of bm25rag"
+    )
+
+
+def _check_texts(texts: Texts, fold_table: UInt64) -> None:
+    _check_array("data", texts.data, np.uint8)
+    _check_array("ends", texts.ends, np.int64)
+    _check_array("fold_table", fold_table, np.uint64)
+    _require(len(fold_table) == CODE_POINTS, "the fold table is not of all code points")
+    _check_rising("ends", texts.ends, len(texts.data))
+
+
+def _check_rising(name: str, values: Int64, end: int) -> None:
+    """Check that values ascend from 0 on, and do not exceed ``end``."""
+    if len(values) < _FEW:
+        few = values.tolist()
+        rising = few == sorted(few)
+    else:
+        rising = bool((values[1:] >= values[:-1]).all())
+    within = not len(values) or (values[0] >= 0 and values[-1] <= end)
+    _require(rising and bool(within), f"{name} do not ascend from 0 to {end}")
+
+
+def _range(values: np.ndarray[Any, Any], empty: int) -> tuple[int, int]:
+    """Return the least and the largest value; ``empty`` twice if there is none."""
+    if len(values) < _FEW:
+        few = values.tolist() or [empty]
+        return min(few), max(few)
+    return int(values.min()), int(values.max())

@@ -1,0 +1,19 @@
+"""What an entry of the fold table holds: ``analysis`` writes it, and the scanner reads it.
+
+An entry has 64 bits for a code point. From the lowest: at 0 its lower case in UTF-8, the first
+byte lowest; at ``SIZE`` of how many bytes that is; at ``KIND`` which part the code point plays
+in a word; at ``SIGN`` which sign it is, or 0; then the flags.
+"""
+
+from __future__ import annotations
+
+# Kinds. CLUSTER begins a cluster of a Southeast Asian script.
+OTHER, WORD, CJK, MARK, CLUSTER = 0, 1, 2, 3, 4
+# Signs that may be inside a word.
+APOSTROPHE, STOP, COMMA, PLUS, HASH = 1, 2, 3, 4, 5
+# Where size, kind and sign are.
+SIZE, KIND, SIGN = 32, 40, 48
+# Flags: a letter; a digit; a character that is a word of its own where a run of CJK ends.
+LETTER, DIGIT, SINGLE = 1 << 56, 1 << 57, 1 << 58
+# A text with this character needs more than the table: the analyzer folds it as a whole.
+PECULIAR = 1 << 63

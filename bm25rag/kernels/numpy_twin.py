@@ -1,0 +1,147 @@
+"""The hot loops in NumPy: the twin of the compiled ones, with the same ids, order and bits."""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt32, Unsigned
+from bm25rag.kernels.boundary import (
+    STOPPED,
+    Backend,
+    CodedRun,
+    Limits,
+    Matches,
+    Queries,
+    Run,
+    SegmentArrays,
+    TermArrays,
+)
+
+
+class NumpyBackend(Backend):
+    """NumPy, which is everywhere."""
+
+    name = "numpy"
+
+    def _search(
+        self,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        queries: Queries,
+        limits: Limits,
+        matches: Matches,
+    ) -> None:
+        for query, floor in enumerate(limits.floors.tolist()):
+            span = slice(queries.pointers[query], queries.pointers[query + 1])
+            known, counts = distinct(queries.terms[span], queries.weights[span])
+            idf = terms.idf[known]
+            scores, touched = sum_parts(segment, terms.starts[known], idf, counts)
+            if len(limits.allowed):
+                touched &= limits.allowed
+            shift = shift_of(idf, terms.absent, counts)
+            candidates = np.flatnonzero(touched)
+            numbers, best = _best(candidates, scores[candidates] + shift, limits.k, floor)
+            count = len(numbers)
+            matches.numbers[query, :count], matches.numbers[query, count:] = numbers, -1
+            matches.scores[query, :count], matches.scores[query, count:] = best, -np.inf
+            matches.counts[query] = count
+
+    def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
+        documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+        kept = tokens != STOPPED
+        documents = documents[kept]
+        lengths = np.bincount(documents, minlength=len(counts)).astype(np.uint32)
+        keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | (documents + np.uint32(first))
+        keys.sort()
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
+        tf = np.diff(starts, append=keys.size).astype(np.uint32)
+        keys = keys[starts]
+        run = Run((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), tf)
+        return run, lengths
+
+    def _tally(self, terms: UInt32, frequencies: Int64) -> None:
+        frequencies += np.bincount(terms, minlength=len(frequencies))
+
+    def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
+        order = np.argsort(run.terms, kind="stable")
+        heads = run.terms[order]
+        starts = np.flatnonzero(np.concatenate(([True], heads[1:] != heads[:-1]))[: heads.size])
+        counts = np.diff(starts, append=heads.size)
+        first = heads[starts]
+        places = np.arange(heads.size) + np.repeat(cursors[first] - starts, counts)
+        cursors[first] += counts
+        documents[places] = run.documents[order]
+        codes[places] = run.codes[order]
+
+
+def sum_parts(
+    segment: SegmentArrays, starts: Int64, idf: Float32, counts: Float64
+) -> tuple[Float64, Bool]:
+    """Score every document of a segment for one query.
+
+    Parameters
+    ----------
+    segment
+        The n documents.
+    starts, idf
+        The terms, as ``TermArrays`` has them, in order of first occurrence.
+    counts
+        How often each term occurs in the query, or its weight, (t,), float64.
+
+    Returns
+    -------
+    scores
+        Sums of the parts, without the shift, (n,), float64.
+    touched
+        Which documents contain a query term, (n,).
+    """
+    size, block_size = segment.size, segment.block_size
+    scores, touched = np.zeros(size), np.zeros(size, np.bool_)
+    for block, first in enumerate(range(0, size if len(starts) else 0, block_size)):
+        ends = zip(starts[:, block].tolist(), starts[:, block + 1].tolist(), strict=True)
+        spans = [slice(*bounds) for bounds in ends]
+        matched = np.concatenate([segment.documents[span] for span in spans])
+        parts = [
+            (segment.weights[segment.codes[span]] * weight).astype(np.float64) * count
+            for span, weight, count in zip(spans, idf, counts, strict=True)
+        ]
+        # bincount adds in the order of its input: term by term, as the score is defined.
+        length = min(block_size, size - first)
+        scores[first : first + length] = np.bincount(matched, np.concatenate(parts), length)
+        touched[first : first + length][matched] = True
+    return scores, touched
+
+
+def distinct(terms: Int64, weights: Float64) -> tuple[Int64, Float64]:
+    """Return the distinct known terms of a query in order of first occurrence, and their counts.
+
+    With ``weights``, one for each of ``terms``, the sums of these instead.
+    """
+    counted: dict[int, float] = {}
+    for term, weight in zip(terms.tolist(), weights.tolist() or repeat(1.0)):  # noqa: B905
+        if term >= 0:
+            counted[term] = counted.get(term, 0.0) + weight
+    return np.array(list(counted), np.int64), np.array(list(counted.values()), np.float64)
+
+
+def shift_of(idf: Float32, absent: np.float32, counts: Float64) -> float:
+    """Return what the lower bounds of a query's terms add to every score, summed in order."""
+    shift = 0.0
+    for part in ((idf * absent).astype(np.float64) * counts).tolist():
+        shift += part
+    return shift
+
+
+def _best(numbers: Int64, scores: Float64, k: int, floor: float) -> tuple[Int64, Float64]:
+    if floor > -np.inf:
+        kept = scores > floor
+        numbers, scores = numbers[kept], scores[kept]
+    if len(scores) > k:
+        # On the negated scores: argpartition is many times slower where the large end is flat.
+        least = -np.partition(-scores, k - 1)[k - 1]
+        kept = scores >= least
+        numbers, scores = numbers[kept], scores[kept]
+    order = np.argsort(-scores, kind="stable")[:k]
+    return numbers[order], scores[order]

@@ -1,0 +1,157 @@
+"""What does not fit together reaches no loop: every backend refuses it, with the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bm25rag.kernels import backend as backends
+from bm25rag.kernels.boundary import (
+    CODE_POINTS,
+    CodedRun,
+    Limits,
+    Matches,
+    Queries,
+    SegmentArrays,
+    TermArrays,
+    Texts,
+)
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def segment(**changed: Any) -> SegmentArrays:
+    """Two documents, both with the one term there is."""
+    arrays: dict[str, Any] = {
+        "documents": np.array([0, 1], np.uint16),
+        "codes": np.array([0, 0], np.uint16),
+        "weights": np.array([0.5], np.float32),
+        "size": 2,
+        "block_size": 65_536,
+    }
+    return SegmentArrays(**arrays | changed)
+
+
+def terms(starts: Any = ((0, 2),), idf: Any = (1.0,)) -> TermArrays:
+    return TermArrays(np.array(starts, np.int64), np.array(idf, np.float32), np.float32(0))
+
+
+def queries(pointers: Any = (0, 1), numbers: Any = (0,), weights: Any = ()) -> Queries:
+    return Queries(np.array(pointers, np.int64), np.array(numbers, np.int64), np.array(weights))
+
+
+def limits(**changed: Any) -> Limits:
+    values: dict[str, Any] = {
+        "k": 3,
+        "floors": np.array([-np.inf]),
+        "allowed": np.empty(0, np.bool_),
+        "window": 8192,
+        "heavy": 1 << 16,
+        "sparse": 10,
+    }
+    return Limits(**values | changed)
+
+
+def matches(queries: int = 1, k: int = 3) -> Matches:
+    return Matches(
+        np.empty((queries, k), np.int64), np.empty((queries, k)), np.empty(queries, "i8")
+    )
+
+
+def search(*given: Any) -> Matches:
+    for place, made in enumerate((segment, terms, queries, limits, matches)):
+        if len(given) <= place:
+            given = (*given, made())
+    backends.current().search(*given)
+    return given[-1]
+
+
+def test_what_fits_together_is_searched() -> None:
+    found = search()
+    assert found.numbers.tolist() == [[0, 1, -1]]
+    assert found.scores.tolist() == [[0.5, 0.5, -np.inf]]
+    assert found.counts.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: segment(documents=np.array([0, 1])), TypeError, "documents must be a contiguous"),
+        (lambda: segment(codes=np.array([0, 1], "i2")), TypeError, "array of uint16 or uint32"),
+        (lambda: segment(weights=np.zeros((1, 1), "f4")), TypeError, "with 1 dimensions"),
+        (lambda: segment(codes=np.zeros(4, "u2")[::2]), TypeError, "codes must be a contiguous"),
+        (lambda: segment(codes=np.zeros(3, "u2")), ValueError, "documents and codes differ"),
+        (lambda: segment(size=0), ValueError, "wrong numbers of documents"),
+        (lambda: segment(block_size=65_537), ValueError, "wrong numbers of documents"),
+        (lambda: terms(idf=[1.0, 2.0]), ValueError, "starts and idf differ"),
+        (lambda: queries([0, 2]), ValueError, "pointers do not ascend from 0 to 1"),
+        (lambda: queries([-1, 1]), ValueError, "pointers do not ascend"),
+        (lambda: queries([1, 0]), ValueError, "pointers do not ascend"),
+        (lambda: queries([0] * 50 + [1, 0]), ValueError, "pointers do not ascend"),
+        (lambda: queries(numbers=[-2]), ValueError, "a negative number"),
+        (lambda: queries(weights=[1.0, 2.0]), ValueError, "terms and weights differ"),
+        (lambda: search(segment(), terms(), queries(numbers=[1])), ValueError, "has no postings"),
+        (lambda: search(segment(), terms([[0, 1, 2]])), ValueError, "not of this segment"),
+        (lambda: search(segment(size=3, block_size=2)), ValueError, "not of this segment"),
+        (lambda: with_limits(allowed=np.ones(3, "?")), ValueError, "allowed is not of this"),
+        (lambda: with_limits(allowed=np.ones(2)), TypeError, "allowed must be a contiguous"),
+        (lambda: with_limits(k=0), ValueError, "k and window"),
+        (lambda: with_limits(window=0), ValueError, "k and window"),
+        (lambda: with_limits(k=4), ValueError, "matches of another k"),
+        (lambda: with_limits(floors=np.zeros(2)), ValueError, "floors or counts"),
+        (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
+        (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
+        (lambda: tally([1], 1), ValueError, "a term has no frequency"),
+        (lambda: fill([1], [0]), ValueError, "a term has no cursor"),
+        (lambda: fill([0, 0], [0]), ValueError, "a run is ragged"),
+        (lambda: scan(b"ab", [1, 3]), ValueError, "ends do not ascend from 0 to 2"),
+        (lambda: scan(b"ab", [2, 1]), ValueError, "ends do not ascend"),
+        (lambda: scan(b"ab", [2], 10), ValueError, "not of all code points"),
+        (lambda: scan(b"ab", [2], least=3), ValueError, "least is neither"),
+        (lambda: expand(tokens=[1]), ValueError, "a token is no word"),
+        (lambda: expand(words=[1]), ValueError, "a word has no terms"),
+        (lambda: expand(starts=[0, 2]), ValueError, "starts do not ascend from 0 to 1"),
+        (lambda: expand(counts=[2]), ValueError, "counts are not of the tokens"),
+    ],
+)
+def test_what_does_not_is_refused(
+    make: Callable[[], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def with_limits(**changed: Any) -> Matches:
+    return search(segment(), terms(), queries(), limits(**changed))
+
+
+def count(tokens: Any, counts: Any, terms: int) -> Any:
+    return backends.current().count(np.array(tokens, "u4"), np.array(counts, "u4"), terms, 0)
+
+
+def tally(terms: Any, room: int) -> None:
+    backends.current().tally(np.array(terms, "u4"), np.zeros(room, np.int64))
+
+
+def fill(terms: Any, documents: Any) -> None:
+    run = CodedRun(np.array(terms, "u4"), np.array(documents, "u4"), np.zeros(1, "u4"))
+    backends.current().fill(run, np.zeros(1, "i8"), np.zeros(1, "u2"), np.zeros(1, "u2"))
+
+
+def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> Any:
+    scanner = backends.current().scanner
+    if scanner is None:
+        pytest.skip("this backend has no scanner")
+    texts = Texts(np.frombuffer(data, np.uint8), np.array(ends, np.int64))
+    return scanner.scan(texts, np.zeros(points, np.uint64), least, False)
+
+
+def expand(tokens: Any = (0,), counts: Any = (1,), words: Any = (0,), starts: Any = (0, 1)) -> Any:
+    scanner = backends.current().scanner
+    if scanner is None:
+        pytest.skip("this backend has no scanner")
+    small = [np.array(one, "u4") for one in (tokens, counts, words)]
+    return scanner.expand(*small, np.array(starts, "i8"), np.zeros(1, "u4"))
