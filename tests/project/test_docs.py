@@ -121,6 +121,19 @@ def test_the_table_of_contents_names_every_page_and_the_examples() -> None:
     assert "../examples/" in linked
 
 
+@pytest.mark.parametrize(
+    "path", [*LINKED, *sorted(ROOT.glob("examples/*.py"))], ids=lambda path: path.name
+)
+def test_install_lines_work_in_a_checkout(path: Path) -> None:
+    """Nothing of ours is on a package index yet; folders and extras that are named exist."""
+    for line in re.findall(r"pip install (.*)", path.read_text(encoding="utf-8")):
+        assert "bm25rag" not in line
+        for folder, extras in re.findall(r"(?<!\S)\"?(\.(?:/[\w/]+)?)(?:\[([\w,]+)\])?", line):
+            text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+            known = tomllib.loads(text)["project"]["optional-dependencies"]
+            assert set(filter(None, extras.split(","))) <= set(known)
+
+
 @pytest.fixture
 def publishing(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Return the tool that prepares distributions for a package index."""
