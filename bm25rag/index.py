@@ -43,7 +43,8 @@ from bm25rag.search.expansion import expand
 from bm25rag.search.explain import Explanation, explain
 from bm25rag.search.filtered import search_filtered
 from bm25rag.search.queries import Query, terms_of, warn_of_texts
-from bm25rag.search.ranking import BatchResult, score_all
+from bm25rag.search.ranking import score_all
+from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.folder import FolderReader, FolderWriter, SavedCopy, check_extra, verify_folder

@@ -57,24 +57,24 @@ class Snapshot:
         self.count = self.bases[-1]
         self.tokens = sum(view.tokens for view in self.views)
         self.average_length = self.tokens / self.count if self.count else 0.0
-        self._lexicon = TermCache(self.views, parameters, self.count, 0)
+        self._term_cache = TermCache(self.views, parameters, self.count, 0)
         self._tables: tuple[Float32, ...] | None = None
 
     # --- statistics and scores -------------------------------------------------
 
-    def number(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
-        """Return the numbers of terms, int64, and the lexicon in which they count."""
-        lexicon = self._lexicon
+    def term_numbers(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
+        """Return the numbers of terms, int64, and the cache that gave them."""
+        cache = self._term_cache
         try:
-            return lexicon, lexicon.numbers(terms)
+            return cache, cache.numbers(terms)
         except TermCacheFullError:
-            more = min(4 * lexicon.capacity, _MOST_TERMS)
+            more = min(4 * cache.capacity, _MOST_TERMS)
             capacity = max(_FEWEST_TERMS, more, len(set(terms)))
-            lexicon = TermCache(self.views, self.parameters, self.count, capacity)
-            numbers = lexicon.numbers(terms)
+            cache = TermCache(self.views, self.parameters, self.count, capacity)
+            numbers = cache.numbers(terms)
             if capacity <= _MOST_TERMS:
-                self._lexicon = lexicon
-            return lexicon, numbers
+                self._term_cache = cache
+            return cache, numbers
 
     @cached_property
     def absent_weight(self) -> np.float32:
