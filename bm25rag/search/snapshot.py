@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -26,6 +26,9 @@ from bm25rag.segments.view import SegmentView
 
 # Terms that a snapshot remembers, from first to last.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
+
+# Hits of which the contents are read together.
+_READ_TOGETHER = 16
 
 # Ids that are looked up one by one sooner than all at once.
 _FEW_IDS = 16
@@ -157,8 +160,10 @@ class Snapshot:
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
-        ids, texts, metadata, payloads = _contents(self.views[place], (number,))
-        return Document(ids[0], texts[0], metadata[0], payloads[0])
+        view = self.views[place]
+        contents = _Contents(view, (number,))
+        text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
+        return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
 
     def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
         """Return fresh hits for the documents at ``rows``."""
@@ -209,23 +214,41 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     )
 
 
+class _Contents:
+    """What some documents of a segment hold, read when first asked for: all at once is faster."""
+
+    __slots__ = ("_numbers", "_read", "_view")
+
+    def __init__(self, view: SegmentView, numbers: Sequence[int]) -> None:
+        self._view, self._numbers = view, numbers
+        self._read: dict[str, list[Any]] = {}
+
+    def read(self, name: str) -> list[Any]:
+        """Return the text, metadata or payload of each document."""
+        found = self._read.get(name)
+        # Of two threads that read at once, both take what the first has made.
+        return self._read.setdefault(name, getattr(self, f"_{name}")()) if found is None else found
+
+    def _text(self) -> list[str | None]:
+        return self._view.segment.texts.texts(self._numbers)
+
+    def _metadata(self) -> list[dict[str, Any]]:
+        stored = self._view.metadata_of(self._numbers)
+        return [{} if data is None else decode_metadata(data) for data in stored]
+
+    def _payload(self) -> list[bytes | None]:
+        stored = self._view.segment.payloads.views(self._numbers)
+        return [None if data is None else bytes(data) for data in stored]
+
+
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-    """Return fresh hits for documents of one part."""
-    ids, texts, metadata, payloads = _contents(view, numbers)
-    return list(map(Hit, ids, scores, texts, metadata, payloads))
-
-
-def _contents(
-    view: SegmentView, numbers: Sequence[int]
-) -> tuple[list[str], list[str | None], list[dict[str, Any]], list[bytes | None]]:
-    """Return ids, texts, metadata and payloads of documents, since all at once is faster."""
-    segment = view.segment
-    return (
-        [id or "" for id in segment.ids.column.texts(numbers)],
-        segment.texts.texts(numbers),
-        [{} if data is None else decode_metadata(data) for data in view.metadata_of(numbers)],
-        [None if data is None else bytes(data) for data in segment.payloads.views(numbers)],
-    )
+    """Return fresh hits for documents of one segment."""
+    ids = [id or "" for id in view.segment.ids.column.texts(numbers)]
+    sources: list[tuple[_Contents, int]] = []
+    for first in range(0, len(numbers), _READ_TOGETHER):
+        some = numbers[first : first + _READ_TOGETHER]
+        sources += zip(repeat(_Contents(view, some)), range(len(some)), strict=False)
+    return list(map(Hit._unread, ids, scores, sources))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
