@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import in_write_thread
 from langchain_bm25rag.documents import add_documents, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
 

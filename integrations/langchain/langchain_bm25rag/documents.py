@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
+from bm25rag.adapters import check_sequence
 from bm25rag.errors import MetadataError
 
 _END = object()
@@ -55,7 +56,7 @@ def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
     MetadataError
         If metadata cannot be stored; the message names row, document and key.
     """
-    return _add(index, _from_documents(_iterate("documents", documents, "Document")))
+    return _add(index, _from_documents(iter(check_sequence("documents", documents, "Document"))))
 
 
 def add_texts(
@@ -89,12 +90,12 @@ def add_texts(
     """
     given = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
     beside = {
-        name: _iterate(name, values, kind)
+        name: iter(check_sequence(name, values, kind))
         for name, (values, kind) in given.items()
         if values is not None and not (isinstance(values, Sized) and len(values) == 0)
     }
     try:
-        return _add(index, _from_texts(_iterate("texts", texts, "str"), beside))
+        return _add(index, _from_texts(iter(check_sequence("texts", texts, "str")), beside))
     except MetadataError as error:
         raise error.at(error.row.replace("documents", "metadatas")) from None
 
@@ -107,7 +108,7 @@ def read_ids(ids: Iterable[str | float]) -> list[str]:
     TypeError
         If they are no iterable of strings and numbers.
     """
-    given = _iterate("ids", ids, "str")
+    given = check_sequence("ids", ids, "str")
     return [_id_of(id, row, " or a number") for row, id in enumerate(given)]
 
 
@@ -168,13 +169,3 @@ def _id_of(id: object, row: int, or_none: str) -> str:
 
 def _wrong_length(name: str, got: str) -> ValueError:
     return ValueError(f"{name} must have one element for each text, got {got}")
-
-
-def _iterate(name: str, values: Iterable[Any], kind: str) -> Iterator[Any]:
-    message = f"{name} must be an iterable of {kind}, got {type(values).__name__}"
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(message)
-    if isinstance(values, Mapping) or hasattr(values, "columns"):  # it would yield its keys
-        message = f"{message}; pick one column of it, such as frame['text']"
-        raise TypeError(message)
-    return iter(values)

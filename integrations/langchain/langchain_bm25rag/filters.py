@@ -64,9 +64,9 @@ def search(
     parsed = read_filter(filter)
     if next(_callables(parsed), None) is None:
         return index.search(query, k, parsed, min_score)
-    # A view: the callables judge the very state that is searched, whatever is written meanwhile.
-    view = index.tune()
-    return view.search(query, k, _on_documents(parsed, view), min_score)
+    # The callables see the very state that is searched, whatever is written meanwhile.
+    snapshot = index.snapshot()
+    return snapshot.search(query, k, _on_documents(parsed, snapshot), min_score)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _DocumentFilter(ParsedFilter):
     """A leaf that the core evaluates: a function of the document, not of the metadata."""
 
     function: Callable[..., object]
-    view: BM25Index
+    snapshot: BM25Index
 
     @property
     def key(self) -> None:
@@ -83,7 +83,7 @@ class _DocumentFilter(ParsedFilter):
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
-        document = to_document(self.view.get([id])[0])
+        document = to_document(self.snapshot.get([id])[0])
         return CallableFilter(lambda _: self.function(document)).matches(id, {})
 
 
@@ -98,14 +98,14 @@ def _callables(filter: ParsedFilter | None) -> Iterator[Callable[..., object]]:
             yield from _callables(part)
 
 
-def _on_documents(filter: Any, view: BM25Index) -> ParsedFilter:
+def _on_documents(filter: Any, snapshot: BM25Index) -> ParsedFilter:
     """Put functions of the document in the place of functions of the metadata."""
     match filter:
         case CallableFilter(function):
-            return _DocumentFilter(function, view)
+            return _DocumentFilter(function, snapshot)
         case And(parts) | Or(parts):
-            return type(filter)(tuple(_on_documents(part, view) for part in parts))
+            return type(filter)(tuple(_on_documents(part, snapshot) for part in parts))
         case Not(part):
-            return Not(_on_documents(part, view))
+            return Not(_on_documents(part, snapshot))
     parsed: ParsedFilter = filter
     return parsed

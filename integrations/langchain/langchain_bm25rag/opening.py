@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.adapters import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError
 from langchain_bm25rag.settings import make_index
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -19,12 +20,11 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, in_write_thread
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
-from langchain_bm25rag.settings import check_call, check_k, check_min_score
+from langchain_bm25rag.settings import check_call
 
 # LangChain makes a model, and a JSON schema, of the bare types of configurable fields; an
 # annotation survives that in a named alias.
@@ -65,8 +65,9 @@ class SearchingBM25(BaseRetriever):
         if self.filter is not None:
             read_filter(self.filter)
             self.filter = copy_filter(self.filter)
-        check_k(self.k)
-        check_min_score(self.min_score)
+        check_count("k", self.k)
+        if self.min_score is not None:
+            check_real("min_score", self.min_score, -math.inf, math.inf)
         if self.score_key is not None and self.score_key == self.id_key:
             message = f"score_key and id_key must differ, got {self.id_key!r} for both"
             raise ValueError(message)
@@ -94,7 +95,7 @@ class SearchingBM25(BaseRetriever):
         cls,
         path: str | PathLike[str],
         *,
-        mode: Literal["r", "w"] = "r",
+        mode: Mode = "r",
         mmap: bool = True,
         tokenizer: Tokenizer | None = None,
         verify: bool = False,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.adapters import Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
 _ELSEWHERE = {
@@ -89,46 +86,6 @@ def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:
             message = f"bm25_params[{name!r}] cannot be honoured: {why}"
             raise ValueError(message)
     return dict(bm25_params)
-
-
-def check_k(k: Any) -> None:
-    """Check the field ``k``, as the core checks it at every search.
-
-    Raises
-    ------
-    TypeError
-        If it is no integer.
-    ValueError
-        If it is negative.
-    """
-    message = f"k must be an integer >= 0, got {k!r}"
-    try:
-        count = operator.index(k)
-    except TypeError:
-        raise TypeError(message) from None
-    if isinstance(k, bool):
-        raise TypeError(message)
-    if count < 0:
-        raise ValueError(message)
-
-
-def check_min_score(score: Any) -> None:
-    """Check the field ``min_score``, as the core checks it at every search.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a real number nor None.
-    ValueError
-        If it is NaN.
-    """
-    message = f"min_score must be a number or None, got {score!r}"
-    if score is None:
-        return
-    if isinstance(score, bool) or not isinstance(score, Real):
-        raise TypeError(message)
-    if math.isnan(score):
-        raise ValueError(message)
 
 
 def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:

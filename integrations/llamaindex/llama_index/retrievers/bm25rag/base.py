@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import operator
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -41,9 +40,7 @@ from llama_index.retrievers.bm25rag.own import held_index_ids
 from llama_index.retrievers.bm25rag.scored import with_text
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
-from bm25rag.scoring.variants import VariantName
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -232,16 +229,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     @similarity_top_k.setter
     def similarity_top_k(self, value: int) -> None:
-        message = f"similarity_top_k must be an integer >= 0, got {value!r}"
-        try:
-            top_k = operator.index(value)
-        except TypeError:
-            raise TypeError(message) from None
-        if isinstance(value, bool):
-            raise TypeError(message)
-        if top_k < 0:
-            raise ValueError(message)
-        self._similarity_top_k = top_k
+        self._similarity_top_k = check_count("similarity_top_k", value)
 
     @property
     def filters(self) -> MetadataFilters | None:

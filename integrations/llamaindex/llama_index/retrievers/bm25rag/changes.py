@@ -17,9 +17,9 @@ from llama_index.retrievers.bm25rag.own import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 
 from bm25rag import BM25Index, Deleted, Document, Hit
+from bm25rag.adapters import in_write_thread
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
-from bm25rag.write_threads import in_write_thread
 
 
 class NodeMetadataError(MetadataError):

@@ -42,8 +42,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
+from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import CorruptIndexError, MetadataError
-from bm25rag.metadata.codec import decode_metadata, encode_metadata
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _RESOURCES = ("text_resource", "image_resource", "audio_resource", "video_resource")

@@ -16,8 +16,8 @@ from haystack.dataclasses import ByteStream, Document, SparseEmbedding
 
 from bm25rag import Document as Stored
 from bm25rag import Hit
+from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import MetadataError
-from bm25rag.metadata.codec import decode_metadata, encode_metadata
 
 
 def to_core(documents: Iterable[Document]) -> list[Stored]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from os import PathLike
 from pathlib import Path
@@ -18,15 +19,20 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
 from haystack_integrations.document_stores.bm25rag.arguments import (
     check_analyzer,
     check_flag,
-    check_number,
     check_path,
 )
-from haystack_integrations.document_stores.bm25rag.async_threads import AsyncThreads
 from haystack_integrations.document_stores.bm25rag.operations import Operations
+from haystack_integrations.document_stores.bm25rag.read_threads import ReadThreads
 from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
 
 from bm25rag import Analyzer
-from bm25rag.scoring.variants import DeltaOn, VariantName
+from bm25rag.adapters import (
+    DeltaOn,
+    VariantName,
+    check_real,
+    end_write_thread,
+    in_write_thread,
+)
 
 
 class BM25DocumentStore(Operations):
@@ -97,7 +103,7 @@ class BM25DocumentStore(Operations):
         self.path = Path(self._path_as_given).expanduser() if self._path_as_given else None
         self.index = str(uuid.uuid4()) if path is None and index is None else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
-        self.lock_timeout = check_number("lock_timeout", lock_timeout, least=0.0)
+        self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)
         settings = {
             "analyzer": check_analyzer(analyzer),
             "variant": variant,
@@ -111,7 +117,7 @@ class BM25DocumentStore(Operations):
         # As the index has them, which are Python's numbers where NumPy's were given.
         there = self._shared.current
         self._given = {name: _plain(getattr(there, name)) for name in given}
-        self._threads = AsyncThreads()
+        self._read_threads = ReadThreads()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that were given, and where the documents are.
@@ -149,11 +155,12 @@ class BM25DocumentStore(Operations):
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     def close(self) -> None:
-        """End the threads of the asynchronous methods, once they have done what they were given.
+        """End the threads of the asynchronous methods once they have finished what they were given.
 
-        The store can still be used: a later call starts new ones.
+        The store can still be used: a later call starts new threads.
         """
-        self._threads.close()
+        end_write_thread(self)
+        self._read_threads.close()
 
     # --- asynchronous twins -------------------------------------------------------
 
@@ -165,23 +172,23 @@ class BM25DocumentStore(Operations):
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
         """Do as ``write_documents``."""
-        return await self._threads.write(self.write_documents, documents, policy)
+        return await in_write_thread(self, self.write_documents, documents, policy)
 
     async def delete_documents_async(self, document_ids: list[str]) -> None:
         """Do as ``delete_documents``."""
-        await self._threads.write(self.delete_documents, document_ids)
+        await in_write_thread(self, self.delete_documents, document_ids)
 
     async def delete_all_documents_async(self) -> None:
         """Do as ``delete_all_documents``."""
-        await self._threads.write(self.delete_all_documents)
+        await in_write_thread(self, self.delete_all_documents)
 
     async def delete_by_filter_async(self, filters: dict[str, Any]) -> int:
         """Do as ``delete_by_filter``."""
-        return await self._threads.write(self.delete_by_filter, filters)
+        return await in_write_thread(self, self.delete_by_filter, filters)
 
     async def update_by_filter_async(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
         """Do as ``update_by_filter``."""
-        return await self._threads.write(self.update_by_filter, filters, meta)
+        return await in_write_thread(self, self.update_by_filter, filters, meta)
 
     async def bm25_retrieval_async(
         self,
@@ -192,7 +199,7 @@ class BM25DocumentStore(Operations):
         min_score: float | None = None,
     ) -> list[Document]:
         """Do as ``bm25_retrieval``."""
-        return await self._threads.read(
+        return await self._read_threads.run(
             self.bm25_retrieval, query, filters, top_k, scale_score, min_score
         )
 
@@ -205,37 +212,37 @@ class BM25DocumentStore(Operations):
         min_score: float | None = None,
     ) -> list[list[Document]]:
         """Do as ``bm25_retrieval_batch``."""
-        return await self._threads.read(
+        return await self._read_threads.run(
             self.bm25_retrieval_batch, queries, filters, top_k, scale_score, min_score
         )
 
     async def count_documents_async(self) -> int:
         """Do as ``count_documents``."""
-        return await self._threads.read(self.count_documents)
+        return await self._read_threads.run(self.count_documents)
 
     async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Do as ``filter_documents``."""
-        return await self._threads.read(self.filter_documents, filters)
+        return await self._read_threads.run(self.filter_documents, filters)
 
     async def count_documents_by_filter_async(self, filters: dict[str, Any] | None) -> int:
         """Do as ``count_documents_by_filter``."""
-        return await self._threads.read(self.count_documents_by_filter, filters)
+        return await self._read_threads.run(self.count_documents_by_filter, filters)
 
     async def count_unique_metadata_by_filter_async(
         self, filters: dict[str, Any] | None, metadata_fields: list[str]
     ) -> dict[str, int]:
         """Do as ``count_unique_metadata_by_filter``."""
-        return await self._threads.read(
+        return await self._read_threads.run(
             self.count_unique_metadata_by_filter, filters, metadata_fields
         )
 
     async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
         """Do as ``get_metadata_fields_info``."""
-        return await self._threads.read(self.get_metadata_fields_info)
+        return await self._read_threads.run(self.get_metadata_fields_info)
 
     async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
         """Do as ``get_metadata_field_min_max``."""
-        return await self._threads.read(self.get_metadata_field_min_max, metadata_field)
+        return await self._read_threads.run(self.get_metadata_field_min_max, metadata_field)
 
     async def get_metadata_field_unique_values_async(
         self,
@@ -246,7 +253,7 @@ class BM25DocumentStore(Operations):
         filters: dict[str, Any] | None = None,
     ) -> tuple[list[Any], int]:
         """Do as ``get_metadata_field_unique_values``."""
-        return await self._threads.read(
+        return await self._read_threads.run(
             self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
         )
 

@@ -20,6 +20,7 @@ from haystack.dataclasses import Document
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
+from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import FilterError as CoreFilterError
 from bm25rag.errors import MetadataError
 from bm25rag.filters import (
@@ -32,7 +33,6 @@ from bm25rag.filters import (
     escape_key,
     parse_filter,
 )
-from bm25rag.metadata.codec import decode_metadata, encode_metadata
 
 Fetch = Callable[[str], Document]
 """The document of an id, for the few filters that ask for more than id and meta."""

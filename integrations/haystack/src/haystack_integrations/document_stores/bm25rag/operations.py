@@ -14,11 +14,9 @@ from haystack.errors import FilterError
 from haystack_integrations.document_stores.bm25rag.arguments import (
     check_documents,
     check_flag,
-    check_integer,
-    check_number,
+    check_min_score,
     check_query,
     check_strings,
-    check_top_k,
 )
 from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
 from haystack_integrations.document_stores.bm25rag.fields import (
@@ -32,9 +30,9 @@ from haystack_integrations.document_stores.bm25rag.filters import translate
 from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
 
 from bm25rag import BM25Index, Hit
+from bm25rag.adapters import OnDuplicate, check_count
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
-from bm25rag.writer import OnDuplicate
 
 logger = logging.getLogger(__name__)
 
@@ -194,8 +192,8 @@ class Operations:
         FilterError
             If the filter is malformed.
         """
-        text, count = check_query(query), check_top_k(top_k, least=0)
-        scaled, least = check_flag("scale_score", scale_score), _check_least(min_score)
+        text, count = check_query(query), check_count("top_k", top_k)
+        scaled, least = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
         hits = index.search(text, count, _passing(index, filters), None if scaled else least)
         return self._found(hits, scaled, least)
@@ -231,8 +229,8 @@ class Operations:
             check_query(query, f"queries[{number}]")
             for number, query in enumerate(check_strings("queries", queries))
         ]
-        count = check_top_k(top_k, least=0)
-        scaled, least = check_flag("scale_score", scale_score), _check_least(min_score)
+        count = check_count("top_k", top_k)
+        scaled, least = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
         batch = index.search_batch(
             texts, count, _passing(index, filters), None if scaled else least
@@ -301,7 +299,7 @@ class Operations:
         """
         if not isinstance(search_term, str | None):
             raise TypeError(f"search_term must be a str or None, got {search_term!r:.100}")
-        first, most = check_integer("from_", from_, 0), check_integer("size", size, 0)
+        first, most = check_count("from_", from_), check_count("size", size)
         values = unique_values(self._metas(filters), field_name(metadata_field))
         if search_term:
             values = [value for value in values if search_term.lower() in str(value).lower()]
@@ -334,10 +332,6 @@ def _log_skipped(documents: Iterable[Document], written: Iterable[str]) -> None:
             remaining.discard(one.id)  # the first of an id is the one that is kept
         else:
             logger.warning("ID '{document_id}' already exists", document_id=one.id)
-
-
-def _check_least(min_score: object) -> float | None:
-    return None if min_score is None else check_number("min_score", min_score)
 
 
 def _passing(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:

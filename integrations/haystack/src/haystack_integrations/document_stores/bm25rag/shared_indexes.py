@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.adapters import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
 
 

@@ -7,12 +7,10 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import (
-    check_flag,
-    check_number,
-    check_top_k,
-)
+from haystack_integrations.document_stores.bm25rag.arguments import check_flag, check_min_score
 from haystack_integrations.document_stores.bm25rag.filters import check_filters
+
+from bm25rag.adapters import check_count
 
 
 @component
@@ -74,10 +72,10 @@ class BM25Retriever:
             raise TypeError(f"filter_policy must be a FilterPolicy, got {filter_policy!r}")
         self.document_store = document_store
         self.filters = check_filters(filters)
-        self.top_k = check_top_k(top_k, least=1)
+        self.top_k = check_count("top_k", top_k, least=1)
         self.scale_score = check_flag("scale_score", scale_score)
         self.filter_policy = filter_policy
-        self.min_score = None if min_score is None else check_number("min_score", min_score)
+        self.min_score = check_min_score(min_score)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, those of the store among them."""
