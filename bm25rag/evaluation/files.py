@@ -56,16 +56,18 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     for number, line in numbered_lines(file):
         if line.split("\t") == _BEIR_HEADER:
             continue
-        one = _judgement(file, number, line)
-        grades = qrels.setdefault(one.query, {})
-        if one.document not in grades:
-            grades[one.document] = one.grade
-        elif grades[one.document] == one.grade:
+        judgement = _judgement(file, number, line)
+        grades = qrels.setdefault(judgement.query, {})
+        if judgement.document not in grades:
+            grades[judgement.document] = judgement.grade
+        elif grades[judgement.document] == judgement.grade:
             repeated.append(number)
         else:
-            what = f"document {one.document!r} of query {one.query!r}"
+            what = f"document {judgement.document!r} of query {judgement.query!r}"
             fail(
-                file, number, f"{what} is judged {grades[one.document]} above and {one.grade} here"
+                file,
+                number,
+                f"{what} is judged {grades[judgement.document]} above and {judgement.grade} here",
             )
     if not qrels:
         fail(file, None, "no judgements in it")

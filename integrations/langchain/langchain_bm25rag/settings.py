@@ -1,4 +1,4 @@
-"""What LangChain's older BM25 retriever was told, said to bm25rag."""
+"""Translates the settings of LangChain's older BM25 retriever into bm25rag's."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def make_index(
     preprocess_func
         A callable from text to terms, in place of an analyzer.
     bm25_params
-        ``k1``, ``b``, and what else ``BM25Index`` takes: ``variant``, ``delta``, ``delta_on``.
+        ``k1``, ``b``, ``variant``, ``delta`` and ``delta_on``, as in ``BM25Index``.
     name
-        What the caller's argument for the callable is called.
+        The name of the caller's argument for the callable.
 
     Raises
     ------
     TypeError
         If an argument has the wrong type.
     ValueError
-        If both an analyzer and a callable are given, or a parameter that cannot be honoured.
+        If both an analyzer and a callable are given, or a parameter is not supported.
     """
     if preprocess_func is not None:
         if analyzer is not None:
@@ -57,7 +57,7 @@ def make_index(
 
 @contextmanager
 def naming_preprocess_func(preprocess_func: Tokenizer | None) -> Iterator[None]:
-    """Say ``preprocess_func`` where the core, which knows it as the tokenizer, refuses its result.
+    """Name ``preprocess_func`` in errors where the core names the tokenizer.
 
     Raises
     ------
@@ -82,28 +82,28 @@ def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:
         raise TypeError(message)
     for name in bm25_params:
         if name not in _PARAMETERS:
-            why = _ELSEWHERE.get(name, f"known are {', '.join(_PARAMETERS)}")
-            message = f"bm25_params[{name!r}] cannot be honoured: {why}"
+            why = _ELSEWHERE.get(name, f"the parameters are {', '.join(_PARAMETERS)}")
+            message = f"bm25_params[{name!r}] is not supported: {why}"
             raise ValueError(message)
     return dict(bm25_params)
 
 
 def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
-    """Check what a search was called with, beside what the core checks.
+    """Check those arguments of a search that the core does not check.
 
     Parameters
     ----------
     name
-        The class that was asked.
+        The name of the class.
     query
-        The query, which in a chain may be anything.
+        The query; in a chain it may be anything.
     given
-        Other keywords; LangChain leaves its own ``verbose`` among them.
+        Other keywords; LangChain's own ``verbose`` may be among them.
 
     Raises
     ------
     TypeError
-        If the query is no text, or there are keywords that mean nothing.
+        If the query is not a text, or a keyword is unknown.
     """
     if not isinstance(query, str):
         message = f"query must be a str, got {type(query).__name__}{_hint(query)}"

@@ -1,4 +1,4 @@
-"""Checks of arguments, in the words of Haystack."""
+"""Checks of arguments that are Haystack's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_min_score(min_score: object) -> float | None:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return a bool, NumPy's too, as a bool."""
+    """Return a bool, or NumPy's bool, as a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
@@ -38,7 +38,7 @@ def check_strings(name: str, value: object) -> list[str]:
 
 
 def check_query(query: object, name: str = "query") -> str:
-    """Return a text that is not empty."""
+    """Return a text; refuse an empty one."""
     if not isinstance(query, str):
         raise TypeError(f"{name} must be a str, got {type(query).__name__}")
     if not query:
@@ -47,7 +47,7 @@ def check_query(query: object, name: str = "query") -> str:
 
 
 def check_path(path: object) -> str | None:
-    """Return the path of a folder as a string; ``None`` for memory."""
+    """Return the path of a folder as a string; ``None`` means memory."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
@@ -58,11 +58,11 @@ def check_path(path: object) -> str | None:
 
 
 def check_analyzer(analyzer: object) -> Analyzer | None:
-    """Return an analyzer; ``None`` for that of the index."""
+    """Return an analyzer; ``None`` means that of the index."""
     if not isinstance(analyzer, Analyzer | None):
         raise TypeError(
-            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write "
-            "Analyzer('german'), say; in YAML, analyzer: {language: german}"
+            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write, for example, "
+            "Analyzer('german'), or in YAML, analyzer: {language: german}"
         )
     return analyzer
 
