@@ -42,7 +42,7 @@ class Quoter:
         store = BM25DocumentStore()
         sentences = dict.fromkeys(re.split(r"(?<=[.!?])\s+|\n\s*\n", text))
         store.write_documents([Document(content=sentence) for sentence in sentences])
-        best = [one.content or "" for one in store.bm25_retrieval(query, top_k=2)]
+        best = [document.content or "" for document in store.bm25_retrieval(query, top_k=2)]
         return {"replies": ["\n".join(best) or "Nothing found."]}
 
 

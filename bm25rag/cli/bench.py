@@ -80,7 +80,7 @@ def bench_command(
         trials=trials,
         timeout=timeout,
         prices=PRICES if prices is None else read_prices(prices),
-        told=lambda line: write_message(one_line(line)),
+        log=lambda line: write_message(one_line(line)),
     )
     markdown = to_markdown(report)
     (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")

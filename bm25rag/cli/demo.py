@@ -244,10 +244,10 @@ def _save_and_reopen(console: Console, index: BM25Index) -> None:
 
 
 def _require_same_answers(index: BM25Index, reopened: BM25Index) -> None:
-    one, other = (each.search_batch(QUESTIONS, k=100) for each in (index, reopened))
+    before, after = (each.search_batch(QUESTIONS, k=100) for each in (index, reopened))
     same = (
-        np.array_equal(one.rows, other.rows)
-        and np.array_equal(one.scores, other.scores)
-        and one.hits() == other.hits()
+        np.array_equal(before.rows, after.rows)
+        and np.array_equal(before.scores, after.scores)
+        and before.hits() == after.hits()
     )
     _require(same, "a reopened index gives the same answers")

@@ -163,7 +163,9 @@ def _as_json(
     intervals = {name: bootstrap_interval(evaluation.values(name)) for name in evaluation.mean}
     facts = evaluation.to_dict() | {"intervals": intervals, "notes": list(notes)}
     if comparisons:
-        facts["comparisons"] = [one.to_dict() | {"changes": one.changes} for one in comparisons]
+        facts["comparisons"] = [
+            comparison.to_dict() | {"changes": comparison.changes} for comparison in comparisons
+        ]
     return to_json(facts, indent=2)
 
 
@@ -185,16 +187,16 @@ def _print_means(evaluation: Evaluation) -> None:
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    one, console = comparison, result_console()
-    p_value = "not testable" if one.p_value is None else f"p = {one.p_value:.4f}"
-    verdict = "significant" if one.significant else "not significant"
+    console = result_console()
+    p_value = "not testable" if comparison.p_value is None else f"p = {comparison.p_value:.4f}"
+    verdict = "significant" if comparison.significant else "not significant"
     console.print(
-        f"\n{one.measure}: {one.baseline:.4f} to {one.mean:.4f}, {one.difference:+.4f} "
-        f"({p_value}, {verdict})"
+        f"\n{comparison.measure}: {comparison.baseline:.4f} to {comparison.mean:.4f}, "
+        f"{comparison.difference:+.4f} ({p_value}, {verdict})"
     )
     table = _table("query", "before", "after", "difference")
-    for change in one.gained(_SHOWN) + one.lost(_SHOWN)[::-1]:
+    for change in comparison.gained(_SHOWN) + comparison.lost(_SHOWN)[::-1]:
         values = (f"{change.before:.4f}", f"{change.after:.4f}", f"{change.difference:+.4f}")
         table.add_row(one_line(change.query), *values)
-    if one.changes:
+    if comparison.changes:
         console.print(table)

@@ -14,6 +14,7 @@ from rich.text import Text
 from bm25rag import Analyzer, BatchResult, Hit
 from bm25rag.cli.snippets import snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
+from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
 __all__ = ["WRITERS", "Answers", "to_json"]
@@ -62,26 +63,27 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
 # --- for programs ---------------------------------------------------------------
 
 
-def _trec_field(kind: str, value: str) -> str:
-    """Return the value; white space separates the fields, and nothing can escape it."""
-    if not value or value.split() != [value] or UNSAFE.search(value):
-        message = (
-            f"{kind} {value!r} is empty or has white space or control characters in it, "
-            "which a TREC run cannot hold; use --format jsonl"
-        )
-        raise ValueError(message)
-    return value
-
-
 def write_trec(stream: IO[str], answers: Answers) -> None:
-    """Write ``qid Q0 docid rank score tag``; scores with all their digits."""
+    """Write ``qid Q0 docid rank score tag``; scores with all their digits.
+
+    Raises
+    ------
+    ValueError
+        If an id is empty, or has white space in it or what could steer a terminal, for which
+        the format has no escapes.
+    """
     batch = answers.batch
     lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
     for query, ids, scores in lists:
-        query_id = _trec_field("query id", query.id)
-        for rank, (id, score) in enumerate(zip(ids, scores, strict=False), start=1):
-            row = f"{query_id} Q0 {_trec_field('document id', id)} {rank} {score!r} bm25rag\n"
-            stream.write(row)
+        try:
+            for line in run_lines(query.id, zip(ids, scores, strict=False), "bm25rag"):
+                if UNSAFE.search(line):
+                    message = f"the line {line!r} has control characters in it"
+                    raise ValueError(message)
+                stream.write(f"{line}\n")
+        except ValueError as error:
+            message = f"{error}; use --format jsonl"
+            raise ValueError(message) from error
 
 
 def _jsonable(value: object) -> str:

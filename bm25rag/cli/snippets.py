@@ -90,7 +90,7 @@ def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list
         block = text[start : start + _BLOCK]
         words = analyzer.cut(block)
         found = {word: _terms_of(word, analyzer, terms) for word in set(words)}
-        different = len({term for own in found.values() for _, term in own})
+        different = len({term for pairs in found.values() for _, term in pairs})
         if different > most:
             best, most = (start, block, words, found), different
     return _locate(*best, analyzer)
@@ -112,7 +112,7 @@ def _locate(
     analyzer: Analyzer,
 ) -> list[Match]:
     """Find words, which come in order, in the text that they were cut from."""
-    folded, places = _fold(block, analyzer)
+    folded, spans = _fold(block, analyzer)
     matches = []
     at = 0
     for word in words:
@@ -124,7 +124,7 @@ def _locate(
             inner = same.find(token.replace("ς", "σ"))
             begin = first + max(inner, 0)
             end = begin + (len(token) if inner >= 0 else len(word))
-            matches.append(Match(start + places[begin][0], start + places[end - 1][1], term))
+            matches.append(Match(start + spans[begin][0], start + spans[end - 1][1], term))
         at = first + len(analyzer.first_of_pair(word) or word)
     return matches
 
@@ -138,12 +138,12 @@ def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]
         folded = analyzer.fold(text).replace("ς", "σ")
         return folded, [(at, at + 1) for at in range(len(text))]
     pieces: list[str] = []
-    places: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for cluster in _clusters().finditer(text):
         piece = _fold_cluster(cluster[0], analyzer)
         pieces.append(piece)
-        places += [cluster.span()] * len(piece)
-    return "".join(pieces), places
+        spans += [cluster.span()] * len(piece)
+    return "".join(pieces), spans
 
 
 def _keeps_places(text: str, analyzer: Analyzer) -> bool:

@@ -95,9 +95,9 @@ class _Changes:
         return old.id.startswith(tuple(f"{name}{end}" for name in skipped for end in "#/"))
 
 
-def _same(one: Document, other: Document) -> bool:
+def _same(old: Document, new: Document) -> bool:
     # As JSON, since 1, 1.0 and True are equal in Python.
-    return one.text == other.text and _canonical(one.metadata) == _canonical(other.metadata)
+    return old.text == new.text and _canonical(old.metadata) == _canonical(new.metadata)
 
 
 def _canonical(metadata: dict[str, Any]) -> str:

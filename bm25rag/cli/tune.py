@@ -90,11 +90,11 @@ def tune_command(
     qrels = read_qrels(qrels_path)
     with usage_errors():
         analyzers = other_analyzers(index.analyzer) if with_analyzers else []
-        for one in k1:
-            index.tune(k1=one)
-        for one in b:
-            index.tune(b=one)
-    found = tune(
+        for value in k1:
+            index.tune(k1=value)
+        for value in b:
+            index.tune(b=value)
+    tuning = tune(
         index,
         queries,
         qrels,
@@ -108,9 +108,9 @@ def tune_command(
         progress=shows_progress(),
     )
     if output is not None:
-        found.apply(index).save(output)
+        tuning.apply(index).save(output)
     if as_json:
-        write_result(to_json(found.to_dict(), indent=2))
+        write_result(to_json(tuning.to_dict(), indent=2))
         return
-    tell(found.notes)
-    write_result(f"{len(found.points):,} settings tried\n{found}")
+    tell(tuning.notes)
+    write_result(f"{len(tuning.points):,} settings tried\n{tuning}")

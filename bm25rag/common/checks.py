@@ -31,16 +31,16 @@ def _wrong_count(name: str, value: object, least: int) -> str:
 
 
 def check_real(name: str, value: object, low: float, high: float) -> float:
-    """Return ``value`` as a finite ``float`` in ``[low, high]``.
+    """Return ``value`` as a ``float`` in ``[low, high]``.
 
     Raises
     ------
     TypeError
-        If ``value`` is not a real number (a bool is none).
+        If ``value`` is not a real number; a bool is not one.
     ValueError
-        If it is NaN, infinite or out of range.
+        If it is NaN or out of range.
     """
-    message = f"{name} must be a number from {low:g} to {high:g}, got {value!r}"
+    message = f"{name} must be a number{_range(low, high)}, got {value!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
@@ -52,6 +52,12 @@ def check_real(name: str, value: object, low: float, high: float) -> float:
     if math.isnan(real) or not low <= real <= high:
         raise ValueError(message)
     return real
+
+
+def _range(low: float, high: float) -> str:
+    if high == math.inf:
+        return "" if low == -math.inf else f" >= {low:g}"
+    return f" from {low:g} to {high:g}"
 
 
 def check_flag(name: str, value: object) -> bool:

@@ -84,8 +84,8 @@ def _find_queries(path: Path) -> Path:
 def _find_qrels(path: Path, split: str) -> Path:
     file = path / "qrels" / f"{split}.tsv"
     if not file.is_file():
-        there = sorted(one.stem for one in (path / "qrels").glob("*.tsv"))
-        raise FileNotFoundError(f"{file}: no such split; those in this folder are {there}")
+        splits = sorted(path.stem for path in (path / "qrels").glob("*.tsv"))
+        raise FileNotFoundError(f"{file}: no such split; those in this folder are {splits}")
     return file
 
 
@@ -124,9 +124,9 @@ def load_ir_dataset(name: str) -> Collection:
     if lacking:
         raise ValueError(f"the dataset {name!r} has no {' and no '.join(lacking)}")
     qrels: dict[str, dict[str, int]] = {}
-    for one in dataset.qrels_iter():
-        qrels.setdefault(one.query_id, {})[one.doc_id] = one.relevance
-    texts = {one.query_id: one.default_text() for one in dataset.queries_iter()}
+    for judgement in dataset.qrels_iter():
+        qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = judgement.relevance
+    texts = {query.query_id: query.default_text() for query in dataset.queries_iter()}
     queries = {id: texts[id] for id in qrels if id in texts}
     return Collection(name, lambda: map(_document, dataset.docs_iter()), queries, qrels)
 

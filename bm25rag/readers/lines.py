@@ -54,10 +54,10 @@ def fail(
     path: Path, line: int | str | None, problem: str, cause: Exception | None = None
 ) -> NoReturn:
     """Raise the ``ValueError`` that names file and line, or whatever else the file consists of."""
-    place = name_of(path)
+    where = name_of(path)
     if line is not None:
-        place = f"{place}:{line}" if isinstance(line, int) else f"{place}: {line}"
-    message = f"{place}: {problem}"
+        where = f"{where}:{line}" if isinstance(line, int) else f"{where}: {line}"
+    message = f"{where}: {problem}"
     raise ValueError(message) from cause
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.write_threads import in_write_thread
+from bm25rag.write_threads import end_write_thread, in_write_thread
 
 WHO: ContextVar[str] = ContextVar("who")
 
@@ -69,3 +69,32 @@ def test_the_thread_ends_with_the_index() -> None:
     gc.collect()
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_a_thread_that_is_ended_has_done_its_writes_and_a_later_write_starts_another() -> None:
+    index, started, free = BM25Index(), threading.Event(), threading.Event()
+    current: Callable[[], threading.Thread] = threading.current_thread
+
+    def write() -> threading.Thread:
+        started.set()
+        free.wait()
+        index.add(["red"])
+        return current()
+
+    async def run() -> tuple[threading.Thread, threading.Thread]:
+        waiting = asyncio.ensure_future(in_write_thread(index, write))
+        assert await asyncio.to_thread(started.wait, 60)
+        ending = asyncio.ensure_future(asyncio.to_thread(end_write_thread, index))
+        await asyncio.sleep(0.05)
+        assert not ending.done()
+        free.set()
+        await ending
+        assert len(index) == 1
+        return await waiting, await in_write_thread(index, current)
+
+    first, second = asyncio.run(run())
+    assert not first.is_alive()
+    assert second is not first
+    end_write_thread(index)
+    end_write_thread(index)  # of none, nothing
+    assert not second.is_alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pydoc
@@ -17,9 +18,23 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
-from bm25rag import errors
-from bm25rag.index import Mode, OnDuplicate
-from bm25rag.scoring.variants import VARIANTS, DeltaOn, VariantName
+from bm25rag import adapters, errors, filters
+from bm25rag.adapters import DeltaOn, Mode, OnDuplicate, VariantName
+from bm25rag.scoring.variants import VARIANTS
+from support.environment import ROOT
+
+# What adapters may import, and no more: a name that leaves a list, or the package, breaks them.
+DECLARED = {
+    "bm25rag": set(bm25rag.__all__),
+    "bm25rag.adapters": set(adapters.__all__),
+    "bm25rag.errors": set(errors.__all__),
+    "bm25rag.filters": set(filters.__all__),
+}
+ADAPTERS = sorted(
+    path
+    for path in (ROOT / "integrations").rglob("*.py")
+    if "tests" not in path.relative_to(ROOT).parts
+)
 
 
 def public_modules() -> Iterator[types.ModuleType]:
@@ -58,17 +73,102 @@ def test_all_is_sorted_and_is_what_is_public() -> None:
     assert public - modules - {"annotations"} == set(bm25rag.__all__) - {"__version__"}
 
 
-def test_the_names_that_users_were_promised_are_there() -> None:
-    assert {"Analyzer", "BM25Index", "BatchResult", "Document", "Explanation", "Hit"} <= set(
-        bm25rag.__all__
-    )
-
-
 @pytest.mark.parametrize("module", list(public_modules()), ids=lambda module: module.__name__)
 def test_every_modules_all_names_what_it_has(module: types.ModuleType) -> None:
     names = list(getattr(module, "__all__", []))
     assert len(set(names)) == len(names)
     assert [name for name in names if not hasattr(module, name)] == []
+
+
+def test_adapters_may_import_these_names() -> None:
+    assert DECLARED["bm25rag"] == {
+        "Analyzer",
+        "BM25Index",
+        "BatchResult",
+        "Correction",
+        "Deleted",
+        "Document",
+        "Explanation",
+        "Hit",
+    }
+    assert DECLARED["bm25rag.adapters"] == {
+        "DeltaOn",
+        "Mode",
+        "OnDuplicate",
+        "STOPWORD_LISTS",
+        "Tokenizer",
+        "VariantName",
+        "check_count",
+        "check_real",
+        "check_sequence",
+        "decode_metadata",
+        "encode_metadata",
+        "end_write_thread",
+        "in_write_thread",
+        "load_stopwords",
+    }
+    assert DECLARED["bm25rag.filters"] >= {
+        "And",
+        "CallableFilter",
+        "Condition",
+        "Filter",
+        "FilterSpec",
+        "IdCondition",
+        "Not",
+        "Or",
+        "escape_key",
+        "parse_filter",
+    }
+
+
+def imported_names(source: str) -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of whatever a source imports from the core."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, ""
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                yield node.module or "", alias.name
+
+
+def undeclared(source: str) -> list[str]:
+    """Name what a source imports from the core and may not."""
+    return [
+        f"{module}.{name}" if name else module
+        for module, name in imported_names(source)
+        if module.partition(".")[0] == "bm25rag" and name not in DECLARED.get(module, ())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from bm25rag import BM25Index, Hit", []),
+        ("from bm25rag.errors import LockedError", []),
+        ("from langchain_bm25rag.filters import search", []),
+        (
+            "from bm25rag.metadata.codec import encode_metadata",
+            ["bm25rag.metadata.codec.encode_metadata"],
+        ),
+        ("def late():\n    from bm25rag import index", ["bm25rag.index"]),
+        ("import bm25rag.analysis", ["bm25rag.analysis"]),
+        ("from bm25rag.filters import *", ["bm25rag.filters.*"]),
+    ],
+)
+def test_imports_beyond_the_declared_names_are_found(source: str, found: list[str]) -> None:
+    assert undeclared(source) == found
+
+
+@pytest.mark.skipif(not ADAPTERS, reason="the adapters are in the checkout only")
+def test_adapters_import_declared_names_only() -> None:
+    assert {path.relative_to(ROOT).parts[1] for path in ADAPTERS} == {
+        "haystack",
+        "langchain",
+        "llamaindex",
+    }
+    found = {path.name: undeclared(path.read_text(encoding="utf-8")) for path in ADAPTERS}
+    assert {name: names for name, names in found.items() if names} == {}
 
 
 def test_every_exception_is_in_the_tree() -> None:

@@ -181,7 +181,7 @@ def test_a_damaged_folder_is_an_error_that_names_the_file(tmp_path: Path) -> Non
 
 
 def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="index names a place in memory"):
+    with pytest.raises(ValueError, match="index names documents in memory"):
         BM25DocumentStore(tmp_path, index="name")
     with pytest.raises(TypeError, match="index must be a str or None, got int"):
         BM25DocumentStore(index=3)
