@@ -2,8 +2,8 @@
 
 A comparison becomes a dict in the core's language wherever that has Haystack's meaning.
 Dates it has not: a naive one takes the zone of what it is compared with, and strings are
-read by dateutil. There, and for lists and dicts, which compare as Python's do, a condition
-of the core asks Haystack's own function.
+read by dateutil. There, and for lists and dicts, which compare as Python's do, an operator
+of its own asks Haystack's function.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from bm25rag.filters import (
     Filter,
     IdCondition,
     Not,
+    Operator,
     Or,
     escape_key,
     parse_filter,
@@ -139,11 +140,27 @@ class _Whole(Filter):
         return _passes(self.condition, self.fetch(id))
 
 
+class _AsHaystack(Operator):
+    """Haystack's own comparison of a value; it tells operands apart that the core equates."""
+
+    __slots__ = ("_name",)
+    name = "Haystack"
+
+    def __init__(self, name: str, operand: Any) -> None:
+        super().__init__(operand, f"{name} {operand!r}")
+        self._name = name
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Ask Haystack; a missing value is None."""
+        condition = {"field": "meta.value", "operator": self._name, "value": self.operand}
+        return _passes(condition, Document(id="-", meta={"value": value}))
+
+
 class _Subject(NamedTuple):
-    """What a comparison is about: its name in the core's language, and how a test is made."""
+    """What a comparison is about: its name in the core's language, and how a leaf is made."""
 
     key: str
-    make: Callable[[Callable[[Any, bool], bool], str], Filter]
+    make: Callable[[Operator], Filter]
 
     def is_plain(self, operand: Any) -> bool:
         """Whether the core's equality with ``operand`` is Haystack's."""
@@ -245,12 +262,7 @@ def _parse(subject: _Subject, name: str, operand: Any) -> Filter:
 
 def _as_haystack(subject: _Subject, name: str, operand: Any) -> Filter:
     parse_filter({"value": {"$eq": operand}})  # refuses what no document can hold
-    condition = {"field": "meta.value", "operator": name, "value": operand}
-
-    def test(value: Any, present: bool) -> bool:
-        return _passes(condition, Document(id="-", meta={"value": value}))
-
-    return subject.make(test, f"as Haystack {name} {operand!r}")
+    return subject.make(_AsHaystack(name, operand))
 
 
 def _passes(condition: dict[str, Any], document: Document) -> bool:
