@@ -15,7 +15,6 @@ from typing import Protocol
 
 import numpy as np
 
-from bm25rag.columns.column import Guard
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
@@ -35,8 +34,6 @@ from bm25rag.segments.spelling import Spelling
 NARROW = 65_536
 # Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
 _LARGEST_GRID = 1 << 24
-# Postings that are compared at a time.
-_AT_ONCE = 1 << 17
 
 
 class Postings:
@@ -58,8 +55,6 @@ class Postings:
         The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
     lengths
         |d| of every document, (n,), uint32.
-    guard
-        Who checks the arrays before their first use, if they come from a file.
     """
 
     def __init__(
@@ -72,15 +67,11 @@ class Postings:
         code_tf: UInt32,
         code_length: UInt32,
         lengths: UInt32,
-        guard: Guard | None = None,
     ) -> None:
         self.terms, self.indptr = terms, indptr
         self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
         self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
-        self.guard = guard
-        self._bounds = self.indptr.data
-        self._checked = np.zeros(0 if self.guard is None else len(self.terms), np.uint8).data
-        self._small_checked = False
+        self._bounds = indptr.data
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
@@ -104,9 +95,10 @@ class Postings:
         number = self.terms.find(term)
         if number < 0:
             return np.zeros(self.doc_blocks.count + 1, np.int64)
-        if (guard := self.guard) is not None and not self._checked[number]:
-            self._check(guard, number)
-            self._checked[number] = 1
+        return self.starts(number)
+
+    def starts(self, number: int) -> Int64:
+        """Return the same for the term with a number; raise as ``find``."""
         return self.doc_blocks.starts(number, self._bounds)
 
     def documents_of(self, starts: Int64) -> Int64:
@@ -155,86 +147,15 @@ class Postings:
                 terms, codes, documents = terms[kept], codes[kept], new[documents[kept]]
             yield Run(terms, documents + np.uint32(offset), self.code_tf[codes])
 
-    def _check(self, guard: Guard, number: int) -> None:
-        self._check_small(guard)
-        guard.check("indptr", number, number + 2)
-        start, stop = self._bounds[number], self._bounds[number + 1]
-        if not start < stop <= len(self.documents):
-            raise guard.reject("indptr", "does not ascend within the postings")
-        guard.check("documents", start, stop)
-        guard.check("codes", start, stop)
-        self.doc_blocks.check(guard, number, self._bounds)
-        self._check_stripe(guard, self.documents[start:stop])
-        documents = self.documents_of(self.doc_blocks.starts(number, self._bounds))
-        if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
-            raise guard.reject("documents", "does not ascend within the documents")
-        if int(self.codes[start:stop].max()) >= len(self.code_tf):
-            raise guard.reject("codes", "points beyond the table of codes")
-
-    def _check_stripe(self, guard: Guard, documents: UInt16) -> None:
-        if documents.max(initial=0) >= self.doc_blocks.size:
-            raise guard.reject("documents", "points beyond its block")
-
     def check_all(self) -> None:
-        """Check everything that the guard has not yet passed.
-
-        Raises
-        ------
-        CorruptIndexError
-            If the postings come from a file that is damaged.
-        """
-        guard = self.guard
-        if guard is None:
-            return
-        self.terms.check_all()
-        self._check_small(guard)
-        for name in ("indptr", "documents", "codes", "lengths"):
-            guard.check(name, 0, len(getattr(self, name)))
-        bounds = self.indptr.astype(np.int64)
-        if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
-            raise guard.reject("indptr", "does not ascend and cover the postings")
-        self.doc_blocks.check_all(guard, bounds)
-        self._check_stripe(guard, self.documents)
-        documents = self.all_documents()
-        ascending = documents[1:] > documents[:-1]
-        ascending[bounds[1:-1] - 1] = True  # a new term begins again
-        if not ascending.all() or np.any(documents >= len(self.lengths)):
-            raise guard.reject("documents", "does not ascend within the documents")
-        if np.any(self.codes >= len(self.code_tf)):
-            raise guard.reject("codes", "points beyond the table of codes")
-        for first in range(0, len(documents), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
-            own = self.code_length.take(self.codes[some])
-            if np.any(own != self.lengths.take(documents[some])):
-                raise guard.reject("codes", "does not agree with the lengths")
-        tokens = np.bincount(
-            documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
-        )
-        if not np.array_equal(tokens, self.lengths):
-            raise guard.reject("lengths", "does not agree with the postings")
-        self.guard = None
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
 
     def pairs(self) -> tuple[UInt32, UInt32]:
-        """Return tf and |d| of every code, checked; (C,), uint32."""
-        if self.guard is not None:
-            self._check_small(self.guard)
+        """Return tf and |d| of every code, (C,), uint32; raise as ``find``."""
         return self.code_tf, self.code_length
 
-    def _check_small(self, guard: Guard) -> None:
-        if self._small_checked:
-            return
-        guard.check("code_tf", 0, len(self.code_tf))
-        guard.check("code_length", 0, len(self.code_length))
-        if np.any(self.code_tf < 1) or np.any(self.code_length < self.code_tf):
-            raise guard.reject("code_tf", "holds an impossible term frequency")
-        self.doc_blocks.check_terms(guard, len(self.terms))
-        self._small_checked = True
-
     def length_of(self, documents: Unsigned) -> Int64:
-        """Return |d| of some documents, checked, int64."""
-        guard = self.guard
-        if guard is not None and len(documents):
-            guard.check("lengths", int(documents.min()), int(documents.max()) + 1)
+        """Return |d| of some documents, int64; raise as ``find``."""
         return self.lengths[documents].astype(np.int64)
 
     @cached_property
