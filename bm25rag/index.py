@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get
 
 import numpy as np
 
-from bm25rag.additions import NewDocuments, NewRecords, take_documents
+from bm25rag.additions import NewDocuments, NewRecords, analyse_documents
 from bm25rag.analysis.analyzer import Analyzer, Tokenizer
 from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.common.arrays import Float64, Int64
@@ -661,7 +661,7 @@ class BM25Index:
             else check_count("threads", threads, least=1)
         )
         with self._writing() as snapshot:
-            new = take_documents(
+            new = analyse_documents(
                 documents, snapshot.analyzer, snapshot, self._state.next_id, on_duplicate, most
             )
             if new.ids:
@@ -1162,7 +1162,9 @@ class BM25Index:
     def __copy__(self) -> Self:
         copy = self._made(_State.of(self._state.stored()), MEMORY)
         attachment = self._attachment
-        copy._saved = attachment.kept() if isinstance(attachment, FolderReader) else self._saved
+        copy._saved = (
+            attachment.saved_copy() if isinstance(attachment, FolderReader) else self._saved
+        )
         return copy
 
     def __getstate__(self) -> StoredState:

@@ -218,7 +218,7 @@ class FolderReader:
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
 
-    def kept(self) -> SavedCopy | None:
+    def saved_copy(self) -> SavedCopy | None:
         """Return what an index that was read from here knows of the folder."""
         state = self._state
         return None if state is None else SavedCopy(self._folder, self.manifest, state.views)

@@ -86,7 +86,7 @@ def _read_view(
             _read_changes(folder, record, len(segment)) if changes is None else changes
         )
     view = SegmentView(segment, tuple(all_changes))
-    if np.any(view.dead[1:] == view.dead[:-1]):
+    if np.any(view.deleted[1:] == view.deleted[:-1]):
         message = "deletes what is dead already; restore the folder from a copy"
         raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
     if view.tokens < 0:
@@ -152,13 +152,13 @@ def _read_changes(folder: Path, record: FileRecord, count: int) -> Changes:
     path = folder / record.name
     file = ArraysFile(path, record, mapped=False)
     file.check_all()
-    dead, numbers = file.array("dead", "u4").values, file.array("changed", "u4").values
-    for name, values in (("dead", dead), ("changed", numbers)):
+    deleted, numbers = file.array("dead", "u4").values, file.array("changed", "u4").values
+    for name, values in (("dead", deleted), ("changed", numbers)):
         if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
             raise file.reject(name, "does not ascend within the documents")
     column = _read_column(file, "metadata", len(numbers))
     changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
-    return Changes(dead, dict(changed), path)
+    return Changes(deleted, dict(changed), path)
 
 
 def write_commit(
@@ -248,7 +248,7 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
 def _changes_arrays(changes: Changes) -> dict[str, Array]:
     numbers = sorted(changes.changed)
     column = build_column(changes.changed[number] for number in numbers)
-    arrays = {"dead": changes.dead, "changed": np.array(numbers, np.uint32)}
+    arrays = {"dead": changes.deleted, "changed": np.array(numbers, np.uint32)}
     return arrays | _column_arrays("metadata", column)
 
 
