@@ -47,8 +47,12 @@ from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.folder import FolderReader, FolderWriter, SavedCopy, check_extra, verify_folder
-from bm25rag.storage.folder import State as StoredState
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.saved_copy import SavedCopy
+from bm25rag.storage.state import State as StoredState
+from bm25rag.storage.state import check_extra
+from bm25rag.storage.verify import verify_folder, verify_segments
 from bm25rag.write_lock import WriteLock
 
 if TYPE_CHECKING:
@@ -985,7 +989,7 @@ class BM25Index:
         try:
             stored = reader.read()
             if verify:
-                stored.check_all()
+                verify_segments(stored.views)
         except BaseException:
             if writer is not None:
                 writer.close()

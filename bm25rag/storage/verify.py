@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,22 @@ from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, damage
 from bm25rag.storage.checked_columns import CheckedColumn
 from bm25rag.storage.checked_postings import CheckedPostings
+from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.state import check_analyzer, check_counts, parse_settings
 
 # How JSON may spell a "$", by which dates and keys are told; we write it as it is.
 _DOLLAR = "\\u0024"
 # Makes the error for contents that cannot be right.
 _Reject = Callable[[str, str], Exception]
+
+
+def verify_folder(folder: Path) -> None:
+    """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
+    manifest, views = read_index(folder, mapped=True, known={})
+    settings = parse_settings(folder, manifest.settings)
+    check_counts(folder, manifest.commit, settings.next_id)
+    check_analyzer(folder, manifest.settings["analyzer"])
+    verify_segments(views)
 
 
 def verify_segments(views: Sequence[SegmentView]) -> None:
