@@ -109,7 +109,7 @@ class DocBlocks:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(part.nbytes for part in (self.terms, self.edges, self.before, self.high))
+        return sum(array.nbytes for array in (self.terms, self.edges, self.before, self.high))
 
 
 def doc_block_count(documents: int) -> int:
