@@ -212,7 +212,7 @@ class Added(NamedTuple):
     next_id: int
 
 
-def take_documents(
+def analyse_documents(
     documents: NewDocuments | NewRecords,
     analyzer: Analyzer,
     snapshot: Snapshot,

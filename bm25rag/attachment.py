@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from bm25rag.storage.folder import FolderReader, FolderWriter
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
 
 
 class Unattached(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get
 
 import numpy as np
 
-from bm25rag.additions import NewDocuments, NewRecords, take_documents
+from bm25rag.additions import NewDocuments, NewRecords, analyse_documents
 from bm25rag.analysis.analyzer import Analyzer, Tokenizer
 from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.common.arrays import Float64, Int64
@@ -47,8 +47,12 @@ from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.folder import FolderReader, FolderWriter, SavedCopy, check_extra, verify_folder
-from bm25rag.storage.folder import State as StoredState
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.saved_copy import SavedCopy
+from bm25rag.storage.state import State as StoredState
+from bm25rag.storage.state import check_extra
+from bm25rag.storage.verify import verify_folder, verify_segments
 from bm25rag.write_lock import WriteLock
 
 if TYPE_CHECKING:
@@ -661,7 +665,7 @@ class BM25Index:
             else check_count("threads", threads, least=1)
         )
         with self._writing() as snapshot:
-            new = take_documents(
+            new = analyse_documents(
                 documents, snapshot.analyzer, snapshot, self._state.next_id, on_duplicate, most
             )
             if new.ids:
@@ -985,7 +989,7 @@ class BM25Index:
         try:
             stored = reader.read()
             if verify:
-                stored.check_all()
+                verify_segments(stored.views)
         except BaseException:
             if writer is not None:
                 writer.close()
@@ -1162,7 +1166,9 @@ class BM25Index:
     def __copy__(self) -> Self:
         copy = self._made(_State.of(self._state.stored()), MEMORY)
         attachment = self._attachment
-        copy._saved = attachment.kept() if isinstance(attachment, FolderReader) else self._saved
+        copy._saved = (
+            attachment.saved_copy() if isinstance(attachment, FolderReader) else self._saved
+        )
         return copy
 
     def __getstate__(self) -> StoredState:

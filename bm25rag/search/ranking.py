@@ -154,7 +154,7 @@ def _search_segment(block: _Block, index: int, mask: Bool | None, hot: Backend) 
     hot.search(segment, block.cache.arrays[index], block.queries, limits, matches)
     if not direct and not counts.any():
         return  # no match of a small segment beats those found before
-    if len(view.dead) or base:
+    if len(view.deleted) or base:
         used = rows >= 0
         rows[used] = view.ranks(rows[used]) + base
     if not direct:
