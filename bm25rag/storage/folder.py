@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bm25rag.analysis.analyzer import AUTO_0_1, PAPER, Analyzer, Tokenizer
+from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import (
     AnalyzerChangedWarning,

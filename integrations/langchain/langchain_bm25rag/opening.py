@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError
 from langchain_bm25rag.settings import make_index
 
@@ -76,7 +76,7 @@ def _check_same(
     analyzer: Analyzer | None,
     bm25_params: Mapping[str, Any],
 ) -> None:
-    if analyzer is not None and not index.analyzer.is_what(analyzer):
+    if analyzer is not None and not index.analyzer.satisfies(analyzer):
         message = (
             f"analyzer is {analyzer!r}, but the index in {str(path)!r} was made with "
             f"{index.analyzer!r}: leave analyzer out, or make a new index by "

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 
 from bm25rag import Analyzer
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 from bm25rag.write_threads import in_write_thread
 from langchain_bm25rag.documents import add_documents, add_texts, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 from bm25rag.write_threads import in_write_thread
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search

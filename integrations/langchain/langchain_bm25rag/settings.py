@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
 _ELSEWHERE = {

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import Stemmer
 
 from bm25rag import Analyzer
-from bm25rag.analysis.analyzer import Tokenizer
-from bm25rag.analysis.languages import STOPWORD_LISTS, load_stopwords
+from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
 DEFAULT_PATTERN = "auto"

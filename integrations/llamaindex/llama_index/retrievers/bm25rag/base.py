@@ -41,7 +41,7 @@ from llama_index.retrievers.bm25rag.own import held_index_ids
 from llama_index.retrievers.bm25rag.scored import with_text
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 from bm25rag.scoring.variants import VariantName
 from bm25rag.write_threads import in_write_thread
 

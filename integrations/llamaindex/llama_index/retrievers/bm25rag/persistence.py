@@ -12,7 +12,7 @@ from llama_index.retrievers.bm25rag.nodes import adopt
 from llama_index.retrievers.bm25rag.own import DATES_PATH, is_outdated
 
 from bm25rag import BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 
 _KEY = "llama_index"

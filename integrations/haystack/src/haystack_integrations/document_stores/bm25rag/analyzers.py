@@ -9,7 +9,7 @@ from haystack.core.errors import SerializationError
 from haystack.utils import deserialize_callable, serialize_callable
 
 from bm25rag import Analyzer
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 
 
 def analyzer_to_dict(analyzer: Analyzer) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import Tokenizer
+from bm25rag.analysis import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
 
 
@@ -199,7 +199,7 @@ if hasattr(os, "register_at_fork"):
 def _check_same(name: str, given: Analyzer | str | float, there: object, place: Path | str) -> None:
     same = given == there
     if isinstance(given, Analyzer) and isinstance(there, Analyzer):
-        same = there.is_what(given)
+        same = there.satisfies(given)
     if not same:
         message = (
             f"{name} is {given!r}, but the index at {str(place)!r} was made with {there!r}: "
