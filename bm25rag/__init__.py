@@ -1,6 +1,6 @@
 """Exact, updatable, durable BM25: the lexical retriever for RAG."""
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.documents import Deleted, Document, Hit
 from bm25rag.index import BM25Index
 from bm25rag.search.correction import Correction

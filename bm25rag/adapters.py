@@ -19,8 +19,7 @@ the list, and that our own adapters import nothing beyond it.
 
 from __future__ import annotations
 
-from bm25rag.analysis.analyzer import Tokenizer
-from bm25rag.analysis.languages import STOPWORD_LISTS, load_stopwords
+from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.common.checks import check_count, check_real, check_sequence
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata.codec import decode_metadata, encode_metadata

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import are_strings, check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.documents import Document, Text

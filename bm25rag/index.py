@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get
 import numpy as np
 
 from bm25rag.additions import NewDocuments, NewRecords, analyse_documents
-from bm25rag.analysis.analyzer import Analyzer, Tokenizer
+from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.analysis.encoder import Encoder, Read
 from bm25rag.columns.column import ColumnBuilder, join, join_none
 from bm25rag.columns.string_table import index_column

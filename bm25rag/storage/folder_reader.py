@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bm25rag.analysis.analyzer import AUTO_0_1, PAPER, Analyzer, Tokenizer
+from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.storage.file_mark import FileMark

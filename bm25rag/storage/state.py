@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.values import DEEPEST

@@ -2,8 +2,8 @@
 
 A comparison becomes a dict in the core's language wherever that means the same. It does not for
 dates: in Haystack a naive date takes the time zone of the other operand, and dateutil parses
-strings. For dates, and for lists and dicts, which compare as in Python, an operator of its own calls
-Haystack's function.
+strings. For dates, and for lists and dicts, which compare as in Python, an operator of its own
+calls Haystack's function.
 """
 
 from __future__ import annotations
