@@ -312,7 +312,7 @@ def test_filters_are_right_after_any_history(
     trees = [tree for spec in filters if (tree := parse_filter(spec)) is not None]
     index, model = BM25Index(), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.search.filtering.FEW", few)
+        patch.setattr("bm25rag.search.filtering.FEW_CHANGED", few)
         for where in ("field_builder", "field_merge"):
             patch.setattr(f"bm25rag.metadata.{where}.MOST_FIELDS", most)
         for step in steps:
