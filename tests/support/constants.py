@@ -10,7 +10,7 @@ SMALL = {
     "bm25rag.metadata.mask_cache.MOST_BYTES": 1,
     "bm25rag.search.filtering.SCAN_BLOCK": 2,
     "bm25rag.search.filtering.FEW_CHANGED": 1,  # changed metadata get fields of their own
-    "bm25rag.metadata.field_builder.AT_ONCE": 2,  # fields are merged of chunks of two documents
+    "bm25rag.metadata.field_builder.CHUNK": 2,  # fields are merged from chunks of two documents
     "bm25rag.metadata.field_builder.BLOCK": 2,  # sorted strings are united piece by piece
     "bm25rag.metadata.field_merge.BLOCK": 2,
     "bm25rag.metadata.field_merge._STEP": 1,
