@@ -94,7 +94,7 @@ class SegmentBuilder:
         else:
             written = releasing_gil(map(write_metadata, metadata, ids))
             self._metadata.extend(join([one or None for one in written]))
-            self._fields.take(metadata)
+            self._fields.add(metadata)
         # Not more, lest reading run ahead and fill the memory.
         if len(self._reading) >= self._threads:
             self._take_next()
