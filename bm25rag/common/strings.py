@@ -25,4 +25,4 @@ def text_of(data: bytes | memoryview) -> str:
     try:
         return str(data, "utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+        raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None
