@@ -281,7 +281,7 @@ class _Ids:
         if (
             len(set(ids)) == len(ids)
             and self._documents.keys().isdisjoint(ids)
-            and not self._snapshot.taken(ids)
+            and not self._snapshot.existing(ids)
         ):
             self._documents.update(
                 zip(ids, range(self._count, self._count + len(ids)), strict=True)
@@ -297,7 +297,7 @@ class _Ids:
         while len(ids) < size:
             more = range(self.next_id, self.next_id + size - len(ids))
             new = list(map(str, more))
-            taken = self._snapshot.taken(new)
+            taken = self._snapshot.existing(new)
             ids += [id for id in new if id not in taken] if taken else new
             self.next_id = more.stop
         return ids

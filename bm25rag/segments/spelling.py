@@ -93,7 +93,7 @@ def _read(column: Column, first: int, last: int) -> tuple[Int64, UInt64, UInt32]
     try:
         codes = _codes(str(chunk, "utf-8", "surrogatepass"))
     except UnicodeDecodeError as error:
-        raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+        raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None
     leads = (np.frombuffer(chunk, np.uint8) & 0xC0) != 0x80
     edges = np.concatenate(([0], np.cumsum(leads)))[offsets - offsets[0]]
     # One more, for an empty string at the end; what is computed for empty strings is not used.
