@@ -26,7 +26,7 @@ REPEATED ?= -m "not slow" --hypothesis-profile=quick $(ONCE:%=--ignore=tests/%)
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted test-plain test-lowest \
-	wheel adapters together tree-before tree-after soak test-long bench clean
+	wheel dist adapters together tree-before tree-after soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -45,9 +45,10 @@ test: $(STAMP)  ## Run the tests (under five minutes).
 check: tree-before lint types test-all test-interpreted test-plain test-lowest wheel adapters together tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters.
 	@echo "make check: everything passed"
 
-lint: $(STAMP)  ## Check style and formatting.
+lint: $(STAMP)  ## Check style, formatting, and that imports point downward.
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(VENV)/$(BIN)/lint-imports --no-cache
 
 types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy
@@ -68,6 +69,9 @@ test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions 
 
 wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment.
 	$(PY) tools/check_wheel.py
+
+dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
+	$(PY) tools/publishing.py dist
 
 adapters: $(ADAPTERS:%=adapter-%)  ## Check each adapter: its wheel alone, then its lowest versions.
 
@@ -117,9 +121,9 @@ $(STAMP): pyproject.toml
 	@$(PY) $(PIP) install -e '.[dev]'
 	@touch $@
 
-# All adapters beside the core, for `make demo`; not what tests them, which disturbs other tests.
+# All adapters beside the core and what the examples need; not what tests them, which disturbs other tests.
 $(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
-	@$(if $(ADAPTERS),$(PY) $(PIP) install -e . $(ADAPTERS:%=-e integrations/%))
+	@$(if $(ADAPTERS),$(PY) $(PIP) install -e . $(ADAPTERS:%=-e 'integrations/%[examples]'))
 	@touch $@
 
 .venv-together/.installed: pyproject.toml $(ADAPTER_PROJECTS)

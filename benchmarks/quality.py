@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks.corpora import COLLECTIONS, read_records
 from benchmarks.engines import K1, B
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import AUTO_0_1
+from bm25rag.analysis import AUTO_0_1
 
 DEPTH = 10
 LANGUAGES = {

@@ -19,14 +19,12 @@ the list, and that our own adapters import nothing beyond it.
 
 from __future__ import annotations
 
-from bm25rag.analysis.analyzer import Tokenizer
-from bm25rag.analysis.languages import STOPWORD_LISTS, load_stopwords
+from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata.codec import decode_metadata, encode_metadata
-from bm25rag.saving import Mode
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.write_threads import end_write_thread, in_write_thread
-from bm25rag.writer import OnDuplicate
 
 __all__ = [
     "STOPWORD_LISTS",

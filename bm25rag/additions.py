@@ -7,14 +7,13 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from bm25rag.analysis.analyzer import Analyzer
-from bm25rag.common.checks import are_strings, check_sequence
+from bm25rag.analysis import Analyzer
+from bm25rag.common.checks import are_strings, check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
-from bm25rag.documents import Document
+from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
 from bm25rag.metadata.values import copy_metadata, plain_metadata
-from bm25rag.reader import Text, check_id
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment
@@ -213,7 +212,7 @@ class Added(NamedTuple):
     next_id: int
 
 
-def take_documents(
+def analyse_documents(
     documents: NewDocuments | NewRecords,
     analyzer: Analyzer,
     snapshot: Snapshot,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+
+Text: TypeAlias = str | Sequence[str]
+"""A text, or the list of its terms."""
 
 # Characters of a text, and of metadata, that a repr shows.
 _SHOWN = 60
@@ -34,9 +38,27 @@ class Document:
         return f"Document({', '.join(_shown(self))})"
 
 
+class Contents(Protocol):
+    """What the documents of some hits hold."""
+
+    def read(self, name: str) -> Sequence[Any]:
+        """Return the ``text``, ``metadata`` or ``payload`` of each; every time the same objects."""
+
+
+class _Unread:
+    """What has a place among the contents of a search; no field of a hit."""
+
+    __slots__ = ("_source",)
+
+    _source: tuple[Contents, int]
+
+
 @dataclass(slots=True, repr=False)
-class Hit:
+class Hit(_Unread):
     """A document that matches a query; a fresh object of plain Python values.
+
+    A search leaves text, metadata and payload out; they are read when first asked for, as they
+    were at the time of the search.
 
     Parameters
     ----------
@@ -60,6 +82,28 @@ class Hit:
     metadata: dict[str, Any] = field(default_factory=dict)
     payload: bytes | None = None
     corrections: dict[str, str] | None = None
+
+    @classmethod
+    def _unread(cls, id: str, score: float, source: tuple[Contents, int]) -> Self:
+        """Make a hit of which ``source`` tells the contents, and its place among them."""
+        hit = cls.__new__(cls)
+        hit.id, hit.score, hit.corrections = id, score, None
+        hit._source = source  # type: ignore[misc]  # the slot of the base is not seen
+        return hit
+
+    if not TYPE_CHECKING:  # or a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:  # of what is not set
+            if name not in ("text", "metadata", "payload"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            contents, place = self._source
+            value = contents.read(name)[place]
+            setattr(self, name, value)
+            return value
+
+    def __reduce__(self) -> tuple[type[Hit], tuple[object, ...]]:
+        values = (self.id, self.score, self.text, self.metadata, self.payload, self.corrections)
+        return type(self), values
 
     def __repr__(self) -> str:
         first, *rest = _shown(self)

@@ -1,5 +1,6 @@
 """One question through each framework: LangChain, LlamaIndex and Haystack, on the same passages.
 
+    make demo  # or pip install . ./integrations/langchain ./integrations/llamaindex ...
     python examples/frameworks.py "How are dates compared in a filter?"
 
 The passages are this repository's own pages, cut at their headings. Nothing is downloaded.

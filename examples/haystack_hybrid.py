@@ -1,6 +1,6 @@
-"""Hybrid retrieval: BM25 beside embeddings, fused by Haystack's DocumentJoiner.
+"""Hybrid retrieval: BM25 and embeddings, fused by Haystack's DocumentJoiner.
 
-    pip install bm25rag-haystack scikit-learn
+    pip install . "./integrations/haystack[examples]"
     python examples/haystack_hybrid.py "Which filter finds a missing field?"
 
 EMBEDDINGS names a model of any OpenAI-compatible endpoint (OPENAI_BASE_URL, OPENAI_API_KEY).
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 @component
 class LatentSemanticAnalysis:
-    """Embeds by what it has learnt from the passages alone."""
+    """Embeds by what it has learned from the passages alone."""
 
     def __init__(self, passages: list[Document]) -> None:
         texts = [passage.content for passage in passages]

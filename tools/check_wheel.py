@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 from building import ROOT, build, new_environment, pip, run
+from publishing import prepare, repository
 
 _SCRIPT = """
 import sys
@@ -34,11 +35,13 @@ def main() -> None:
     """Check sdist and wheel, in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wheel = build(ROOT, folder / "here", "--no-isolation")
-        isolated = build(ROOT, folder / "isolated")
+        source = prepare(ROOT, folder / "source")
+        wheel = build(source, folder / "here", "--no-isolation")
+        isolated = build(source, folder / "isolated")
         if _members(wheel) != _members(isolated):
             sys.exit("the wheel differs when it is built in isolation")
         _check_wheel(wheel)
+        _check_metadata(wheel)
         _check_sdist(next((folder / "here").glob("*.tar.gz")))
         python = new_environment(folder / "venv")
         _check_core(python, wheel, folder)
@@ -61,6 +64,16 @@ def _check_wheel(wheel: Path) -> None:
     for paper in ("LICENSE", "NOTICE"):
         if not any(name.endswith(f".dist-info/licenses/{paper}") for name in names):
             sys.exit(f"the wheel lacks {paper}")
+
+
+def _check_metadata(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode("utf-8")
+    if f"Project-URL: Repository, {repository()}\n" not in text:
+        sys.exit("the wheel lacks the repository among its project URLs")
+    if relative := re.findall(r"\]\((?!https?:|#)[^)]*\)", text):
+        sys.exit(f"the description has relative links: {relative}")
 
 
 def _check_sdist(sdist: Path) -> None:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.analyzer import AUTO_0_1, PAPER, Analyzer
+from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.fold_table import fold_table
+from bm25rag.analysis.legacy import AUTO_0_1
+from bm25rag.analysis.settings import PAPER
 from bm25rag.columns.column import StringBatch, join, join_none
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil
@@ -107,7 +109,7 @@ class Encoder:
         for text in read.texts:
             before = len(tokens)
             if isinstance(text, str):
-                words = self._analyzer.cut(text)
+                words = self._analyzer.find_words(text)
                 if self._analyzer.tokenizer is None:
                     tokens.extend(chain.from_iterable(map(self._of_word.__getitem__, words)))
                 else:
@@ -145,7 +147,7 @@ class _Numbers(dict[str, list[int]]):
         self._terms = terms
 
     def __missing__(self, word: str) -> list[int]:
-        own, _ = self._analyzer.analyze([word])
+        own, _ = self._analyzer.analyze_words([word])
         numbers = self[word] = [self._terms[term] for term in own]
         return numbers
 
@@ -159,7 +161,7 @@ class _Scanner:
         self._scanner = scanner
         self._table = fold_table(analyzer)
         auto = analyzer.token_pattern == "auto"
-        self._rules = 1 if auto else 2, analyzer.drops_possessives
+        self._rules = 1 if auto else 2, analyzer.splitter.drops_possessives
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool
         # Of each word the numbers of its terms: from ``_starts`` on in ``_numbers``.
@@ -180,7 +182,7 @@ class _Scanner:
         return Read(texts, kept, self._scanner.scan(arrays, self._table, *self._rules))
 
     def _fold(self, text: str) -> str:
-        text = self._analyzer.fold(text)
+        text = self._analyzer.splitter.fold(text)
         return scripts.join_conjuncts(text) if self._analyzer.token_pattern == AUTO_0_1 else text
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
@@ -205,7 +207,7 @@ class _Scanner:
         for block in releasing_gil(range(len(bounds) - 1)):
             first = block * _STEMMED
             own = (odd[bounds[block] : bounds[block + 1]] - first).tolist()
-            terms, several = self._analyzer.analyze(new[first : first + _STEMMED], odd=own)
+            terms, several = self._analyzer.analyze_words(new[first : first + _STEMMED], odd=own)
             numbers += map(self._terms.__getitem__, terms)
             for number, size in several.items():
                 sizes[first + number] = size

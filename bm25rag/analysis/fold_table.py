@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.analyzer import AUTO_0_1, Analyzer
+from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.common.arrays import Bool, UInt8, UInt32, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (

@@ -1,40 +1,36 @@
-"""What the analyzer knows of scripts: words, runs without spaces, widths, marks, the Turkish i."""
+"""Characters and words of the scripts: patterns, widths, combining marks, the Turkish i."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from bm25rag.common.gil import releasing_gil
 
-# Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms
-# are folded before), Bopomofo, Hangul syllables and letters: what Lucene cuts into bigrams.
-_CJK = (
+# Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms have been folded
+# by then), Bopomofo, Hangul syllables and letters: the characters that Lucene cuts into bigrams.
+CJK_LETTERS = (
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\U00020000-\U0003ffff"
 )
 _HAN = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7a3"
-# Letters of Thai, Lao, Khmer and Burmese, which put no spaces between words; their digits are
-# words like others, and their other vowels and tones are combining marks.
-_SOUTHEAST_ASIAN = (
+# Letters of Thai, Lao, Khmer and Burmese, which put no spaces between words. Their digits are
+# ordinary words; their other vowels and tones are combining marks.
+SOUTHEAST_ASIAN_LETTERS = (
     "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"
     "\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec4\u0ec6\u0edc-\u0edf"
     "\u1780-\u17b3\u17d7\u17dc"
     "\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081\u108e"
     "\ua9e0-\ua9e4\ua9e6-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a\uaa7e\uaa7f"
 )
-# No script that is cut is before Thai.
-FIRST_CUT = "\u0e01"
 
 
 class _Pattern:
-    """A regular expression that is compiled on its first use: those here would take 4 ms."""
+    """A regular expression that is compiled on its first use; compiling all of these takes 4 ms."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -50,9 +46,9 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 JOINER = _pattern("[\u200c\u200d]")
-# Anything but characters that NFC leaves alone wherever they stand: Latin, Greek, Cyrillic,
-# letters of Hebrew and Arabic, punctuation, currencies, arrows, mathematics, Han, kana and
-# Hangul syllables. Asking this is five times as fast.
+# All characters except those that NFC never changes: Latin, Greek, Cyrillic, letters of Hebrew and
+# Arabic, punctuation, currencies, arrows, mathematics, Han, kana and Hangul syllables. A search
+# for this pattern is five times as fast as normalising.
 NOT_SURELY_NFC = _pattern(
     "[^\u0000-\u02ff\u0370-\u0373\u0375-\u0377\u037a-\u037d\u037f\u0384-\u0386\u0388-\u038a\u038c"
     "\u038e-\u03a1\u03a3-\u0482\u048a-\u052f\u05d0-\u05ea\u0620-\u064a\u0660-\u066f\u0671-\u06d3"
@@ -61,17 +57,17 @@ NOT_SURELY_NFC = _pattern(
     "\uac00-\ud7a3\uff01-\uff60]"
 )
 NOT_ASCII = _pattern("[^\u0000-\u007f]")
-CJK = _pattern(f"[{_CJK}]")
-# Characters that are terms of their own beside the bigrams; in questions too, or only in documents.
+CJK = _pattern(f"[{CJK_LETTERS}]")
+# Characters that are terms beside the bigrams: in questions and documents, and in documents only.
 HAN = _pattern(f"[{_HAN}]")
 SINGLES = _pattern(f"[{_HAN}{_HANGUL}]")
-SOUTHEAST_ASIAN = _pattern(f"[{_SOUTHEAST_ASIAN}]")
+SOUTHEAST_ASIAN = _pattern(f"[{SOUTHEAST_ASIAN_LETTERS}]")
 WORD = _pattern(r"\w")
 LETTER = _pattern(r"[^\W\d_]")
 DIGIT = _pattern(r"\d")
 APOSTROPHES = _pattern("[\u2019\u02bc]")
-# What is written within a word and is no part of it: soft hyphens, joiners of words, direction
-# marks, and the Hebrew geresh and gershayim of abbreviations.
+# Characters inside words that are not part of them: soft hyphens, word joiners, direction marks,
+# and the Hebrew geresh and gershayim of abbreviations.
 IGNORED = _pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
 WIDTH_FORMS = _pattern("[\uff01-\uff5e\uff65-\uff9f]+")
 _TURKISH = str.maketrans({"İ": "i", "I": "ı"})
@@ -79,120 +75,20 @@ _DOTTED_I = "I\u0307"
 
 
 def lower(text: str, turkish: bool) -> str:
-    """Return the lower case, of I and İ as Turkish has it."""
+    """Return a text in lower case; I and İ as in Turkish if ``turkish``."""
     if turkish:
         text = text.replace(_DOTTED_I, "i").translate(_TURKISH)
     return text.lower()
 
 
 def is_surely_nfc(text: str) -> bool:
-    """Whether a glance is enough to know that NFC would change nothing."""
+    """Whether a text has only characters that NFC never changes."""
     return NOT_SURELY_NFC.search(text) is None
 
 
 def fold_widths(text: str) -> str:
-    """Make full-width ASCII and half-width katakana what they usually are, as Lucene does."""
+    """Replace full-width ASCII and half-width katakana by the usual forms, as Lucene does."""
     return WIDTH_FORMS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
-
-
-class Cuts(NamedTuple):
-    """Which runs without spaces are cut into overlapping pairs, and what is a term beside them.
-
-    Attributes
-    ----------
-    cjk : bool
-        Cut Chinese, Japanese and Korean into pairs of characters.
-    southeast_asian : bool
-        Cut Thai, Lao, Khmer and Burmese into pairs of clusters: a letter and its marks.
-    singles : bool
-        Characters of Han and Hangul are terms, too.
-    """
-
-    cjk: bool
-    southeast_asian: bool
-    singles: bool
-
-
-@lru_cache(maxsize=4)
-def _runs(cjk: bool, southeast_asian: bool) -> re.Pattern[str]:
-    """Return a pattern of runs: of CJK in its first group, of clusters in its second."""
-    first = f"[{_CJK}]+" if cjk else "(?!)"
-    second = f"(?:{_cluster()})+" if southeast_asian else "(?!)"
-    return re.compile(f"({first})|({second})")
-
-
-def _cluster() -> str:
-    return f"[{_SOUTHEAST_ASIAN}][{mark_ranges()}]*"
-
-
-@lru_cache(maxsize=1)
-def _clusters() -> re.Pattern[str]:
-    return re.compile(_cluster())
-
-
-def cut(text: str, find: Callable[[str], list[str]], cuts: Cuts, question: bool) -> list[str]:
-    """Cut runs without spaces into overlapping pairs, and find the words of what lies between.
-
-    A character or cluster that stands alone is a word of its own. So is the last of a run
-    where it is to be a term beside the pairs, which in a question only Han is; the others are
-    the beginnings of pairs (see ``singles``).
-
-    Parameters
-    ----------
-    text
-        Folded text.
-    find
-        Finds the words of what is between the runs.
-    cuts
-        Which runs are cut.
-    question
-        Whether the text is a question.
-    """
-    words: list[str] = []
-    last = 0
-    for run in _runs(cuts.cjk, cuts.southeast_asian).finditer(text):
-        if run.start() > last:
-            words += find(text[last : run.start()])
-        last = run.end()
-        units = list(run[1]) if run[1] else _clusters().findall(run[2])
-        words += [first + second for first, second in pairwise(units)] or units
-        if len(units) > 1 and is_single(units[-1], cuts, question):
-            words.append(units[-1])
-    return words + find(text[last:]) if last < len(text) else words
-
-
-def is_single(unit: str, cuts: Cuts, question: bool) -> bool:
-    """Whether a character or cluster is a term beside the pairs it is in.
-
-    Parameters
-    ----------
-    unit
-        A character of CJK, or a cluster.
-    cuts
-        Which runs are cut.
-    question
-        Whether it is in a question, of which the pairs say more: only Han adds to them.
-    """
-    if cuts.southeast_asian and SOUTHEAST_ASIAN.match(unit):
-        return not question
-    return cuts.singles and (HAN if question else SINGLES).match(unit) is not None
-
-
-def first_of_pair(word: str, cuts: Cuts) -> str | None:
-    """Return the first character or cluster of a pair, ``None`` if the word is no pair.
-
-    Parameters
-    ----------
-    word
-        A word, as ``cut`` returns them.
-    cuts
-        Which runs are cut.
-    """
-    if cuts.southeast_asian and (cluster := _clusters().match(word)):
-        return cluster[0] if len(cluster[0]) < len(word) else None
-    if cuts.cjk and len(word) == 2 and CJK.match(word):
-        return word[0]
-    return None
 
 
 def find_marked_words(text: str) -> list[str]:
@@ -201,7 +97,7 @@ def find_marked_words(text: str) -> list[str]:
 
 
 def join_conjuncts(text: str) -> str:
-    """Drop zero-width joiners after a combining mark, where they shape an Indic word."""
+    """Drop zero-width joiners after combining marks, where they only shape an Indic word."""
     if "\u200d" not in text and "\u200c" not in text:
         return text
     return JOINER.sub(lambda joiner: "" if _follows_mark(joiner) else joiner[0], text)
@@ -218,7 +114,7 @@ def find_words(text: str) -> list[str]:
 
 
 def drop_ignored(text: str) -> str:
-    """Drop what is written within words and is no part of them, zero-width joiners too."""
+    """Drop characters inside words that are not part of them, zero-width joiners included."""
     return join_conjuncts(IGNORED.sub("", text))
 
 
@@ -226,14 +122,14 @@ def drop_ignored(text: str) -> str:
 def word_pattern(marks: bool) -> re.Pattern[str]:
     """Return the pattern of words as people write them, one character or more.
 
-    Within a word are apostrophes; full stops and commas between digits; full stops between
+    A word may contain apostrophes; full stops and commas between digits; full stops between
     single letters, as in "U.S."; a full stop before a name, as in ".NET"; and the signs of
-    "C++" and "C#", after a single letter. ``tokens.split`` makes terms of these.
+    "C++" and "C#", after a single letter. ``tokens.split_word`` turns such words into tokens.
 
     Parameters
     ----------
     marks
-        Whether combining marks stay in a word; ASCII has none.
+        Whether words may contain combining marks; ASCII has none.
     """
     w = rf"\w{mark_ranges()}" if marks else r"\w"
     letter = r"[^\W\d_]"
@@ -252,13 +148,13 @@ def word_pattern(marks: bool) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _marked_words() -> re.Pattern[str]:
-    """Two or more word characters, of which all but the first may be combining marks."""
+    """Return the pattern of a word character and one or more word characters or marks."""
     return re.compile(rf"\w[\w{mark_ranges()}]+")
 
 
 @lru_cache(maxsize=1)
 def mark_ranges() -> str:
-    """Return all combining marks as ranges, for a set within a regular expression."""
+    """Return all combining marks as ranges, for a character class of a regular expression."""
     ranges: list[list[int]] = []
     for mark in marks():
         if ranges and ranges[-1][1] == mark - 1:

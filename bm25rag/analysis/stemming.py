@@ -1,4 +1,4 @@
-"""Snowball stemmers, as PyStemmer has them, for any thread and any word; one more for Arabic."""
+"""Snowball stemmers for any thread and any word, and a light stemmer for Arabic."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Protocol
 
 from bm25rag.common.checks import check_choice
 
-# Snowball takes quadratic time for some words; longer ones are no words of a language.
+# Snowball takes quadratic time for some words; no word of a language is longer than this.
 _LONGEST = 255
-# Snowball's Arabic leaves endings on that Larkey's light stemmers take off (Larkey, Ballesteros
+# Snowball's Arabic stemmer leaves endings that Larkey's light stemmers remove (Larkey, Ballesteros
 # and Connell 2002, "Improving stemming for Arabic information retrieval": light10), and the alif
-# of adverbs. What remains has three letters, as roots do.
+# of adverbs. At least three letters remain, as many as roots have.
 ARABIC_LIGHT = "arabic_light"
 _ARABIC_ENDING = re.compile(
     "(?<=[\u0621-\u064a]{3})(?:\u0647\u0627|\u0627\u0646|\u0627\u062a|\u0648\u0646|\u064a\u0646"
@@ -37,31 +37,31 @@ class Stemmer:
         self._local = threading.local()
 
     def stems(self, words: list[str]) -> list[str]:
-        """Return the stem of each word; the word itself where Snowball leaves nothing of it.
+        """Return the stem of each word; the word itself where Snowball returns nothing.
 
-        That is so for a few words of Nepali, Tamil and Irish, and for words of more than
-        255 characters or with a lone surrogate, which it is not given.
+        Snowball returns nothing for a few words of Nepali, Tamil and Irish. Words of more than
+        255 characters or with a lone surrogate are not passed to it.
         """
-        stemmer = self._own()
-        fit = words
+        stemmer = self._thread_stemmer()
+        accepted = words
         if max(map(len, words), default=0) > _LONGEST:
-            fit = [word if len(word) <= _LONGEST else "" for word in words]
+            accepted = [word if len(word) <= _LONGEST else "" for word in words]
         try:
-            stems = stemmer.stemWords(fit)
+            stems = stemmer.stemWords(accepted)
         except UnicodeEncodeError:
-            stems = [stemmer.stemWord(word) if _is_unicode(word) else "" for word in fit]
+            stems = [stemmer.stemWord(word) if _is_unicode(word) else "" for word in accepted]
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
         return [_ARABIC_ENDING.sub("", stem) for stem in stems] if self._light else stems
 
-    def _own(self) -> _PyStemmer:
-        # A PyStemmer object must not be used from two threads: one each.
+    def _thread_stemmer(self) -> _PyStemmer:
+        # Two threads must not use one PyStemmer object: each has its own.
         try:
-            own: _PyStemmer = self._local.stemmer
+            stemmer: _PyStemmer = self._local.stemmer
         except AttributeError:
-            own = _pystemmer().Stemmer(self._algorithm, 0)  # remembers nothing
-            self._local.stemmer = own
-        return own
+            stemmer = _pystemmer().Stemmer(self._algorithm, 0)  # with no cache
+            self._local.stemmer = stemmer
+        return stemmer
 
 
 def check_algorithm(name: object) -> str:
@@ -70,7 +70,7 @@ def check_algorithm(name: object) -> str:
     Raises
     ------
     TypeError
-        If it is no string.
+        If it is not a string.
     ValueError
         If the installed PyStemmer does not have it.
     """

@@ -1,4 +1,4 @@
-"""From a word as it was cut to its tokens: contractions, numbers, signs, parts of identifiers."""
+"""Words to tokens: contractions, numbers, signs, and the parts of identifiers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 Apostrophe = Literal["ends", "joins", "cuts"]
 
-# What follows the last apostrophe of an English word, and is no word.
+# What may follow the last apostrophe of an English word without being a word.
 _ENDINGS = frozenset({"s", "d", "m", "ll", "re", "ve"})
 _PART = re.compile(
     r"(?P<letters>[^\W\d_](?:\.[^\W\d_])+(?![^'.,+#]))"
@@ -22,50 +22,50 @@ _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[_.]+")
 
 
-def split(word: str, apostrophe: Apostrophe) -> list[str]:
-    """Return the tokens of a word that is not only letters and digits of ASCII.
+def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
+    """Return the tokens of a word that has other characters than ASCII letters and digits.
 
     - "John's" is "John", "we'll" is "we", "don't" is "dont", "l'homme" is "homme".
     - "1,000" is "1000", "3.5" stays, "U.S." is "US".
     - "C++" and "C#" stay, ".NET" is ".NET" and "NET".
-    - Digits of other scripts become those of ASCII; underscores around a token go.
+    - Digits of other scripts become ASCII digits; underscores around a token are removed.
 
     Parameters
     ----------
     word
         A word, as ``scripts.word_pattern`` finds it.
     apostrophe
-        What is before an apostrophe ``"ends"`` there as in English, what is around it
-        ``"joins"`` as in Ukrainian, or it ``"cuts"`` off an ending as in Turkish.
+        What an apostrophe does: it ``"ends"`` what is before it, as in English; it ``"joins"``
+        what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish.
     """
     if word.isalpha() or (word.isascii() and word[:1].isdigit() and _is_number(word)):
         return [word.replace(",", "")]
     if _OTHER_DIGIT.search(word):
-        word = _with_usual_digits(word)
+        word = _with_ascii_digits(word)
     tokens: list[str] = []
     for piece in _around_apostrophes(word, apostrophe) if "'" in word else [word]:
         if piece.isalnum():
             tokens.append(piece)
             continue
         for part in _PART.finditer(piece):
-            tokens += [part[0].replace(".", "")] if part["letters"] else _tokens_of(part[0])
+            tokens += [part[0].replace(".", "")] if part["letters"] else _split_part(part[0])
     return tokens
 
 
 def _is_number(word: str) -> bool:
-    """Whether a word that begins with a digit is one token less its commas."""
+    """Whether a word that begins with a digit is a single token once its commas are removed."""
     if not word.replace(".", "").replace(",", "").isalnum():
         return False
     return "," not in word or _GROUPED.fullmatch(word) is not None
 
 
-def parts(token: str) -> list[str]:
-    """Return the parts of an identifier or a number with full stops; none if it has only one.
+def identifier_parts(token: str) -> list[str]:
+    """Return the parts of an identifier or a version number; nothing if it has only one.
 
     Parameters
     ----------
     token
-        A token, its case kept: "camelCase", "snake_case", "3.11.4".
+        A token in its original case: "camelCase", "snake_case", "3.11.4".
     """
     found = [part for part in _SEPARATORS.split(_CAMEL.sub("_", token)) if part]
     return found if len(found) > 1 else []
@@ -81,19 +81,19 @@ def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:
         pieces.pop()
     if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1:].lower() == "n":
         pieces[-2:] = [pieces[-2] + pieces[-1]]
-    # What an elision leaves is no word: the l of "l'homme", the O of "O'Brien".
+    # An elision leaves no word of its own: the l of "l'homme", the O of "O'Brien".
     return [piece for piece in pieces if len(piece) > 1 or piece.isdecimal()] or pieces
 
 
-def _tokens_of(part: str) -> list[str]:
+def _split_part(part: str) -> list[str]:
     if "," in part:
         part = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), part)
-        return [token for piece in part.split(",") for token in _tokens_of(piece)]
+        return [token for piece in part.split(",") for token in _split_part(piece)]
     if part[0] == "." and len(part) > 1:
-        return [part, *_tokens_of(part[1:])]
+        return [part, *_split_part(part[1:])]
     token = part.strip("_")
     return [token] if token else []
 
 
-def _with_usual_digits(word: str) -> str:
+def _with_ascii_digits(word: str) -> str:
     return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in word)

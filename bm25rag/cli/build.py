@@ -23,8 +23,8 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
 from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.index import OnDuplicate
 from bm25rag.storage.manifest import MANIFEST, check_target
-from bm25rag.writer import OnDuplicate
 
 __all__ = ["add_command", "check_output", "compact_command", "delete_command", "index_command"]
 

@@ -6,7 +6,7 @@ import unicodedata
 from itertools import groupby
 
 from bm25rag import Analyzer, Explanation
-from bm25rag.analysis.analyzer import AUTO_0_1
+from bm25rag.analysis import AUTO_0_1
 
 __all__ = ["dropped_words"]
 
@@ -30,9 +30,9 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
     """
     unknown = {part.term for part in explanation.terms if not part.document_frequency}
     dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}
-    words = analyzer.cut(query, question=True)
-    tokens, _ = analyzer.split(words, question=True)
-    terms, _ = analyzer.analyze(words, question=True)
+    words = analyzer.find_words(query, question=True)
+    tokens, _ = analyzer.splitter.split_words(words, question=True)
+    terms, _ = analyzer.analyze_words(words, question=True)
     asked = set(analyzer.query_terms(query))
     for token, term in zip(tokens, terms, strict=True):
         if term is None:

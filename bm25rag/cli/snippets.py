@@ -12,8 +12,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from bm25rag import Analyzer
-from bm25rag.analysis import scripts
-from bm25rag.analysis.analyzer import AUTO_0_1
+from bm25rag.analysis import AUTO_0_1, scripts
 from bm25rag.cli.terminal import readable
 
 __all__ = ["Match", "find_matches", "first_lines", "snippet"]
@@ -88,7 +87,7 @@ def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list
     most = 0
     for start in range(0, len(text), _BLOCK):
         block = text[start : start + _BLOCK]
-        words = analyzer.cut(block)
+        words = analyzer.find_words(block)
         found = {word: _terms_of(word, analyzer, terms) for word in set(words)}
         different = len({term for pairs in found.values() for _, term in pairs})
         if different > most:
@@ -98,8 +97,8 @@ def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list
 
 def _terms_of(word: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list[tuple[str, str]]:
     """Return the tokens of a word that become one of the terms, each with its term."""
-    tokens, _ = analyzer.split([word])
-    made, _ = analyzer.analyze([word])
+    tokens, _ = analyzer.splitter.split_words([word])
+    made, _ = analyzer.analyze_words([word])
     pairs = zip(tokens, made, strict=True)
     return [(token, term) for token, term in pairs if term is not None and term in terms]
 
@@ -125,7 +124,7 @@ def _locate(
             begin = first + max(inner, 0)
             end = begin + (len(token) if inner >= 0 else len(word))
             matches.append(Match(start + spans[begin][0], start + spans[end - 1][1], term))
-        at = first + len(analyzer.first_of_pair(word) or word)
+        at = first + len(analyzer.splitter.first_of_bigram(word) or word)
     return matches
 
 
@@ -135,7 +134,7 @@ def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]
     The lower case of a sigma depends on what follows it, so both forms become one here.
     """
     if _keeps_places(text, analyzer):
-        folded = analyzer.fold(text).replace("ς", "σ")
+        folded = analyzer.splitter.fold(text).replace("ς", "σ")
         return folded, [(at, at + 1) for at in range(len(text))]
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
@@ -158,7 +157,7 @@ def _keeps_places(text: str, analyzer: Analyzer) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
-    folded = analyzer.fold(cluster)
+    folded = analyzer.splitter.fold(cluster)
     if analyzer.token_pattern == AUTO_0_1:
         folded = scripts.join_conjuncts(folded)
     return folded.replace("ς", "σ")

@@ -1,14 +1,14 @@
 """Columns of byte strings.
 
-A column is an array of offsets into one buffer, in memory or mapped from a file.
-Whatever comes from a file passes its ``Guard`` before its first use.
+A column is an array of offsets into one buffer, in memory or mapped from a file. What
+comes from a file is checked before its first use: see ``storage/checked_columns.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,23 +16,8 @@ from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
 from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
 
-# A column is checked whole in the time in which this share of it is checked one by one.
-_CHECK_ALL = 256
 # Strings that are joined at once, to bound the memory of a build.
 _AT_ONCE = 1024
-
-
-class Guard(Protocol):
-    """Checks parts of a file's arrays against their checksums, once."""
-
-    def check(self, name: str, start: int, stop: int) -> None:
-        """Check elements ``start`` to ``stop`` of an array; raise ``CorruptIndexError``."""
-
-    def check_all(self) -> None:
-        """Check every block of the file; raise ``CorruptIndexError``."""
-
-    def reject(self, name: str, problem: str) -> Exception:
-        """Return the ``CorruptIndexError`` for contents that cannot be right."""
 
 
 class Column:
@@ -48,27 +33,13 @@ class Column:
         Which are ``None``, bool; empty if none is (or all are).
     count
         The number of strings.
-    guard, name
-        Who checks the arrays before their first use, and what it calls them.
     """
 
-    def __init__(
-        self,
-        offsets: Unsigned,
-        data: UInt8,
-        null: Bool,
-        count: int,
-        guard: Guard | None = None,
-        name: str = "",
-    ) -> None:
+    def __init__(self, offsets: Unsigned, data: UInt8, null: Bool, count: int) -> None:
         self.offsets = offsets
         self.data = data
         self.null = null
         self.count = count
-        self._guard = guard
-        self._name = name
-        # Zeros that are touched as they are used, whatever count a file claims.
-        self._checked = None if guard is None else np.zeros(count, np.uint8).data
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         self._starts = offsets.data
         self._bytes = data.data
@@ -89,13 +60,7 @@ class Column:
         CorruptIndexError
             If the column is read from a file that is damaged there.
         """
-        if self._empty:
-            return None
-        checked = self._checked
-        if checked is not None and not checked[number] and (guard := self._guard) is not None:
-            self._check(guard, number, number + 1)
-            checked[number] = 1
-        if self._nulls is not None and self._nulls[number]:
+        if self._empty or (self._nulls is not None and self._nulls[number]):
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
 
@@ -111,78 +76,38 @@ class Column:
         """Return some strings as ``get`` does, in less time."""
         if self._empty:
             return [None] * len(numbers)
-        checked, starts, data = self._checked, self._starts, self._bytes
-        new = checked is not None and not all(map(checked.__getitem__, numbers))
-        if new and len(numbers) * _CHECK_ALL > self.count:
-            self.check_all()
-            new = False
-        if new or self._nulls is not None:
-            return [self.get(number) for number in numbers]
-        return [data[starts[number] : starts[number + 1]] for number in numbers]
+        starts, data, nulls = self._starts, self._bytes, self._nulls
+        if nulls is None:
+            return [data[starts[number] : starts[number + 1]] for number in numbers]
+        return [
+            None if nulls[number] else data[starts[number] : starts[number + 1]]
+            for number in numbers
+        ]
 
     def lengths(self) -> Int64:
-        """Return the length of each string in bytes, checked, int64; 0 where it is missing."""
+        """Return the length of each string in bytes, int64; 0 where it is missing."""
         self.check_all()
-        if not len(self.offsets):
+        if self._empty:
             return np.zeros(self.count, np.int64)
         return np.diff(self.offsets).astype(np.int64)
 
     def missing(self) -> Bool:
-        """Return which strings are ``None``, checked, bool."""
+        """Return which strings are ``None``, bool."""
         self.check_all()
-        if not len(self.offsets):
+        if self._empty:
             return np.ones(self.count, np.bool_)
         return self.null if len(self.null) else np.zeros(self.count, np.bool_)
 
     def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
-        """Return the offsets of consecutive strings, checked now, and the buffer."""
-        if self._guard is not None and first < last:
-            self._check(self._guard, first, last)
+        """Return the offsets of consecutive strings, and the buffer; raise as ``get``."""
         return self._starts[first : last + 1], self._bytes
 
     def check_all(self) -> None:
-        """Check every string that a guard has not yet passed, and that they are all there is."""
-        guard = self._guard
-        if guard is not None and len(self._starts):
-            self._check(guard, 0, self.count)
-            if self._starts[0] or self._starts[self.count] != len(self._bytes):
-                raise guard.reject(f"{self._name}.offsets", "does not cover the data")
-        elif guard is not None and len(self._bytes):
-            raise guard.reject(f"{self._name}.data", "belongs to no string")
-        self._guard = self._checked = None
-
-    def _check(self, guard: Guard, first: int, last: int) -> None:
-        guard.check(f"{self._name}.offsets", first, last + 1)
-        starts, stops = self.offsets[first:last], self.offsets[first + 1 : last + 1]
-        if not np.all(starts <= stops) or self._starts[last] > len(self._bytes):
-            raise guard.reject(f"{self._name}.offsets", "does not ascend within the data")
-        guard.check(f"{self._name}.data", self._starts[first], self._starts[last])
-        if len(self.null):
-            guard.check(f"{self._name}.null", first, last)
-            null = self.null[first:last].view(np.uint8)
-            if np.any(null > 1) or np.any((null == 1) & (starts < stops)):
-                raise guard.reject(f"{self._name}.null", "does not agree with the strings")
-
-    def check_text(self, guard: Guard) -> None:
-        """Check that every string is UTF-8; those of ``check_all`` have been checked."""
-        if not len(self.offsets):
-            return
-        offsets = self.offsets.astype(np.int64)
-        try:
-            for first in range(0, self.count, _AT_ONCE):
-                last = min(first + _AT_ONCE, self.count)
-                str(self._bytes[offsets[first] : offsets[last]], "utf-8", "surrogatepass")
-                release_gil()
-        except UnicodeDecodeError:
-            raise guard.reject(f"{self._name}.data", "is no UTF-8") from None
-        # What is UTF-8 as a whole is so in pieces that begin where characters do.
-        begins = offsets[offsets < len(self.data)]
-        if np.any(self.data[begins] & 0xC0 == 0x80):
-            raise guard.reject(f"{self._name}.offsets", "cuts a character in two")
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
 
     def __iter__(self) -> Iterator[memoryview | None]:
         self.check_all()
-        if not len(self._starts):
+        if self._empty:
             yield from repeat(None, self.count)
             return
         if not len(self.null):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.columns.column import Column, Guard, build_column
+from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import releasing_gil
 
@@ -30,24 +30,12 @@ class StringTable:
     order
         The number in ``column`` of the string that each key belongs to, uint32;
         empty if the column is in the keys' order.
-    guard, name
-        As for ``Column``.
     """
 
-    def __init__(
-        self,
-        column: Column,
-        keys: UInt32,
-        order: UInt32,
-        guard: Guard | None = None,
-        name: str = "",
-    ) -> None:
+    def __init__(self, column: Column, keys: UInt32, order: UInt32) -> None:
         self.column = column
         self.keys = keys
         self.order = order
-        self._guard = guard
-        self._name = name
-        self._searchable = guard is None
         self._keys = keys.data
         self._order = order.data
 
@@ -56,22 +44,18 @@ class StringTable:
 
     def find(self, value: bytes) -> int:
         """Return the number of ``value`` in the column, or -1."""
-        if not self._searchable:
-            self._check_keys()
         key = zlib.crc32(value)
         low = bisect_left(self._keys, key)
         high = low + 1 if low < len(self._keys) and self._keys[low] == key else low
         if high < len(self._keys) and self._keys[high] == key:
             high = bisect_right(self._keys, key, high)
-            low = bisect_left(range(high), value, low, key=self._string_at)
-        if low < high and self._string_at(low) == value:
+            low = bisect_left(range(high), value, low, key=self.string_at)
+        if low < high and self.string_at(low) == value:
             return self._number_at(low)
         return -1
 
     def find_all(self, values: Sequence[bytes]) -> Int64:
         """Return the numbers of those of ``values`` that are in the column."""
-        if not self._searchable:
-            self._check_keys()
         if not len(self.keys):
             return np.empty(0, np.int64)
         wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
@@ -82,56 +66,24 @@ class StringTable:
         found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
         return np.array([number for number in found if number >= 0], np.int64)
 
-    def _number_at(self, place: int) -> int:
-        return int(self._order[place]) if len(self._order) else place
+    def _number_at(self, rank: int) -> int:
+        return int(self._order[rank]) if len(self._order) else rank
 
-    def _string_at(self, place: int) -> bytes:
-        return bytes(self.column.get(self._number_at(place)) or b"")
-
-    def _check_keys(self) -> None:
-        """Check what a look-up relies on: whatever is found is a string of the column."""
-        guard = self._guard
-        if guard is not None:
-            # A damaged key would hide a term, so all are checked before the first look-up.
-            guard.check(f"{self._name}.keys", 0, len(self.keys))
-            if not np.all(self.keys[:-1] <= self.keys[1:]):
-                raise guard.reject(f"{self._name}.keys", "is not sorted")
-            if len(self.order):
-                guard.check(f"{self._name}.order", 0, len(self.order))
-                if not _is_permutation(self.order):
-                    raise guard.reject(f"{self._name}.order", "does not name each string once")
-        self._searchable = True
+    def string_at(self, rank: int) -> bytes:
+        """Return the string with the key at ``rank``."""
+        return bytes(self.column.get(self._number_at(rank)) or b"")
 
     def __reduce__(self) -> tuple[type[StringTable], tuple[object, ...]]:
         self.check_all()
         return StringTable, (self.column, self.keys, self.order)
 
     def check_all(self) -> None:
-        """Check what a merge relies on: each string is there once, in order, under its key."""
-        self._check_keys()
-        self.column.check_all()
-        guard = self._guard
-        if guard is not None:
-            keys = _keys_of(self.column)
-            if not np.array_equal(keys[self.order] if len(self.order) else keys, self.keys):
-                raise guard.reject(f"{self._name}.keys", "is not the CRC-32 of the strings")
-            for place in ties(self.keys):
-                if self._string_at(place - 1) >= self._string_at(place):
-                    raise guard.reject(f"{self._name}.data", "has a string twice or out of order")
-        self._guard = None
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
 
 
 def ties(keys: UInt32) -> list[int]:
     """Return where in sorted keys one equals the one before."""
     return (np.flatnonzero(keys[1:] == keys[:-1]) + 1).tolist()
-
-
-def _is_permutation(order: UInt32) -> bool:
-    if int(order.max()) >= len(order):
-        return False
-    named = np.zeros(len(order), np.bool_)
-    named[order] = True
-    return bool(named.all())
 
 
 def index_column(column: Column) -> StringTable:
@@ -157,7 +109,7 @@ def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
     return StringTable(column, keys, ranks[:0]), ranks
 
 
-def _keys_of(values: list[bytes] | Column) -> UInt32:
+def keys_of(values: list[bytes] | Column) -> UInt32:
     """Return the CRC-32 of strings; 0.2 us each."""
     strings: Iterable[Any] = releasing_gil(values)
     return np.fromiter(map(zlib.crc32, strings), np.uint32, len(values))
@@ -165,7 +117,7 @@ def _keys_of(values: list[bytes] | Column) -> UInt32:
 
 def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
     """Return the CRC-32 of strings in order, and the order: by CRC-32, then by bytes."""
-    keys = _keys_of(values)
+    keys = keys_of(values)
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     sort_ties(keys, order, values)

@@ -111,3 +111,16 @@ def are_strings(values: Sequence[Any]) -> bool:
     except TypeError:
         return False
     return True
+
+
+def check_ids(ids: Iterable[str]) -> list[str]:
+    """Return ids as a list; refuse a bare string and anything but strings."""
+    return [check_id(f"ids[{n}]", id) for n, id in enumerate(check_sequence("ids", ids, "str"))]
+
+
+def check_id(name: str, id: object) -> str:
+    """Return an id, which is a string."""
+    if not isinstance(id, str):
+        hint = f"; write str({id})" if isinstance(id, (int, np.integer)) else ""
+        raise TypeError(f"{name} must be a str, got {type(id).__name__}{hint}")
+    return str(id)  # of a subclass, NumPy's too, the plain string

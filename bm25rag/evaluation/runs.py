@@ -9,7 +9,7 @@ import numpy as np
 
 from bm25rag.evaluation.measures import Qrels
 from bm25rag.index import BM25Index
-from bm25rag.search.ranking import BatchResult
+from bm25rag.search.results import BatchResult
 
 __all__ = ["Asked", "ask", "run_of"]
 

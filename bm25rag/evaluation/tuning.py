@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import check_count
 from bm25rag.evaluation.measures import Evaluation, Evaluator, Qrels

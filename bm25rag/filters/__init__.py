@@ -16,6 +16,7 @@ from bm25rag.filters.nodes import (
     Or,
     split,
 )
+from bm25rag.filters.operators import Operator
 from bm25rag.filters.parse import FilterSpec, escape_key, parse_filter
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "IdCondition",
     "IdSet",
     "Not",
+    "Operator",
     "Or",
     "escape_key",
     "parse_filter",

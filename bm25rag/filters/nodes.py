@@ -5,16 +5,13 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bm25rag.common.record import Record
+from bm25rag.filters.operators import Operator
 from bm25rag.filters.values import fresh
 
-Test: TypeAlias = Callable[[Any, bool], bool]
-"""A predicate on ``(value, present)``; the value is None where the path is missing."""
-
-
-# Ids that a key may hold.
+# The most ids that are cached as a mask.
 _MOST_KEYED = 100
 
 
@@ -52,81 +49,60 @@ class Filter(ABC):
 
 
 class Condition(Record, Filter):
-    """One predicate on the value at one path of the metadata.
+    """An operator on the value at one path of the metadata.
 
     Parameters
     ----------
     path
         The keys from the top of the metadata down; one or more.
-    test
-        The predicate on the value and on whether it is present. It is asked once for all
-        documents of one value, and 1 and 1.0 are one value.
-    rule
-        What the predicate says: equal rules mean the same predicate.
-    operator, operand
-        What of the filter language the predicate stands for, such as ``$lt`` or ``$date.$lt``,
-        so that values need not be asked one by one; None for a predicate of another origin.
+    operator
+        Which values pass.
     """
 
-    __slots__ = ("operand", "operator", "path", "rule", "test")
-    __match_args__ = ("path", "rule")
+    __slots__ = __match_args__ = ("path", "operator")
 
-    def __init__(
-        self,
-        path: tuple[str, ...],
-        test: Test,
-        rule: Hashable,
-        operator: str | None = None,
-        operand: Any = None,
-    ) -> None:
+    def __init__(self, path: tuple[str, ...], operator: Operator) -> None:
         self.path: Final = path
-        self.test: Final = test
-        self.rule: Final = rule
         self.operator: Final = operator
-        self.operand: Final = operand
 
     @property
     def key(self) -> Hashable:
-        """The path and the rule."""
-        return self.path, self.rule
+        """The path and the operator's key."""
+        return self.path, self.operator.key
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the predicate holds for the value at the path."""
+        """Say whether the value at the path passes."""
         value: Any = metadata
         for key in self.path:
             # Lists are not descended into, and the top level may be any mapping.
             if not (isinstance(value, dict) or value is metadata) or key not in value:
-                return self.test(None, False)
+                return self.operator.passes(None, False)
             value = value[key]
-        return self.test(value, True)
+        return self.operator.passes(value)
 
 
 class IdCondition(Record, Filter):
-    """One predicate on the id.
+    """An operator on the id.
 
     Parameters
     ----------
-    test
-        The predicate; the value is the id, which is always present.
-    rule
-        What the predicate says: equal rules mean the same predicate.
+    operator
+        Which ids pass.
     """
 
-    __slots__ = ("rule", "test")
-    __match_args__ = ("rule",)
+    __slots__ = __match_args__ = ("operator",)
 
-    def __init__(self, test: Test, rule: Hashable) -> None:
-        self.test: Final = test
-        self.rule: Final = rule
+    def __init__(self, operator: Operator) -> None:
+        self.operator: Final = operator
 
     @property
     def key(self) -> Hashable:
-        """The reserved name and the rule."""
-        return "$id", self.rule
+        """The reserved name and the operator's key."""
+        return "$id", self.operator.key
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the predicate holds for the id."""
-        return self.test(id, True)
+        """Say whether the id passes."""
+        return self.operator.passes(id)
 
 
 class IdSet(Record, Filter):

@@ -15,21 +15,18 @@ from bm25rag.filters.nodes import (
     IdSet,
     Not,
     Or,
-    Test,
 )
-from bm25rag.filters.operators import (
+from bm25rag.filters.operands import (
     COMPLEMENTS,
     DATE_READERS,
     FIELD_READERS,
     ID_READERS,
-    TESTS,
     OperandReader,
     check_depth,
     describe,
-    on_instants,
     refuse,
 )
-from bm25rag.filters.values import rule_of
+from bm25rag.filters.operators import OPERATORS, AsInstant
 
 FilterSpec: TypeAlias = (
     dict[str, Any] | set[str] | frozenset[str] | Callable[[dict[str, Any]], object] | Filter
@@ -99,13 +96,10 @@ class _Subject(NamedTuple):
 
 def _of_metadata(path: tuple[str, ...]) -> _Subject:
     def make(name: str, operand: Any) -> Filter:
-        return _condition(name, operand, TESTS[name](operand))
+        return Condition(path, OPERATORS[name](operand))
 
     def make_dated(name: str, operand: Any) -> Filter:
-        return _condition(f"$date.{name}", operand, on_instants(TESTS[name](operand)))
-
-    def _condition(name: str, operand: Any, test: Test) -> Filter:
-        return Condition(path, test, rule_of(name, operand), name, operand)
+        return Condition(path, AsInstant(OPERATORS[name](operand)))
 
     return _Subject(FIELD_READERS, make, _Subject(DATE_READERS, make_dated, negatable=False))
 
@@ -115,7 +109,7 @@ def _id_condition(name: str, operand: Any) -> Filter:
         return IdSet(frozenset([operand]))
     if name == "$in":
         return IdSet(frozenset(operand))
-    return IdCondition(TESTS[name](operand), rule_of(name, operand))
+    return IdCondition(OPERATORS[name](operand))
 
 
 _OF_ID = _Subject(ID_READERS, _id_condition)

@@ -102,15 +102,15 @@ def carry(
     last = first + len(before)
     if segments[first:last] != [view.segment for view in before]:
         return None
-    dead, offset = [np.empty(0, np.int64)], 0
+    deleted, offset = [np.empty(0, np.int64)], 0
     changed: dict[int, bytes] = {}
     for old, new in zip(before, now[first:last], strict=True):
-        died = new.dead if old.living is None else new.dead[old.living[new.dead]]
-        if len(died) != len(new.dead) - len(old.dead) or not all(
+        died = new.deleted if old.living is None else new.deleted[old.living[new.deleted]]
+        if len(died) != len(new.deleted) - len(old.deleted) or not all(
             number in new.changed or not new.lives(number) for number in old.changed
         ):
             return None
-        dead.append(old.ranks(died.astype(np.int64)) + offset)
+        deleted.append(old.ranks(died.astype(np.int64)) + offset)
         data = new.changed
         numbers = [number for number in data if old.changed.get(number) is not data[number]]
         ranks = old.ranks(np.array(numbers, np.int64)) + offset
@@ -118,6 +118,6 @@ def carry(
             rank: data[number] for rank, number in zip(ranks.tolist(), numbers, strict=True)
         }
         offset += old.count
-    since = Changes(np.concatenate(dead).astype(np.uint32), changed)
+    since = Changes(np.concatenate(deleted).astype(np.uint32), changed)
     view = SegmentView(merged, (since,) if len(since) else ())
     return [*now[:first], view, *now[last:]]

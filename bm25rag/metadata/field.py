@@ -99,7 +99,7 @@ class Field:
     column, first
         The distinct values of the kinds that are strings begin at ``first`` in a column.
     spans
-        What of a file's arrays has to be checked before the first use.
+        Where ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Field:
         numbers: UInt64,
         column: Column,
         first: int,
-        spans: list[tuple[str, int, int]],
+        spans: dict[str, slice],
     ) -> None:
         self.documents, self.codes = documents, codes
         self.starts, self.numbers = starts, numbers

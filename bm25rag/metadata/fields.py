@@ -10,16 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bm25rag.columns.column import Column, ColumnBuilder, Guard, join
+from bm25rag.columns.column import Column, ColumnBuilder, join
 from bm25rag.common.arrays import Int64
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8
-from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.field import (
-    DATE,
-    FLAGS,
     KINDS,
-    LAST_DAY,
     NUMBERS,
     STRING,
     STRINGS,
@@ -65,20 +61,10 @@ class Fields:
         The paths as JSON, in the fields' order.
     strings
         The distinct values that are strings.
-    guard
-        Who checks the arrays before their first use, as ``fields.counts`` and so on.
     """
 
-    def __init__(
-        self,
-        count: int,
-        arrays: Arrays,
-        paths: Column,
-        strings: Column,
-        guard: Guard | None = None,
-    ) -> None:
+    def __init__(self, count: int, arrays: Arrays, paths: Column, strings: Column) -> None:
         self.count, self.arrays, self.paths, self.strings = count, arrays, paths, strings
-        self._guard = guard
         self._opened: dict[Path, Field] | None = None
 
     def __reduce__(self) -> tuple[type[Fields], tuple[object, ...]]:
@@ -114,37 +100,43 @@ class Fields:
         CorruptIndexError
             If the fields are read from a file that is damaged.
         """
-        field, guard = self._open().get(path), self._guard
+        field = self.get(path)
         if field is None and not self.complete:
             raise KeyError(path)
-        if field is not None and field.spans and guard is not None:
-            _check(field, path, self.count, guard)
-            field.spans = []
         return field
 
     def check_all(self) -> None:
-        """Check everything that a guard has not yet passed, and what a merge relies on."""
-        guard = self._guard
-        if guard is None:
-            return
-        for path in self:
-            field = self.find(path)
-            if field and not all(field.strings_of(kind).ascend() for kind in STRINGS):
-                raise guard.reject("fields.strings", "does not ascend")
-        self.paths.check_all()
-        self.strings.check_all()
-        self._guard = None
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
 
     def _open(self) -> dict[Path, Field]:
         if self._opened is None:
-            guard = self._guard
-            if guard is not None:
-                for name in ("complete", "counts", "entries"):
-                    guard.check(f"fields.{name}", 0, len(self.arrays[name]))
-                if self.arrays["complete"].view(np.uint8)[0] > 1:
-                    raise guard.reject("fields.complete", "is no bool")
-            self._opened = _cut(self, guard)
+            self._opened = self._cut()
         return self._opened
+
+    def _cut(self) -> dict[Path, Field]:
+        """Cut the arrays into those of each field, one field after the other."""
+        cutter = _Cutter(self.arrays)
+        counts = self.arrays["counts"].reshape(-1, KINDS).tolist()
+        sizes = self.arrays["entries"].tolist()
+        opened, first = {}, 0
+        for name, distinct, size in zip(self.paths, counts, sizes, strict=True):
+            path, starts = self._path_of(bytes(name or b"")), tuple(accumulate(distinct, initial=0))
+            cutter.spans = {}
+            everywhere = size == self.count and path[-1] is not None
+            opened[path] = Field(
+                None if everywhere else cutter.cut("documents", size),
+                cutter.cut(codes_for(starts[-1]), size),
+                starts,
+                cutter.cut("numbers", starts[STRING] - starts[WHOLE]),
+                self.strings,
+                first,
+                cutter.spans,
+            )
+            first += starts[-1] - starts[STRING]
+        return opened
+
+    def _path_of(self, name: bytes) -> Path:
+        return tuple(json.loads(text_of(name)))
 
 
 class _Cutter:
@@ -152,86 +144,20 @@ class _Cutter:
 
     def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays
-        self.used = dict.fromkeys(arrays, 0)
-        self.spans: list[tuple[str, int, int]] = []
+        self._used = dict.fromkeys(arrays, 0)
+        self.spans: dict[str, slice] = {}
 
     def cut(self, name: str, length: int) -> npt.NDArray[Any]:
         """Return the next ``length`` elements of an array."""
-        start = self.used[name]
-        self.used[name] = stop = start + length
-        self.spans.append((f"fields.{name}", start, stop))
-        return self._arrays[name][start:stop]
-
-
-def _cut(fields: Fields, guard: Guard | None) -> dict[Path, Field]:
-    """Cut the arrays into fields, which use them up."""
-    names = ("documents", "codes1", "codes2", "codes4", "numbers")
-    cutter = _Cutter({name: fields.arrays[name] for name in names})
-    counts = fields.arrays["counts"].reshape(-1, KINDS).tolist()
-    sizes = fields.arrays["entries"].tolist()
-    opened, first = {}, 0
-    for name, own, size in zip(fields.paths, counts, sizes, strict=True):
-        path, starts = _path_of(bytes(name or b""), guard), tuple(accumulate(own, initial=0))
-        cutter.spans = []
-        opened[path] = Field(
-            cutter.cut("documents", size) if size != fields.count or path[-1] is None else None,
-            cutter.cut(codes_for(starts[-1]), size),
-            starts,
-            cutter.cut("numbers", starts[STRING] - starts[WHOLE]),
-            fields.strings,
-            first,
-            cutter.spans,
-        )
-        first += starts[-1] - starts[STRING]
-    ends = {name: len(fields.arrays[name]) for name in names}
-    if guard is not None and (
-        cutter.used != ends or first != len(fields.strings) or len(opened) != len(counts)
-    ):
-        raise guard.reject("fields.counts", "does not describe the fields")
-    return opened
+        start = self._used[name]
+        self._used[name] = start + length
+        self.spans[name] = slice(start, start + length)
+        return self._arrays[name][self.spans[name]]
 
 
 def codes_for(distinct: int) -> str:
     """Return which array holds the codes of a field of so many values."""
     return "codes1" if distinct <= NARROW else "codes2" if distinct <= MIDDLE else "codes4"
-
-
-def _path_of(name: bytes, guard: Guard | None) -> Path:
-    try:
-        path = json.loads(text_of(name))
-    except (CorruptIndexError, ValueError, RecursionError):
-        path = None
-    if guard is not None and not (
-        isinstance(path, list)
-        and path
-        and all(isinstance(key, str) for key in path[:-1])
-        and isinstance(path[-1], str | None)
-        and path != [None]
-    ):
-        raise guard.reject("fields.paths", "holds what is no path")
-    return tuple(path or ())
-
-
-def _check(field: Field, path: Path, count: int, guard: Guard) -> None:
-    """Check the values of a field that comes from a file."""
-    for name, start, stop in field.spans:
-        guard.check(name, start, stop)
-    if any(field.starts[kind + 1] - field.starts[kind] > 1 for kind in FLAGS):
-        raise guard.reject("fields.counts", "has more than one null, false, true or list")
-    if len(field.codes) and int(field.codes.max()) >= len(field):
-        raise guard.reject("fields.codes", "points beyond the values")
-    documents = field.documents
-    if documents is not None and len(documents):
-        descends = np.less if path[-1] is None else np.less_equal  # a list has many elements
-        if np.any(descends(documents[1:], documents[:-1])) or int(documents[-1]) >= count:
-            raise guard.reject("fields.documents", "does not ascend within the documents")
-    for kind in NUMBERS:
-        numbers = field.numbers_of(kind)
-        if not np.all(numbers[1:] > numbers[:-1]):
-            raise guard.reject("fields.numbers", "does not ascend")
-    days = field.numbers_of(DATE)
-    if len(days) and not 0 <= int(days[0]) <= int(days[-1]) <= LAST_DAY:
-        raise guard.reject("fields.numbers", "has a date that there is not")
 
 
 class Assembler:

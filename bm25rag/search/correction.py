@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
 from bm25rag.search.filtered import search_filtered
@@ -83,7 +83,7 @@ def _is_word(term: str) -> bool:
 def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> set[str]:
     """Return those of some terms that a document contains that passes the filter."""
     if filter is None:
-        found = (snapshot.number(terms)[1] >= 0).tolist()
+        found = (snapshot.term_numbers(terms)[1] >= 0).tolist()
     else:
         asked = [[term] for term in terms]
         found = (search_filtered(snapshot, asked, 1, filter, None, 1).counts > 0).tolist()
@@ -95,8 +95,8 @@ def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | 
     for distance in (1, 2) if len(term) >= _LONG else (1,):
         names = sorted(_known(snapshot, list(_near(snapshot, term, distance)), filter))
         if names:
-            lexicon, numbers = snapshot.number(names)
-            return names[int(lexicon.frequencies[numbers].argmax())]
+            cache, numbers = snapshot.term_numbers(names)
+            return names[int(cache.frequencies[numbers].argmax())]
     return None
 
 

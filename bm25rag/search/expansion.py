@@ -14,7 +14,7 @@ import numpy as np
 
 from bm25rag.common.strings import text_of
 from bm25rag.search.queries import Terms
-from bm25rag.search.ranking import BatchResult
+from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 
 # Terms in more than one of so many documents are no feedback, nor are very short and long ones.
@@ -77,8 +77,8 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     for place, own in wanted.items():
         _fill(snapshot, place, own)
     every = list(dict.fromkeys(term for vector in vectors for term in vector))
-    lexicon, numbers = snapshot.number(every)
-    frequencies = dict(zip(every, lexicon.frequencies[numbers].tolist(), strict=True))
+    cache, numbers = snapshot.term_numbers(every)
+    frequencies = dict(zip(every, cache.frequencies[numbers].tolist(), strict=True))
     most = max(snapshot.count / _COMMON, least)
     return [
         {

@@ -88,7 +88,7 @@ def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explan
     """Explain the score of document ``number`` of part ``place``."""
     view = snapshot.views[place]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
-    lexicon, numbers = snapshot.number(list(counts))
+    cache, numbers = snapshot.term_numbers(list(counts))
     postings = view.segment.postings
     shares = []
     score, shift = 0.0, 0.0
@@ -96,7 +96,7 @@ def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explan
         if term < 0:
             shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
             continue
-        idf, starts = lexicon.idf[term], lexicon.starts[place][term]
+        idf, starts = cache.idf[term], cache.starts[place][term]
         tf, f, contribution = 0, 0.0, 0.0
         documents = postings.documents_of(starts)
         at = int(np.searchsorted(documents, number))
@@ -107,7 +107,7 @@ def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explan
             contribution = float(idf * weight) * count
         score += contribution
         shift += float(idf * snapshot.absent_weight) * count
-        frequency = int(lexicon.frequencies[term])
+        frequency = int(cache.frequencies[term])
         shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
     matched = any(share.tf for share in shares)
     return Explanation(view.segment.id_of(number), score + shift, matched, shift, tuple(shares))

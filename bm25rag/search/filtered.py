@@ -9,7 +9,8 @@ import numpy as np
 
 from bm25rag.filters import Filter, split
 from bm25rag.search.queries import Terms
-from bm25rag.search.ranking import BatchResult, search
+from bm25rag.search.ranking import search
+from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 
 # By how much more matches are looked at when too few of those before passed.

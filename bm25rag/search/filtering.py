@@ -179,11 +179,11 @@ def _evaluate(documents: _Stored, filter: Filter, among: Bool) -> Bool:
         return mask
     if isinstance(filter, IdCondition):
         ids = documents.all_ids()
-        return among & np.array([filter.test(id, True) for id in ids], np.bool_)
-    fields, ask = documents.fields, partial(_ask, documents, filter)
+        return among & np.array(list(map(filter.operator.passes, ids)), np.bool_)
+    fields = documents.fields
     if isinstance(filter, Condition) and fields is not None:
-        return among & select(fields, filter, ask)
-    return ask(among)
+        return among & select(fields, filter, lambda open: _ask(documents, filter, among & open))
+    return _ask(documents, filter, among)
 
 
 def _combine(filter: And | Or | Not, among: Bool, leaf: Callable[[Filter, Bool], Bool]) -> Bool:

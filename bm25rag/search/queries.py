@@ -1,16 +1,23 @@
-"""What a query may be: a text, a list of terms, or a mapping of terms to weights."""
+"""Queries: what users may ask, its terms and weights, and the numbers of those terms.
+
+A query is a text, a list of terms, or a mapping of terms to weights.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import TypeAlias, cast
+from itertools import accumulate, chain, repeat
+from typing import NamedTuple, TypeAlias, cast
 
-from bm25rag.analysis.analyzer import Analyzer
-from bm25rag.common.arrays import Int64
+import numpy as np
+
+from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import are_strings, check_real
+from bm25rag.kernels.boundary import Queries
 from bm25rag.search.snapshot import Snapshot
+from bm25rag.search.term_cache import TermCache
 
 Query: TypeAlias = str | Sequence[str] | Mapping[str, float]
 # A query analysed and checked: its terms, repeats included, or its terms with their weights.
@@ -18,6 +25,15 @@ Terms: TypeAlias = Sequence[str] | dict[str, float]
 
 # A sum of parts with such weights is far from the largest float64.
 LARGEST_WEIGHT = 1e30
+
+_UNWEIGHTED = np.empty(0)
+
+
+class ResolvedQueries(NamedTuple):
+    """Queries by the numbers of their terms, and the cache that gave the numbers."""
+
+    cache: TermCache
+    queries: Queries
 
 
 def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Terms]:
@@ -47,6 +63,32 @@ def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Te
     return [_checked(own, name.format(number)) for number, own in enumerate(terms)]
 
 
+def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
+    """Look up the terms of queries.
+
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    queries
+        The terms of each query, or their weights.
+    """
+    cache, numbers = snapshot.term_numbers(list(chain.from_iterable(queries)))
+    ends = accumulate(map(len, queries), initial=0)
+    pointers = np.fromiter(ends, np.int64, len(queries) + 1)
+    return ResolvedQueries(cache, Queries(pointers, numbers, _weights(queries)))
+
+
+def _weights(queries: Sequence[Terms]) -> Float64:
+    """Return the weight of every term of every query; nothing if each counts once."""
+    if dict not in set(map(type, queries)):
+        return _UNWEIGHTED
+    weights = (
+        query.values() if isinstance(query, dict) else repeat(1.0, len(query)) for query in queries
+    )
+    return np.fromiter(chain.from_iterable(weights), np.float64)
+
+
 def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -> None:
     """Warn of a list that was likely meant as texts, since its terms match nothing.
 
@@ -63,7 +105,7 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -
         if count or isinstance(query, str):
             continue
         text = next((term for term in query if len(term.split()) > 1), None)
-        if text is not None and max(snapshot.number(list(query))[1]) < 0:
+        if text is not None and max(snapshot.term_numbers(list(query))[1]) < 0:
             warnings.warn(
                 f"no document has a term of the query {query!r:.100}: a list holds terms that "
                 f"are analysed already; to search for a text, pass the text, {text!r:.100}",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8, utf8_each
@@ -26,6 +26,9 @@ from bm25rag.segments.view import SegmentView
 
 # Terms that a snapshot remembers, from first to last.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
+
+# Hits of which the contents are read together.
+_READ_TOGETHER = 16
 
 # Ids that are looked up one by one sooner than all at once.
 _FEW_IDS = 16
@@ -57,24 +60,24 @@ class Snapshot:
         self.count = self.bases[-1]
         self.tokens = sum(view.tokens for view in self.views)
         self.average_length = self.tokens / self.count if self.count else 0.0
-        self._lexicon = TermCache(self.views, parameters, self.count, 0)
+        self._term_cache = TermCache(self.views, parameters, self.count, 0)
         self._tables: tuple[Float32, ...] | None = None
 
     # --- statistics and scores -------------------------------------------------
 
-    def number(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
-        """Return the numbers of terms, int64, and the lexicon in which they count."""
-        lexicon = self._lexicon
+    def term_numbers(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
+        """Return the numbers of terms, int64, and the cache that gave them."""
+        cache = self._term_cache
         try:
-            return lexicon, lexicon.numbers(terms)
+            return cache, cache.numbers(terms)
         except TermCacheFullError:
-            more = min(4 * lexicon.capacity, _MOST_TERMS)
+            more = min(4 * cache.capacity, _MOST_TERMS)
             capacity = max(_FEWEST_TERMS, more, len(set(terms)))
-            lexicon = TermCache(self.views, self.parameters, self.count, capacity)
-            numbers = lexicon.numbers(terms)
+            cache = TermCache(self.views, self.parameters, self.count, capacity)
+            numbers = cache.numbers(terms)
             if capacity <= _MOST_TERMS:
-                self._lexicon = lexicon
-            return lexicon, numbers
+                self._term_cache = cache
+            return cache, numbers
 
     @cached_property
     def absent_weight(self) -> np.float32:
@@ -157,8 +160,10 @@ class Snapshot:
 
     def document(self, place: int, number: int) -> Document:
         """Return a fresh document."""
-        ids, texts, metadata, payloads = _contents(self.views[place], (number,))
-        return Document(ids[0], texts[0], metadata[0], payloads[0])
+        view = self.views[place]
+        contents = _Contents(view, (number,))
+        text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
+        return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
 
     def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
         """Return fresh hits for the documents at ``rows``."""
@@ -209,23 +214,41 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     )
 
 
+class _Contents:
+    """What some documents of a segment hold, read when first asked for: all at once is faster."""
+
+    __slots__ = ("_numbers", "_read", "_view")
+
+    def __init__(self, view: SegmentView, numbers: Sequence[int]) -> None:
+        self._view, self._numbers = view, numbers
+        self._read: dict[str, list[Any]] = {}
+
+    def read(self, name: str) -> list[Any]:
+        """Return the text, metadata or payload of each document."""
+        found = self._read.get(name)
+        # Of two threads that read at once, both take what the first has made.
+        return self._read.setdefault(name, getattr(self, f"_{name}")()) if found is None else found
+
+    def _text(self) -> list[str | None]:
+        return self._view.segment.texts.texts(self._numbers)
+
+    def _metadata(self) -> list[dict[str, Any]]:
+        stored = self._view.metadata_of(self._numbers)
+        return [{} if data is None else decode_metadata(data) for data in stored]
+
+    def _payload(self) -> list[bytes | None]:
+        stored = self._view.segment.payloads.views(self._numbers)
+        return [None if data is None else bytes(data) for data in stored]
+
+
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-    """Return fresh hits for documents of one part."""
-    ids, texts, metadata, payloads = _contents(view, numbers)
-    return list(map(Hit, ids, scores, texts, metadata, payloads))
-
-
-def _contents(
-    view: SegmentView, numbers: Sequence[int]
-) -> tuple[list[str], list[str | None], list[dict[str, Any]], list[bytes | None]]:
-    """Return ids, texts, metadata and payloads of documents, since all at once is faster."""
-    segment = view.segment
-    return (
-        [id or "" for id in segment.ids.column.texts(numbers)],
-        segment.texts.texts(numbers),
-        [{} if data is None else decode_metadata(data) for data in view.metadata_of(numbers)],
-        [None if data is None else bytes(data) for data in segment.payloads.views(numbers)],
-    )
+    """Return fresh hits for documents of one segment."""
+    ids = [id or "" for id in view.segment.ids.column.texts(numbers)]
+    sources: list[tuple[_Contents, int]] = []
+    for first in range(0, len(numbers), _READ_TOGETHER):
+        some = numbers[first : first + _READ_TOGETHER]
+        sources += zip(repeat(_Contents(view, some)), range(len(some)), strict=False)
+    return list(map(Hit._unread, ids, scores, sources))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

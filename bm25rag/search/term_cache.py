@@ -18,7 +18,7 @@ MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
 
 
 class TermCacheFullError(Exception):
-    """A lexicon has given all its numbers."""
+    """A term cache has given all its numbers."""
 
 
 class TermCache(dict[str, int]):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.analysis.encoder import Encoder, Read
 from bm25rag.columns.column import ColumnBuilder, join, join_none
 from bm25rag.columns.string_table import index_column
@@ -22,7 +22,7 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Run
 from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
-from bm25rag.segments.postings import TermList, build_postings
+from bm25rag.segments.postings_builder import TermList, build_postings
 from bm25rag.segments.segment import Segment
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bm25rag.columns.column import Guard
 from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
 
 # Documents of a block; tests set it small.
@@ -67,9 +66,9 @@ class DocBlocks:
             return np.array((start, stop), np.int64)
         starts = np.empty(self.count + 1, np.int64)
         starts[0], starts[-1] = start, stop
-        place = self._place(number)
-        if place >= 0:
-            starts[1:-1] = self.edges[place]
+        row = self._row_of(number)
+        if row >= 0:
+            starts[1:-1] = self.edges[row]
         else:
             first = self._first_high(number, bounds)
             high = self.high[first : first + stop - start]
@@ -77,18 +76,19 @@ class DocBlocks:
         starts[1:-1] += start
         return starts
 
-    def _place(self, number: int) -> int:
-        place = bisect_left(self._terms, number)
-        return place if place < len(self._terms) and self._terms[place] == number else -1
+    def _row_of(self, number: int) -> int:
+        """Return the row of a term in ``edges``, or -1."""
+        row = bisect_left(self._terms, number)
+        return row if row < len(self._terms) and self._terms[row] == number else -1
 
     def _first_high(self, number: int, bounds: memoryview) -> int:
         """Return where in ``high`` the blocks of a term begin."""
-        place = bisect_left(self._terms, number) - 1
+        row = bisect_left(self._terms, number) - 1
         start = int(bounds[number])
-        if place < 0:
+        if row < 0:
             return start
-        # Up to here, the postings that have their block elsewhere.
-        return start - (int(bounds[self._terms[place] + 1]) - int(self._before[place]))
+        # Less the postings before it whose blocks ``edges`` has.
+        return start - (int(bounds[self._terms[row] + 1]) - int(self._before[row]))
 
     def between(self, first: int, last: int, indptr: Int64) -> UInt32:
         """Return the block of every posting of the terms from ``first`` to before ``last``."""
@@ -106,57 +106,10 @@ class DocBlocks:
         result[own] = np.repeat(numbers, np.diff(ends, axis=1, prepend=0).ravel())
         return result
 
-    def check_terms(self, guard: Guard, terms: int) -> None:
-        """Check the small arrays; raise ``CorruptIndexError``."""
-        guard.check("stripes.terms", 0, len(self.terms))
-        guard.check("stripes.before", 0, len(self.before))
-        own = self.terms
-        if np.any(own[1:] <= own[:-1]) or (len(own) and int(own[-1]) >= terms):
-            raise guard.reject("stripes.terms", "does not ascend within the terms")
-
-    def check(self, guard: Guard, number: int, bounds: memoryview) -> None:
-        """Check what ``starts`` reads for a term; raise ``CorruptIndexError``."""
-        if self.count == 1:
-            return
-        place, width = self._place(number), self.count - 1
-        most = int(bounds[number + 1]) - int(bounds[number])
-        if place >= 0:
-            guard.check("stripes.edges", place * width, (place + 1) * width)
-            self._check_rising(guard, "stripes.edges", self.edges[place], most)
-            return
-        nearest = bisect_left(self._terms, number) - 1
-        if nearest >= 0:
-            guard.check("indptr", self._terms[nearest] + 1, self._terms[nearest] + 2)
-        first = self._first_high(number, bounds)
-        if not 0 <= first <= first + most <= len(self.high):
-            raise guard.reject("stripes.before", "points beyond the postings")
-        guard.check("stripes.high", first, first + most)
-        self._check_rising(guard, "stripes.high", self.high[first : first + most], width)
-
-    def _check_rising(self, guard: Guard, name: str, values: Unsigned, most: int) -> None:
-        if np.any(values[1:] < values[:-1]) or int(values[-1]) > most:
-            raise guard.reject(name, "does not ascend within its limit")
-
-    def check_all(self, guard: Guard, indptr: Int64) -> None:
-        """Check every array against the postings' bounds; raise ``CorruptIndexError``."""
-        guard.check("stripes.edges", 0, self.edges.size)
-        guard.check("stripes.high", 0, len(self.high))
-        counts = np.diff(indptr)[self.terms]
-        total = int(indptr[-1]) if self.count > 1 else 0
-        if len(self.high) + int(counts.sum()) != total:
-            raise guard.reject("stripes.high", "does not agree with the postings")
-        if not np.array_equal(indptr[self.terms] - (np.cumsum(counts) - counts), self.before):
-            raise guard.reject("stripes.before", "does not agree with the postings")
-        ends = np.column_stack((self.edges, counts)).astype(np.int64)
-        if np.any(ends[:, 1:] < ends[:, :-1]):
-            raise guard.reject("stripes.edges", "does not ascend within the postings")
-        if np.any(self.high >= self.count):
-            raise guard.reject("stripes.high", "points beyond the blocks")
-
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(part.nbytes for part in (self.terms, self.edges, self.before, self.high))
+        return sum(array.nbytes for array in (self.terms, self.edges, self.before, self.high))
 
 
 def doc_block_count(documents: int) -> int:

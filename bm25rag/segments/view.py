@@ -29,14 +29,14 @@ class SegmentView:
     def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
         self.segment, self.changes = segment, changes
         # Numbers of the deleted documents, ascending.
-        self.dead = all_deleted(changes)
+        self.deleted = all_deleted(changes)
         self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
         self._gone: dict[tuple[int, int], int] = {}
-        gone = int(segment.postings.length_of(self.dead).sum()) if len(self.dead) else 0
+        gone = int(segment.postings.length_of(self.deleted).sum()) if len(self.deleted) else 0
         self.tokens = segment.tokens - gone
-        self.count = len(segment) - len(self.dead)
+        self.count = len(segment) - len(self.deleted)
         # Bytes of its living documents, about: what merging it costs.
         self.size = segment.nbytes * self.count // max(len(segment), 1)
 
@@ -49,9 +49,9 @@ class SegmentView:
     @property
     def living(self) -> Bool | None:
         """Which documents live, (n,), bool; ``None`` if all do."""
-        if len(self.dead) and self._living is None:
+        if len(self.deleted) and self._living is None:
             living = np.ones(len(self.segment), np.bool_)
-            living[self.dead] = False
+            living[self.deleted] = False
             self._living = living
         return self._living
 
@@ -74,10 +74,10 @@ class SegmentView:
 
     def lives(self, number: int) -> bool:
         """Whether document ``number`` has not been deleted."""
-        if not len(self.dead):
+        if not len(self.deleted):
             return True
-        place = int(np.searchsorted(self.dead, number))
-        return place == len(self.dead) or int(self.dead[place]) != number
+        place = int(np.searchsorted(self.deleted, number))
+        return place == len(self.deleted) or int(self.deleted[place]) != number
 
     def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
         """Return the metadata of documents as JSON."""
@@ -91,41 +91,41 @@ class SegmentView:
     def frequency(self, starts: Int64) -> int:
         """Count the living documents among the postings of one term, by where they begin."""
         first, last = int(starts[0]), int(starts[-1])
-        if first == last or not len(self.dead):
+        if first == last or not len(self.deleted):
             return last - first
         gone = self._gone.get((first, last))
         if gone is None:
-            gone = self._gone[first, last] = self._count_dead(starts)
+            gone = self._gone[first, last] = self._count_deleted(starts)
         return last - first - gone
 
-    def _count_dead(self, starts: Int64) -> int:
+    def _count_deleted(self, starts: Int64) -> int:
         documents, living = self.segment.postings.documents_of(starts), self.living
-        if living is not None and len(documents) < _SEARCH * len(self.dead):
+        if living is not None and len(documents) < _SEARCH * len(self.deleted):
             return len(documents) - int(np.count_nonzero(living[documents]))
-        places = np.searchsorted(documents, self.dead)
+        places = np.searchsorted(documents, self.deleted)
         places[places == len(documents)] = 0
-        return int(np.count_nonzero(documents[places] == self.dead))
+        return int(np.count_nonzero(documents[places] == self.deleted))
 
     def frequencies(self) -> Int64:
         """Count the living documents of every term of the segment, (V,), int64."""
         postings = self.segment.postings
-        if not len(self.dead):
+        if not len(self.deleted):
             return postings.frequencies()
         living = np.ones(len(self.segment), np.int64)
-        living[self.dead] = 0
+        living[self.deleted] = 0
         starts = postings.indptr[:-1].astype(np.int64)
         return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the places of documents of the segment among its living ones."""
-        return numbers - np.searchsorted(self.dead, numbers) if len(self.dead) else numbers
+        return numbers - np.searchsorted(self.deleted, numbers) if len(self.deleted) else numbers
 
     def number_at(self, rank: int) -> int:
         """Return the document number of the living document at ``rank``."""
-        if not len(self.dead):
+        if not len(self.deleted):
             return rank
         # dead[i] - i living documents lie before dead[i].
-        before = self.dead.astype(np.int64) - np.arange(len(self.dead))
+        before = self.deleted.astype(np.int64) - np.arange(len(self.deleted))
         return rank + int(np.searchsorted(before, rank, side="right"))
 
     def numbers(self) -> range | Int64:

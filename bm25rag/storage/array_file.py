@@ -151,8 +151,8 @@ class ArraysFile:
     def __contains__(self, name: str) -> bool:
         return name in self._places
 
-    def array(self, name: str, *kinds: str, count: int | None = None) -> Array:
-        """Return an array as it lies in the file; call ``check`` before using its values.
+    def array(self, name: str, *kinds: str, count: int | None = None) -> CheckedArray:
+        """Return an array.
 
         Raises
         ------
@@ -169,14 +169,12 @@ class ArraysFile:
         if count is not None and length != count:
             raise self.reject(name, f"has {length} elements, expected {count}")
         little = np.frombuffer(self._body, np.dtype(dtype).newbyteorder("<"), length, offset)
-        return little.view(dtype) if sys.byteorder == "little" else little.astype(dtype)
+        values: Array = little.view(dtype) if sys.byteorder == "little" else little.astype(dtype)
+        return CheckedArray(self, name, values, offset)
 
     def check(self, name: str, start: int, stop: int) -> None:
-        """Check the blocks that hold elements ``start`` to ``stop`` of an array, once."""
-        dtype, _, offset = self._places[name]
-        size = np.dtype(dtype).itemsize
-        first, last = (offset + start * size) // BLOCK, -(-(offset + stop * size) // BLOCK)
-        for block in range(first, last):
+        """Check the blocks that hold bytes ``start`` to ``stop``; ``name`` is for the message."""
+        for block in range(start // BLOCK, -(-stop // BLOCK)):
             self._check_block(name, block)
 
     def check_all(self) -> None:
@@ -194,6 +192,42 @@ class ArraysFile:
     def reject(self, name: str, problem: str) -> CorruptIndexError:
         """Return the error for contents that cannot be right."""
         return damage(self._path, name, problem)
+
+
+class CheckedArray:
+    """An array of a file; what is sliced of it has been checked against its checksums.
+
+    Parameters
+    ----------
+    file, name
+        Where it comes from.
+    values
+        Its elements, not checked.
+    offset
+        Where it begins in the file, in bytes.
+    """
+
+    __slots__ = ("_file", "_name", "_offset", "values")
+
+    def __init__(self, file: ArraysFile, name: str, values: Array, offset: int) -> None:
+        self._file, self._name, self.values, self._offset = file, name, values, offset
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, span: slice) -> Array:
+        start, stop, _ = span.indices(len(self.values))
+        self.check(start, stop)
+        return self.values[start:stop]
+
+    def check(self, start: int, stop: int) -> None:
+        """Check what ``[start:stop]`` returns; raise ``CorruptIndexError``."""
+        offset, size = self._offset, self.values.itemsize
+        self._file.check(self._name, offset + start * size, offset + stop * size)
+
+    def reject(self, problem: str) -> CorruptIndexError:
+        """Return the error for contents that cannot be right."""
+        return self._file.reject(self._name, problem)
 
 
 def damage(path: Path, name: str, problem: str) -> CorruptIndexError:

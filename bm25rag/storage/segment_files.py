@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column
-from bm25rag.columns.string_table import StringTable
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.field import KINDS
-from bm25rag.metadata.fields import ARRAYS, Fields
 from bm25rag.segments.changes import Changes
-from bm25rag.segments.doc_blocks import DocBlocks, doc_block_count
-from bm25rag.segments.postings import Postings
+from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import Array, ArraysFile, FileRecord, write_arrays
+from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
+from bm25rag.storage.checked_fields import CheckedFields
+from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
 
@@ -87,7 +86,7 @@ def _read_view(
             _read_changes(folder, record, len(segment)) if changes is None else changes
         )
     view = SegmentView(segment, tuple(all_changes))
-    if np.any(view.dead[1:] == view.dead[:-1]):
+    if np.any(view.deleted[1:] == view.deleted[:-1]):
         message = "deletes what is dead already; restore the folder from a copy"
         raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
     if view.tokens < 0:
@@ -97,36 +96,18 @@ def _read_view(
 
 
 def _read_segment(file: ArraysFile, tokens: int) -> Segment:
-    lengths = file.array("lengths", "u4")
-    count = len(lengths)
+    count = len(file.array("lengths", "u4"))
     if not count:
         raise file.reject("lengths", "has no document")
     term_keys = file.array("terms.keys", "u4")
-    documents = file.array("documents", "u2")
-    code_tf = file.array("code_tf", "u4")
-    none = np.empty(0, np.uint32)
-    postings = Postings(
-        StringTable(
-            _read_column(file, "terms", len(term_keys), full=True), term_keys, none, file, "terms"
-        ),
-        file.array("indptr", "u4", "u8", count=len(term_keys) + 1),
-        documents,
-        _read_doc_blocks(file, count),
-        file.array("codes", "u2", "u4", count=len(documents)),
-        code_tf,
-        file.array("code_length", "u4", count=len(code_tf)),
-        lengths,
-        file,
-    )
-    ids = StringTable(
+    terms = CheckedStringTable(_read_column(file, "terms", len(term_keys), full=True), term_keys)
+    ids = CheckedStringTable(
         _read_column(file, "ids", count, full=True),
         file.array("ids.keys", "u4", count=count),
         file.array("ids.order", "u4", count=count),
-        file,
-        "ids",
     )
     return Segment(
-        postings,
+        CheckedPostings(file, terms, _read_doc_blocks(file, count), tokens),
         ids,
         _read_column(file, "texts", count),
         _read_column(file, "metadata", count),
@@ -136,56 +117,48 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
     )
 
 
-def _read_doc_blocks(file: ArraysFile, documents: int) -> DocBlocks:
+def _read_doc_blocks(file: ArraysFile, documents: int) -> CheckedDocBlocks:
     count, terms = doc_block_count(documents), file.array("stripes.terms", "u4")
     edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
     high = file.array("stripes.high", "u2")
     if count == 1 and len(terms) + len(high):
         raise file.reject("stripes.terms", "names stripes where there is but one")
     before = file.array("stripes.before", "u4", "u8", count=len(terms))
-    return DocBlocks(count, terms, edges.reshape(len(terms), count - 1), before, high)
+    return CheckedDocBlocks(count, terms, edges, before, high)
 
 
-def _read_fields(file: ArraysFile, count: int) -> Fields | None:
+def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
     """Read the fields of the metadata; a segment without metadata, or of version 1, has none."""
     if "fields.counts" not in file:
         return None
-    kinds = {name: np.dtype(kind).str[1:] for name, kind in ARRAYS.items()}
-    arrays = {name: file.array(f"fields.{name}", kind) for name, kind in kinds.items()}
     paths, strings = (
         _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
         for name in ("fields.paths", "fields.strings")
     )
-    for name, length in {
-        "complete": 1,
-        "counts": KINDS * len(paths),
-        "entries": len(paths),
-    }.items():
-        file.array(f"fields.{name}", kinds[name], count=length)
-    return Fields(count, arrays, paths, strings, file)
+    return CheckedFields(file, count, paths, strings)
 
 
-def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> Column:
+def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> CheckedColumn:
     offsets = file.array(f"{name}.offsets", "u8")
     null = file.array(f"{name}.null", "b1")
     if len(offsets) != count + 1 and (full or len(offsets)):
         raise file.reject(f"{name}.offsets", f"has {len(offsets)} elements, expected {count + 1}")
     if len(null) and (full or len(null) != count or not len(offsets)):
         raise file.reject(f"{name}.null", f"has {len(null)} elements")
-    return Column(offsets, file.array(f"{name}.data", "u1"), null, count, file, name)
+    return CheckedColumn(offsets, file.array(f"{name}.data", "u1"), null, count)
 
 
 def _read_changes(folder: Path, record: FileRecord, count: int) -> Changes:
     path = folder / record.name
     file = ArraysFile(path, record, mapped=False)
     file.check_all()
-    dead, numbers = file.array("dead", "u4"), file.array("changed", "u4")
-    for name, values in (("dead", dead), ("changed", numbers)):
+    deleted, numbers = file.array("dead", "u4").values, file.array("changed", "u4").values
+    for name, values in (("dead", deleted), ("changed", numbers)):
         if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
             raise file.reject(name, "does not ascend within the documents")
     column = _read_column(file, "metadata", len(numbers))
     changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
-    return Changes(dead, dict(changed), path)
+    return Changes(deleted, dict(changed), path)
 
 
 def write_commit(
@@ -275,7 +248,7 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
 def _changes_arrays(changes: Changes) -> dict[str, Array]:
     numbers = sorted(changes.changed)
     column = build_column(changes.changed[number] for number in numbers)
-    arrays = {"dead": changes.dead, "changed": np.array(numbers, np.uint32)}
+    arrays = {"dead": changes.deleted, "changed": np.array(numbers, np.uint32)}
     return arrays | _column_arrays("metadata", column)
 
 

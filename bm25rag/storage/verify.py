@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bm25rag.columns.column import Column, Guard, build_column
+from bm25rag.columns.column import Column, build_column
 from bm25rag.columns.merge import join_tables
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of, utf8
@@ -25,12 +26,25 @@ from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.values import DEEPEST
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import damage
+from bm25rag.storage.array_file import ArraysFile, damage
+from bm25rag.storage.checked_columns import CheckedColumn
+from bm25rag.storage.checked_postings import CheckedPostings
+from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.state import check_analyzer, check_counts, parse_settings
 
 # How JSON may spell a "$", by which dates and keys are told; we write it as it is.
 _DOLLAR = "\\u0024"
 # Makes the error for contents that cannot be right.
 _Reject = Callable[[str, str], Exception]
+
+
+def verify_folder(folder: Path) -> None:
+    """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
+    manifest, views = read_index(folder, mapped=True, known={})
+    settings = parse_settings(folder, manifest.settings)
+    check_counts(folder, manifest.commit, settings.next_id)
+    check_analyzer(folder, manifest.settings["analyzer"])
+    verify_segments(views)
 
 
 def verify_segments(views: Sequence[SegmentView]) -> None:
@@ -41,7 +55,7 @@ def verify_segments(views: Sequence[SegmentView]) -> None:
     CorruptIndexError
         If anything is not as bm25rag writes it; the message names the file.
     """
-    guards = [view.segment.postings.guard for view in views]
+    files = [_unchecked_file(view.segment) for view in views]
     for view in views:
         _verify_segment(view.segment)
         for changes in view.changes:
@@ -52,33 +66,39 @@ def verify_segments(views: Sequence[SegmentView]) -> None:
     try:
         join_tables([(view.segment.ids, view.living) for view in views])
     except CorruptIndexError as error:
-        raise _naming_file(views, guards, error) from None
+        raise _naming_file(views, files, error) from None
 
 
 def _naming_file(
-    views: Sequence[SegmentView], guards: Sequence[Guard | None], error: CorruptIndexError
-) -> Exception:
+    views: Sequence[SegmentView], files: Sequence[ArraysFile | None], error: CorruptIndexError
+) -> CorruptIndexError:
     """Return the error for an id that two segments have, with the name of the later."""
     seen: set[bytes] = set()
-    for view, guard in zip(views, guards, strict=True):
+    for view, file in zip(views, files, strict=True):
         ids = {view.segment.ids.column[number] for number in view.numbers()}
-        if guard is not None and not seen.isdisjoint(ids):
-            return guard.reject("ids", "has an id that another file has, too")
+        if file is not None and not seen.isdisjoint(ids):
+            return file.reject("ids", "has an id that another file has, too")
         seen |= ids
     return error
 
 
+def _unchecked_file(segment: Segment) -> ArraysFile | None:
+    """Return the file that a segment was read from, if it has not been checked as a whole."""
+    return segment.postings.file if isinstance(segment.postings, CheckedPostings) else None
+
+
 def _verify_segment(segment: Segment) -> None:
-    guard = segment.postings.guard
+    file = _unchecked_file(segment)
     segment.check_all()
-    if guard is None:  # it has been verified before
+    if file is None:  # it has been verified before
         return
-    guard.check_all()
+    file.check_all()
     for column in (segment.postings.terms.column, segment.ids.column, segment.texts):
-        column.check_text(guard)
-    fresh = _verify_metadata(segment.metadata, guard.reject)
+        if isinstance(column, CheckedColumn):
+            column.check_text()
+    fresh = _verify_metadata(segment.metadata, file.reject)
     if segment.kept is not None:
-        _compare(segment.kept, fresh, guard.reject)
+        _compare(segment.kept, fresh, file.reject)
 
 
 def _verify_metadata(metadata: Column, reject: _Reject) -> Fields:

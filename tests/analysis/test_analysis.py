@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import AUTO_0_1, PAPER
+from bm25rag.analysis import AUTO_0_1, PAPER
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
 from support.environment import INTERPRETED
 
@@ -738,17 +738,17 @@ def test_an_index_of_version_0_1_has_the_analyzer_that_its_program_names(
     old["stopwords"] = sorted(pattern.stopwords)
     then = Analyzer.from_dict(old)
     assert then.token_pattern == AUTO_0_1
-    assert then.is_what(given)
-    assert given.is_what(given)
-    assert not given.is_what(then)
-    assert not then.is_what(Analyzer(language, stemmer=None, stopwords=["other"]))
-    assert not then.is_what(Analyzer(language, stemmer="porter"))
+    assert then.satisfies(given)
+    assert given.satisfies(given)
+    assert not given.satisfies(then)
+    assert not then.satisfies(Analyzer(language, stemmer=None, stopwords=["other"]))
+    assert not then.satisfies(Analyzer(language, stemmer="porter"))
 
 
 def test_a_stemmer_that_has_become_another_is_still_the_one_that_was_named() -> None:
     old = Analyzer("arabic", token_pattern=AUTO_0_1, stemmer="arabic")
-    assert old.is_what(Analyzer("arabic"))
-    assert not old.is_what(Analyzer("arabic", stemmer=None))
+    assert old.satisfies(Analyzer("arabic"))
+    assert not old.satisfies(Analyzer("arabic", stemmer=None))
 
 
 SETTINGS_0_1 = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import Stemmer
 
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis import Analyzer
 from bm25rag.analysis.languages import (
     LANGUAGES,
     STOPWORD_LISTS,

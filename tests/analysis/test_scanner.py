@@ -16,9 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import scripts
-from bm25rag.analysis.analyzer import AUTO_0_1
-from bm25rag.analysis.analyzer import PAPER as PAPER_PATTERN
+from bm25rag.analysis import AUTO_0_1, scripts
+from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import STOPPED

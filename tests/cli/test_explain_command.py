@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import AUTO_0_1
+from bm25rag.analysis import AUTO_0_1
 from support.commands import fails, ok, save_corpus
 
 DROPPED = "words of the query that do not count:"

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from bm25rag import BM25Index
 from bm25rag.errors import DocumentNotFoundError
@@ -139,7 +140,7 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
     def keep_writing() -> None:
         luck = random.Random(seed)
         try:
-            for _ in range(60):
+            for _ in range(settings().max_examples // 2):
                 write(index, luck)
         finally:
             done.append(True)

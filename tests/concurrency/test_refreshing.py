@@ -129,7 +129,7 @@ def test_a_refresh_reads_nothing_where_nothing_was_committed(
     def read(folder: Path) -> None:
         raise AssertionError(f"{folder} was read")
 
-    monkeypatch.setattr("bm25rag.storage.folder.read_manifest", read)
+    monkeypatch.setattr("bm25rag.storage.folder_reader.read_manifest", read)
     assert not reader.refresh()
 
 

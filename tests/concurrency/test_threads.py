@@ -16,7 +16,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, ReadOnlyError
-from bm25rag.storage.folder import FolderWriter
+from bm25rag.storage.folder_writer import FolderWriter
 from support.threads import together
 
 # Python 3.12 and newer warn of any fork in a process with threads, which is the case in question.

@@ -157,5 +157,5 @@ def test_the_core_sees_one_path_and_one_predicate_per_leaf() -> None:
     condition = negated.part
     assert isinstance(condition, Condition)
     assert condition.path == ("a", "b")
-    assert condition.test(1.0, True)
-    assert not condition.test(None, False)
+    assert condition.operator.passes(1.0)
+    assert not condition.operator.passes(None, False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from datetime import date, datetime
 from typing import Any
 
@@ -251,6 +253,29 @@ def test_different_filters_have_different_keys() -> None:
     ]
     keys = [parse_filter(filter).key for filter in filters]
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"a.b": 1}, {"a": {"$in": ["x", [1]]}}, {"a": {"$date": "2024-01-01"}},
+     {"a": {"$lt": date(2024, 1, 1)}}, {"$id": {"$startswith": "x"}}],
+)  # fmt: skip
+def test_a_condition_is_a_value_that_can_be_copied(spec: Any) -> None:
+    condition = parse_filter(spec)
+    condition.matches("x", {"a": "x"})  # so that what is made on first use is there
+    twin = pickle.loads(pickle.dumps(condition))
+    assert twin == condition == copy.deepcopy(condition)
+    assert hash(twin) == hash(condition)
+    assert repr(twin) == repr(condition)
+    assert twin.matches("x", {"a": "x"}) == condition.matches("x", {"a": "x"})
+    with pytest.raises(AttributeError, match="operand"):
+        condition.operator.operand = 2
+
+
+def test_conditions_that_python_equates_and_filters_do_not_are_unlike() -> None:
+    assert parse_filter({"a": 1}) == parse_filter({"a": 1.0})
+    assert parse_filter({"a": 1}) != parse_filter({"a": True})
+    assert parse_filter({"a": {"$lt": 1}}) != parse_filter({"a": {"$lte": 1}})
 
 
 def test_what_has_been_found_equal_to_a_key_equals_every_copy_of_it() -> None:

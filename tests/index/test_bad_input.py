@@ -145,10 +145,10 @@ def test_a_word_of_a_million_letters() -> None:
 
 @not_interpreted
 def test_a_query_of_a_million_terms(index: BM25Index) -> None:
-    distinct = " ".join(f"w{number}" for number in range(500_000))
-    hits = index.search(distinct + " red" * 500_000)
+    distinct = " ".join(f"w{number}" for number in range(100_000))
+    hits = index.search(distinct + " red" * 900_000)
     assert [hit.id for hit in hits] == ["0", "2"]
-    assert hits[0].score == pytest.approx(500_000 * index.search("red")[0].score)
+    assert hits[0].score == pytest.approx(900_000 * index.search("red")[0].score)
     assert index.search(["red"] * 1_000_000)[0].id == "0"
 
 

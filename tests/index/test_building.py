@@ -11,7 +11,8 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.kernels import backend as backends
-from bm25rag.segments.postings import Postings, build_postings
+from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings_builder import build_postings
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
 TEXTS = [

@@ -50,7 +50,7 @@ def test_layers_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]
             part, changed = part.with_metadata(new), changed | new
         total = sum(map(len, part.changes))
         assert len(part.changes) <= math.log2(max(total, 1)) + 2
-        assert part.dead.tolist() == sorted(dead)
+        assert part.deleted.tolist() == sorted(dead)
         assert part.count == SIZE - len(dead)
         for number in set(range(SIZE)) - dead:
             assert part.metadata_of([number]) == [changed.get(number)]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -103,3 +106,42 @@ def test_a_document_never_equals_a_hit_nor_one_filter_another() -> None:
     assert Document("a", "b", {}, None) != Hit("a", 0.0, "b", {}, None)
     assert parse_filter(passes) == parse_filter(passes)
     assert parse_filter({"a": 1}) == parse_filter({"a": 1.0}) != parse_filter({"a": 2})
+
+
+def test_a_hit_is_read_when_it_is_asked_and_as_it_was_when_it_was_found() -> None:
+    index = BM25Index()
+    index.add(["red boat"], ["a"], metadata=[{"n": 1}], payloads=[b"x"])
+    first, second, third, fourth = (index.search("boat")[0] for _ in range(4))
+    index.update_metadata(["a"], [{"n": 2}])
+    index.add(["blue boat"], ["a"], on_duplicate="replace")
+    index.compact()
+    assert (first.text, first.metadata, first.payload) == ("red boat", {"n": 1}, b"x")
+    assert pickle.loads(pickle.dumps(second)) == first == copy.deepcopy(third)
+    assert dataclasses.asdict(fourth) == {
+        "id": "a",
+        "score": first.score,
+        "text": "red boat",
+        "metadata": {"n": 1},
+        "payload": b"x",
+        "corrections": None,
+    }
+    first.metadata["n"] = 3
+    assert first.metadata == {"n": 3} != second.metadata
+    first.text = "changed"
+    assert first.text == "changed"
+    with pytest.raises(AttributeError, match="'Hit' object has no attribute 'txt'"):
+        first.txt  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_threads_that_read_one_hit_get_the_same_objects() -> None:
+    index = BM25Index.from_texts(["red boat"] * 50, metadata=[{"n": n} for n in range(50)])
+    for _ in range(20):
+        hits, barrier = index.search("boat", k=50), threading.Barrier(4)
+
+        def read(hits: list[Hit] = hits, barrier: threading.Barrier = barrier) -> list[int]:
+            barrier.wait()
+            return [id(hit.metadata) for hit in hits]
+
+        with ThreadPoolExecutor(4) as pool:
+            seen = [future.result() for future in [pool.submit(read) for _ in range(4)]]
+        assert seen == [[id(hit.metadata) for hit in hits]] * 4

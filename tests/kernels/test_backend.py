@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,30 +62,57 @@ def test_an_unknown_backend_is_refused() -> None:
         pass
 
 
-@pytest.mark.parametrize("doc_block", [4096, 1 << 16])
-@pytest.mark.parametrize("window", [256, 8192])
-@pytest.mark.parametrize("heavy", [0, 1 << 60])
-def test_backends_agree_on_many_windows(
-    monkeypatch: pytest.MonkeyPatch, doc_block: int, window: int, heavy: int
-) -> None:
-    """Enough documents for several stripes and windows, queries of rare and common terms."""
-    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", doc_block)
-    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
-    monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
-    monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
-    generator = np.random.default_rng(5)
+def texts_of_many_windows(generator: np.random.Generator) -> list[list[str]]:
+    """Draw enough documents for several document blocks and windows."""
     words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
-    texts = [[str(word) for word in row] for row in words.tolist()]
-    queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "400", "3"], ["1"]]
-    queries += [[str(word) for word in row] for row in generator.integers(1, 60, (20, 5))]
-    found = []
+    return [[str(word) for word in row] for row in words.tolist()]
+
+
+def assert_backends_agree(
+    monkeypatch: pytest.MonkeyPatch, texts: list[list[str]], asked: list[Any]
+) -> None:
+    """Hold every backend, size of windows and way to walk them against the first."""
+    monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
+    found = set()
     for name in backend.available():
         with backend.use(name):
             index = BM25Index.from_texts(texts)
-            for k in (1, 10, 999):
-                batch = index.search_batch(queries, k=k)
-                found.append((k, batch.rows.tobytes(), batch.scores.tobytes()))
-    assert len(set(found)) == 3
+            for window, heavy, k in product((256, 8192), (0, 1 << 60), (1, 10, 999)):
+                monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
+                monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
+                batch = index.search_batch(asked, k=k)
+                found.add((k, batch.rows.tobytes(), batch.scores.tobytes()))
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("doc_block", [4096, 1 << 16])
+def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch, doc_block: int) -> None:
+    """Queries are of rare and of common terms."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", doc_block)
+    generator = np.random.default_rng(5)
+    texts = texts_of_many_windows(generator)
+    queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "400", "3"], ["1"]]
+    queries += [[str(word) for word in row] for row in generator.integers(1, 60, (20, 5))]
+    assert_backends_agree(monkeypatch, texts, queries)
+
+
+def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 4096)
+    generator = np.random.default_rng(7)
+    texts = texts_of_many_windows(generator)
+    kinds = [
+        lambda size: generator.integers(1, 4, size).astype(float),
+        lambda size: generator.random(size) + 0.01,
+        lambda size: generator.normal(0, 2, size),
+        lambda size: generator.choice([0.0, 1.0, -1.0], size),
+        lambda size: 10.0 ** generator.integers(-30, 30, size),
+    ]
+    asked: list[Any] = [
+        dict(zip(map(str, row), kinds[n % 5](5).tolist(), strict=True))
+        for n, row in enumerate(generator.integers(1, 60, (40, 5)).tolist())
+    ]
+    asked[::7] = [["1", "2", "300"]] * len(asked[::7])
+    assert_backends_agree(monkeypatch, texts, asked)
 
 
 @pytest.mark.parametrize("most", [1, 2, 1000])

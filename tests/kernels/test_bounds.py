@@ -14,6 +14,7 @@ from support.environment import INTERPRETED, ROOT
 
 _THREADS = "index/test_building.py::test_an_index_is_the_same_on_any_number_of_threads"
 _WINDOWS = "kernels/test_backend.py::test_backends_agree_on_many_windows"
+_WEIGHTED = "kernels/test_backend.py::test_backends_agree_on_weights_of_every_kind"
 _WEIGHTS = "search/test_weights.py"
 
 
@@ -29,6 +30,7 @@ _WEIGHTS = "search/test_weights.py"
             "search/test_unknown_terms.py",
             "scoring/test_small_constants.py",
             _WINDOWS,
+            _WEIGHTED,
             _WEIGHTS,
         ],
     ],

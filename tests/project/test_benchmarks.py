@@ -12,18 +12,9 @@ pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout onl
 from benchmarks import quality
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
-from benchmarks.report import (
-    SMALL_GROUP,
-    Report,
-    Results,
-    Row,
-    about,
-    brief_table,
-    details,
-    put_into,
-    raced,
-)
+from benchmarks.report import SMALL_GROUP, Report, Results, Row, about, details, raced
 from benchmarks.rows.searching import field
+from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, publish, speed_table
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, NotInstalledError, Worker
 
@@ -52,14 +43,6 @@ def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: 
     assert results == Results({"searching": report})
     assert results.rows[0].against == PEER
     assert "| tiny, k=10" in details(results)
-    readme = tmp_path / "README.md"
-    readme.write_text("before <!-- benchmarks -->old<!-- /benchmarks --> after", "utf-8")
-    put_into(readme, [about(results), brief_table(results.rows)])
-    written = readme.read_text("utf-8")
-    assert written.startswith("before <!-- benchmarks -->")
-    assert written.endswith("<!-- /benchmarks --> after")
-    assert "tiny, k=10" in written
-    assert "old" not in written
 
 
 def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> None:
@@ -73,16 +56,52 @@ def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> 
         assert living.call("readers", True, 0.0)
 
 
-def test_small_corpora_share_a_line_that_the_worst_of_them_judges() -> None:
+def raced_rows(group: str, work: str, ours: float, **others: float) -> Row:
+    figures = {name: Figure(value, [value]) for name, value in {OURS: ours, **others}.items()}
+    return raced(group, work, "µs a query", figures)
+
+
+def test_the_documentation_gets_pictures_and_tables_between_its_markers(tmp_path: Path) -> None:
+    report = Report([raced_rows("batch search", HEADLINES[1].work, 10.0, tantivy=25.0)])
+    report.describe()
+    report.about["versions"].update(bm25s="1", tantivy="2")
+    readme, page = tmp_path / "README.md", tmp_path / "docs" / "performance.md"
+    page.parent.mkdir()
+    readme.write_text("a <!-- picture -->old<!-- /picture --> b <!-- speed --><!-- /speed --> c")
+    page.write_text("a <!-- benchmarks -->old<!-- /benchmarks --> b")
+    picture = tmp_path / "benchmarks" / "throughput.svg"
+    publish(Results({"searching": report}), {"throughput": picture}, tmp_path)
+    written = readme.read_text("utf-8")
+    assert written.startswith("a <!-- picture -->\n\n![")
+    assert "](benchmarks/throughput.svg)" in written
+    assert f"Measured on {report.about['date']} on " in written
+    assert "| tantivy | is 2.5 times as fast |" in written
+    assert written.endswith("<!-- /speed --> c")
+    written = page.read_text("utf-8")
+    assert f"| {HEADLINES[1].work}" in written
+    assert "throughput" not in written
+    assert "old" not in written
+
+
+def test_the_readme_says_where_another_engine_needs_less() -> None:
+    rows = [raced_rows("growth", HEADLINES[-1].work, 500.0, tantivy=100.0)]
+    assert "| tantivy | needs 5 times as much |" in headlines(rows)
+    assert "| tantivy | 5 " in behind_table(rows)
+    assert behind_table([raced_rows("growth", "search", 1.0, tantivy=2.0)]) == ""
+    rows[0].judged = None
+    assert "| 500 µs a query | tantivy 100 µs a query |" in cost_table(rows)
+
+
+def test_small_corpora_share_a_line_from_the_lowest_to_the_highest() -> None:
     rows = [
-        Row(SMALL_GROUP, f"{name}, k={k}", "", {}, judged, required=1.5, goal=2.0)
-        for name, k, judged in (("a", 10, 1.7), ("b", 10, 1.4), ("a", 100, 2.5), ("c", 10, 2.1))
+        raced_rows(SMALL_GROUP, f"{name}, k={k}", 1.0, tantivy=ratio)
+        for name, k, ratio in (("a", 10, 1.7), ("b", 10, 1.4), ("a", 100, 2.5), ("c", 10, 2.1))
     ]
-    *_, of_ten, of_hundred = brief_table(rows).splitlines()
-    assert of_ten.startswith("| 3 small corpora, k=10 |")
-    assert "1.4x (b) to 2.1x (c)" in of_ten
-    assert "missed" in of_ten
-    assert "goal met" in of_hundred
+    *_, of_ten, of_hundred = speed_table(rows).splitlines()
+    assert of_ten.startswith("| 3 corpora, k=10 ")
+    assert "| 1.4 to 2.1 |" in of_ten
+    assert of_hundred.startswith("| 1 corpora, k=100 ")
+    assert "| 2.5 " in of_hundred
 
 
 def test_groups_measured_in_different_runs_say_so() -> None:

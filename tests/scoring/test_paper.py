@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.analyzer import PAPER
+from bm25rag.analysis import PAPER
 from support.ndcg import ndcg
 
 pytestmark = pytest.mark.usefixtures("backend")

@@ -25,10 +25,9 @@ from bm25rag.kernels.boundary import (
     SegmentArrays,
     TermArrays,
 )
-from bm25rag.search.term_cache import MOST_UNKNOWN
 
 KNOWN = ["red", "boat", "tea"]
-# Never added; added and deleted again; longer than what a lexicon remembers; no character.
+# Never added; added and deleted again; longer than what a term cache remembers; no character.
 UNKNOWN = ["unknown", "gone", "x" * 101, "", "\udc80", "red ", "7"]
 
 
@@ -123,7 +122,7 @@ def test_batches_of_nothing_but_unknown_terms(
 def test_any_batch_gives_what_its_known_terms_give(
     backend: str, queries: list[list[str]], most: int, threads: int
 ) -> None:
-    """Also where a lexicon is full again and again, and where threads share a batch."""
+    """Also where a term cache is full again and again, and where threads share a batch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
         patch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
@@ -150,19 +149,22 @@ def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
     assert BM25Index().search_batch([KNOWN, UNKNOWN]).ids() == [[], []]
 
 
-def test_what_clients_send_does_not_fill_the_memory(index: BM25Index) -> None:
+def test_what_clients_send_does_not_fill_the_memory(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 2048)
     before = index.search_batch([["red", "sea"], ["gone"]]).scores.tolist()
     tracemalloc.start()
     try:
-        for start in range(0, 200_000, 1_000):
-            words = [f"word{number}" for number in range(start, start + 1_000)]
+        for start in range(0, 25_000, 500):
+            words = [f"word{number}" for number in range(start, start + 500)]
             assert index.search([*words, "red"])
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held < 10_000_000  # all of them would take 25 MB
-    lexicon = index._snapshot.number([])[0]
-    assert len(lexicon) < 2 * MOST_UNKNOWN
+    assert held < 1_250_000  # all of them would take 3 MB
+    cache = index._snapshot.term_numbers([])[0]
+    assert len(cache) < 2 * 2048
     assert index.search_batch([["red", "sea"], ["gone"]]).scores.tolist() == before
 
 
@@ -181,13 +183,13 @@ def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(ask, first) for first in (0, 1, 2, 3)]:
             done.result()
-    assert len(index._snapshot.number([])[0]) < 30
+    assert len(index._snapshot.term_numbers([])[0]) < 30
 
 
 def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     long = "x" * 5000
     index = BM25Index.from_texts([[long, "red"], ["red"]])
-    lexicon, numbers = index._snapshot.number([long, "red", long, "red", "y" * 5000])
+    cache, numbers = index._snapshot.term_numbers([long, "red", long, "red", "y" * 5000])
     assert numbers.tolist() == [0, 1, 0, 1, -1]
-    assert lexicon._look_up(long.encode()) == 2  # as if by a thread that missed it, too
-    assert lexicon.numbers([long, long]).tolist() == [0, 0]
+    assert cache._look_up(long.encode()) == 2  # as if by a thread that missed it, too
+    assert cache.numbers([long, long]).tolist() == [0, 0]

@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.kernels import backend
 from support.constants import SMALL
-from support.environment import INTERPRETED
 from support.holding import accepted, apply, assert_same_scores, bits, build
 from support.reference import VARIANTS, Query, Reference
 from support.strategies import (
@@ -114,38 +112,6 @@ def test_contributions_and_shift_sum_to_the_score(
         assert {part.term: part.count for part in why.terms} == query
         found = {part.term: part.contribution for part in why.terms if part.document_frequency}
         assert found == reference.explain(query, name)
-
-
-def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough documents for several stripes and windows, with weights of every kind."""
-    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 4096)
-    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 256)
-    generator = np.random.default_rng(7)
-    words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 12_000, 12)), 500)
-    texts = [[str(word) for word in row] for row in words.tolist()]
-    kinds = [
-        lambda size: generator.integers(1, 4, size).astype(float),
-        lambda size: generator.random(size) + 0.01,
-        lambda size: generator.normal(0, 2, size),
-        lambda size: generator.choice([0.0, 1.0, -1.0], size),
-        lambda size: 10.0 ** generator.integers(-30, 30, size),
-    ]
-    asked: list[Query] = [
-        dict(zip(map(str, row), kinds[n % 5](5).tolist(), strict=True))
-        for n, row in enumerate(generator.integers(1, 60, (40, 5)).tolist())
-    ]
-    asked[::7] = [["1", "2", "300"]] * len(asked[::7])
-    found = []
-    for heavy in (0, 1 << 60):
-        monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
-        monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
-        for name in backend.available():
-            with backend.use(name):
-                index = BM25Index.from_texts(texts)
-                for k in (1, 10, 999):
-                    batch = index.search_batch(asked, k=k)
-                    found.append((k, batch.rows.tobytes(), batch.scores.tobytes()))
-    assert len(set(found)) == 3
 
 
 def test_a_term_of_weight_0_matches_and_adds_nothing() -> None:

@@ -56,9 +56,10 @@ def test_what_is_not_saved_is_not_kept_for_the_next_time(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def large() -> BM25Index:
+def large(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
     """Return an index so large that a write does not merge it."""
-    return BM25Index.from_texts(f"word{n} " + "filler " * 700 for n in range(1000))
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
+    return BM25Index.from_texts(f"word{n} filler" for n in range(1000))
 
 
 def segments(folder: Path) -> dict[str, int]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import zlib
+from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bm25rag import BM25Index
 from bm25rag.storage.manifest import LOCK, MANIFEST, read_manifest
 
 # What is asked of hostile folders.
@@ -44,3 +47,19 @@ def no_leftovers(folder: Path) -> bool:
     """Whether the folder holds what the manifest names, and nothing else."""
     names = {path.name for path in folder.iterdir()} - {LOCK}
     return names == {MANIFEST, *read_manifest(folder).names()}
+
+
+def _metadata(number: int) -> dict[str, Any]:
+    """Make metadata that take every array of fields."""
+    some = {"tags": ["x", number % 3, 1.5 * number], "day": date(2024, 1, 1 + number)}
+    return {"n": number, "text": f"t{number % 7}", **(some if number % 4 else {})}
+
+
+@cache
+def thirty_documents() -> BM25Index:
+    """Make an index of thirty documents, which nobody may change."""
+    return BM25Index.from_texts(
+        [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)],
+        metadata=[_metadata(number) for number in range(30)],
+        payloads=[bytes([number]) for number in range(30)],
+    )

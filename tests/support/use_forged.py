@@ -28,8 +28,8 @@ from support.forging import Folder, forge
 SMALL = {
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
-    "bm25rag.segments.postings.NARROW": 3,
-    "bm25rag.segments.postings._AT_ONCE": 5,
+    "bm25rag.segments.postings_builder.NARROW": 3,
+    "bm25rag.storage.checked_postings._AT_ONCE": 5,
     "bm25rag.metadata.fields.NARROW": 2,
     "bm25rag.metadata.fields.MIDDLE": 4,
     "bm25rag.storage.array_file.BLOCK": 64,

@@ -76,7 +76,7 @@ def _check_same(
     analyzer: Analyzer | None,
     bm25_params: Mapping[str, Any],
 ) -> None:
-    if analyzer is not None and not index.analyzer.is_what(analyzer):
+    if analyzer is not None and not index.analyzer.satisfies(analyzer):
         message = (
             f"analyzer is {analyzer!r}, but the index in {str(path)!r} was made with "
             f"{index.analyzer!r}: leave analyzer out, or make a new index with "

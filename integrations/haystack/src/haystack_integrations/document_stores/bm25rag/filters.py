@@ -2,8 +2,8 @@
 
 A comparison becomes a dict in the core's language wherever that means the same. It does not for
 dates: in Haystack a naive date takes the time zone of the other operand, and dateutil parses
-strings. For dates, and for lists and dicts, which compare as in Python, a condition of the core
-calls Haystack's own function.
+strings. For dates, and for lists and dicts, which compare as in Python, an operator of its own
+calls Haystack's function.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bm25rag.filters import (
     Filter,
     IdCondition,
     Not,
+    Operator,
     Or,
     escape_key,
     parse_filter,
@@ -139,11 +140,27 @@ class _DocumentComparison(Filter):
         return _passes(self.condition, self.fetch(id))
 
 
+class _AsHaystack(Operator):
+    """Haystack's own comparison of a value; it tells operands apart that the core equates."""
+
+    __slots__ = ("_name",)
+    name = "Haystack"
+
+    def __init__(self, name: str, operand: Any) -> None:
+        super().__init__(operand, f"{name} {operand!r}")
+        self._name = name
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Ask Haystack; a missing value is None."""
+        condition = {"field": "meta.value", "operator": self._name, "value": self.operand}
+        return _passes(condition, Document(id="-", meta={"value": value}))
+
+
 class _Target(NamedTuple):
-    """What a comparison looks at: its name in the core's language, and how to make a test of it."""
+    """What a comparison looks at: its name in the core's language, and how a leaf is made."""
 
     key: str
-    make: Callable[[Callable[[Any, bool], bool], str], Filter]
+    make: Callable[[Operator], Filter]
 
     def is_plain(self, operand: Any) -> bool:
         """Whether equality with ``operand`` means the same in the core and in Haystack."""
@@ -246,13 +263,8 @@ def _parse(target: _Target, name: str, operand: Any) -> Filter:
 
 
 def _as_haystack(target: _Target, name: str, operand: Any) -> Filter:
-    parse_filter({"value": {"$eq": operand}})  # refuses values that no document can hold
-    condition = {"field": "meta.value", "operator": name, "value": operand}
-
-    def test(value: Any, present: bool) -> bool:
-        return _passes(condition, Document(id="-", meta={"value": value}))
-
-    return target.make(test, f"as Haystack {name} {operand!r}")
+    parse_filter({"value": {"$eq": operand}})  # refuses what no document can hold
+    return target.make(_AsHaystack(name, operand))
 
 
 def _passes(condition: dict[str, Any], document: Document) -> bool:

@@ -201,7 +201,7 @@ def _check_same(
 ) -> None:
     same = given == existing
     if isinstance(given, Analyzer) and isinstance(existing, Analyzer):
-        same = existing.is_what(given)
+        same = existing.satisfies(given)
     if not same:
         message = (
             f"{name} is {given!r}, but the index at {str(location)!r} was made with {existing!r}: "
