@@ -1,4 +1,4 @@
-"""Results as a table for people, a TREC run or JSON for programs."""
+"""Results as a table for people, or as a TREC run or JSON for programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["WRITERS", "Answers", "to_json"]
 
 
 class Answers(NamedTuple):
-    """Queries and their hits; ``from_file`` tells them from the one of the command line."""
+    """Queries and their hits; ``from_file`` is False for a query on the command line."""
 
     queries: Sequence[Query]
     batch: BatchResult
@@ -50,7 +50,7 @@ def _hit_table(hits: Sequence[Hit], query: Query, analyzer: Analyzer) -> Table:
 
 
 def write_tables(stream: IO[str], answers: Answers) -> None:
-    """Print a table of hits for each query; above it the query, if it comes from a file."""
+    """Print a table of hits for each query, below the query if it comes from a file."""
     console = result_console(stream)
     for query, hits in answers.pairs():
         if answers.from_file:
@@ -69,8 +69,8 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
     Raises
     ------
     ValueError
-        If an id is empty, or has white space in it or what could steer a terminal, for which
-        the format has no escapes.
+        If an id is empty or contains white space or control characters, for which the format
+        has no escapes.
     """
     batch = answers.batch
     lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
@@ -98,7 +98,7 @@ def _dump(value: object, indent: int | None) -> str:
 
 
 def _finite(value: object) -> object:
-    """Return the value with null for NaN and infinities, which JSON lacks."""
+    """Replace NaN and infinities, which JSON lacks, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -109,12 +109,12 @@ def _finite(value: object) -> object:
 
 
 def to_json(value: object, indent: int | None = None) -> str:
-    r"""Return readable JSON, dates as ISO strings, as ``\u...`` whatever could steer a terminal."""
+    r"""Return readable JSON; dates are ISO strings, terminal control characters ``\u...``."""
     try:
         text = _dump(value, indent)
     except ValueError:
         text = _dump(_finite(value), indent)
-    # All of these stand within strings, where an escape means the same.
+    # All of these occur within strings, where an escape means the same.
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -129,14 +129,14 @@ def _json_hit(rank: int, hit: Hit) -> dict[str, Any]:
 
 
 def write_jsonl(stream: IO[str], answers: Answers) -> None:
-    """Write one JSON object a hit."""
+    """Write one JSON object per hit."""
     for query, hits in answers.pairs():
         for rank, hit in enumerate(hits, start=1):
             stream.write(to_json({"query_id": query.id} | _json_hit(rank, hit)) + "\n")
 
 
 def write_json(stream: IO[str], answers: Answers) -> None:
-    """Write one JSON object a query, with the list of its hits."""
+    """Write one JSON object per query, with the list of its hits."""
     for query, hits in answers.pairs():
         found = [_json_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
         answer = {"query_id": query.id, "query": query.text, "hits": found}

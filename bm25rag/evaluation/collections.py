@@ -64,7 +64,7 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     path = Path(folder)
     corpus = find_beir_corpus(path)
     if corpus is None:
-        raise FileNotFoundError(f"{path}: no BEIR folder, there is no corpus.jsonl in it")
+        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no corpus.jsonl in it")
     judged = read_qrels(_find_qrels(path, split))
     texts = {query.id: query.text for query in read_queries(_find_queries(path))}
     bare = [id for id in judged if id not in texts]
@@ -78,7 +78,7 @@ def _find_queries(path: Path) -> Path:
     for name in ("queries.jsonl", "queries.jsonl.gz"):
         if (path / name).is_file():
             return path / name
-    raise FileNotFoundError(f"{path}: no BEIR folder, there is no queries.jsonl in it")
+    raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
 
 
 def _find_qrels(path: Path, split: str) -> Path:

@@ -37,7 +37,7 @@ def test_explain_prints_the_explanation(saved: Path) -> None:
 
 def test_words_that_do_not_count_are_listed_with_the_reason(saved: Path) -> None:
     assert dropped(saved, "How is THE red C++-boat of zebras and a __ sea?", "boat") == {
-        "__": "no word: it has no letter or digit",
+        "__": "not a word: it has no letter or digit",
         "how": "a stop word of questions",
         "is": "a stop word",
         "the": "a stop word",
@@ -94,5 +94,5 @@ def test_a_pattern_of_ones_own_is_shown() -> None:
     index = BM25Index(Analyzer(token_pattern=r"[a-z]{4,}"))
     index.add(["some words"], ids=["a"])
     index.save("saved")
-    reason = "too short or otherwise no word for the token pattern '[a-z]{4,}'"
+    reason = "too short or otherwise not a word for the token pattern '[a-z]{4,}'"
     assert dropped("saved", "abc words 1234", "a") == {"abc": reason, "1234": reason}

@@ -152,7 +152,7 @@ def test_what_is_no_index_is_never_overwritten(corpus: Path, force: list[str]) -
 def test_a_source_that_is_missing_is_named_before_any_work(corpus: Path) -> None:
     fails(3, "gone.jsonl: No such file", "index", corpus, "gone.jsonl", "-o", "saved")
     Path("empty").mkdir()
-    fails(3, "empty: no BEIR folder", "index", "empty", "--format", "beir", "-o", "saved")
+    fails(3, "empty: not a BEIR folder", "index", "empty", "--format", "beir", "-o", "saved")
     fails(3, "empty: no file is of a kind that is read (.md", "index", "empty", "-o", "saved")
 
 

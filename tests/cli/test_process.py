@@ -89,8 +89,8 @@ def test_a_reader_that_goes_away_is_no_complaint(saved: Path, start: Callable[..
         ("info saved >&-", 0, ""),
         ("delete saved gone >&-", 0, "Deleted 0 of 1 document from saved."),
         ("search gone sea >&- 2>&-", 3, ""),
-        ("search saved --queries - <&-", 3, "Error: <stdin>: the standard input is closed"),
-        ("add saved - <&-", 3, "Error: <stdin>: the standard input is closed"),
+        ("search saved --queries - <&-", 3, "Error: <stdin>: standard input is closed"),
+        ("add saved - <&-", 3, "Error: <stdin>: standard input is closed"),
     ],
 )
 def test_a_closed_stream_is_no_bug(saved: Path, words: str, code: int, complaint: str) -> None:

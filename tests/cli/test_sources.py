@@ -142,7 +142,7 @@ def test_what_is_left_out_is_reported_with_the_reason() -> None:
     lines = result.stderr.splitlines()
     assert "Left out 2 paths (hidden): .env, .git" in lines
     assert "Left out 2 paths (node_modules): node_modules, b/node_modules" in lines
-    assert "Left out 5 paths (no kind that is read): 0.png, 1.png, 2.png and 2 more" in lines
+    assert "Left out 5 paths (not of a kind that is read): 0.png, 1.png, 2.png and 2 more" in lines
     not_array = "expected a JSON array of objects, got dict"
     assert f"Left out 1 path ({not_array}): package.json" in lines
     assert lines[-1].startswith("Indexed 7 documents in ")
@@ -156,7 +156,7 @@ def test_loops_of_links_and_pipes_do_not_hold_it_up() -> None:
     result = ok("index", "d", "-o", "saved")
     assert ids() == ["a.md#1"]
     assert "Left out 1 path (a link to a folder): loop" in result.stderr
-    assert "Left out 1 path (no regular file): pipe.txt" in result.stderr
+    assert "Left out 1 path (not a regular file): pipe.txt" in result.stderr
 
 
 # --- what cannot be read --------------------------------------------------------
@@ -174,7 +174,7 @@ BAD: dict[str, Any] = {
     "twice.csv": ("id,text\n1,x\n1,y\n", "d/twice.csv: the id 'twice.csv#1' occurs twice"),
     "twice.jsonl": ('{"id": 1, "text": "x"}\n' * 2, "d/twice.jsonl: the id 'twice.jsonl#1'"),
     "bad.html": (b"<p>\xff", "d/bad.html: cannot be read as utf-8"),
-    "bad.txt.gz": (b"no gzip", "d/bad.txt.gz: not a whole gzip file"),
+    "bad.txt.gz": (b"no gzip", "d/bad.txt.gz: not a complete gzip file"),
 }
 
 

@@ -110,7 +110,7 @@ def test_bytes_that_are_not_utf8_are_named_by_file_and_line() -> None:
 @pytest.mark.parametrize("raw", [b"no gzip at all", gzip.compress(b"{}" * 999, mtime=0)[:-9]])
 def test_a_damaged_archive_is_named(raw: bytes) -> None:
     Path("c.jsonl.gz").write_bytes(raw)
-    with pytest.raises(ValueError, match=r"c\.jsonl\.gz: not a whole gzip file"):
+    with pytest.raises(ValueError, match=r"c\.jsonl\.gz: not a complete gzip file"):
         list(read_jsonl(Path("c.jsonl.gz")))
 
 
@@ -323,7 +323,7 @@ def test_links_to_folders_broken_links_and_pipes_are_not_followed() -> None:
         "a.md": (None, False),
         "there.md": (None, False),
         "gone.md": ("No such file or directory", True),
-        "pipe.md": ("no regular file", False),
+        "pipe.md": ("not a regular file", False),
         "loop": ("a link to a folder", False),
     }
 

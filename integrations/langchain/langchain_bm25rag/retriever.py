@@ -69,7 +69,7 @@ class BM25Retriever(SearchingBM25):
         TypeError
             If an argument or an element has the wrong type.
         ValueError
-            If the iterables differ in length, or a parameter cannot be honoured.
+            If the iterables differ in length, or a parameter is not supported.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """

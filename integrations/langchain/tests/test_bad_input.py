@@ -277,7 +277,7 @@ def test_int_keys_are_refused() -> None:
         ({"variant": "okapi"}, "variant must be one of"),
     ],
 )
-def test_parameters_that_cannot_be_honoured_say_so(params: dict[str, Any], match: str) -> None:
+def test_unsupported_parameters_say_so(params: dict[str, Any], match: str) -> None:
     """Each by name."""
     with pytest.raises(ValueError, match=match):
         BM25Retriever.from_texts(["cat"], bm25_params=params)

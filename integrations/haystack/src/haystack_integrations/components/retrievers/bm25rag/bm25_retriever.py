@@ -113,14 +113,14 @@ class BM25Retriever:
         filters
             Which documents may be found, in Haystack's language:
             ``{"field": "meta.year", "operator": ">=", "value": 2000}``; ``filter_policy`` says
-            how they combine with the constructor's.
+            how they combine with the retriever's own filters.
         top_k
-            The maximum number of documents, >= 0; ``None`` for the constructor's.
+            The maximum number of documents, >= 0; ``None`` for the retriever's setting.
         scale_score
-            Whether to scale scores to the range 0 to 1; ``None`` for the constructor's.
+            Whether to scale scores to the range 0 to 1; ``None`` for the retriever's setting.
         min_score
             The lowest score that is returned, on the scaled range if scores are scaled;
-            ``None`` for the constructor's.
+            ``None`` for the retriever's setting.
 
         Returns
         -------
