@@ -62,28 +62,7 @@ class CompiledBackend(Backend):
         limits: Limits,
         matches: Matches,
     ) -> None:
-        searching.search(
-            segment.documents,
-            segment.codes,
-            segment.weights,
-            segment.lowest,
-            segment.highest,
-            terms.starts,
-            terms.idf,
-            terms.absent,
-            queries.pointers,
-            queries.terms,
-            queries.weights,
-            segment.size,
-            segment.block_size,
-            limits.allowed,
-            limits.k,
-            limits.floors,
-            limits.window,
-            limits.heavy,
-            limits.sparse,
-            *matches,
-        )
+        searching.search(segment, terms, queries, limits, matches)
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         found, documents, tf, lengths = building.count(tokens, counts, terms, first)
