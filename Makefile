@@ -58,10 +58,10 @@ test-all: $(STAMP)  ## Run all tests, the slow ones too.
 	$(PY) $(PARALLEL)
 
 test-interpreted: $(STAMP)  ## Run the tests with the kernels interpreted; measure coverage.
-	NUMBA_DISABLE_JIT=1 $(PY) $(PARALLEL) $(REPEATED) --cov=bm25rag
+	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(REPEATED) --cov=bm25rag
 
-test-plain: .venv-plain/.installed  ## Run the tests where Numba is not installed.
-	.venv-plain/$(BIN)/python $(PARALLEL) $(REPEATED)
+test-plain: $(STAMP)  ## Run the tests with NumPy alone.
+	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
 	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
@@ -132,12 +132,6 @@ $(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[bench]' $(ADAPTERS:%=-e 'integrations/%[bench]')
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[pisa]' || echo "PISA cannot be installed here"
-	@touch $@
-
-.venv-plain/.installed: pyproject.toml
-	$(new_venv)
-	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]'
-	@$(@D)/$(BIN)/python $(PIP) uninstall --yes numba llvmlite
 	@touch $@
 
 .venv-lowest/.installed: pyproject.toml tools/lowest.py

@@ -16,7 +16,6 @@ from bm25rag.expansion import expand
 from bm25rag.explain import Explanation, explain
 from bm25rag.filtered import search_filtered
 from bm25rag.filters import FilterSpec, parse_filter
-from bm25rag.kernels import backend
 from bm25rag.queries import Query, terms_of, warn_of_texts
 from bm25rag.search import BatchResult, score_all
 from bm25rag.snapshot import Snapshot
@@ -164,15 +163,6 @@ class Reader:
         if parsed is None:  # or a warning would tell what rejected documents hold
             warn_of_texts(snapshot, queries, result.counts)
         return result
-
-    def warmup(self) -> None:
-        """Load and, the first time on a machine, compile the kernels for this index.
-
-        Otherwise NumPy answers, many times as slowly, until a batch or a build is large
-        enough to pay for loading Numba. Without Numba this does nothing.
-        """
-        with backend.use(backend.available()[0]):
-            self.search_batch([[""]], k=1)
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from bm25rag.kernels import backend as backends
 
-INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+INTERPRETED = os.environ.get("BM25RAG_KERNELS") == "interpreted"
 COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
@@ -22,7 +22,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# The modes that repeat the tests (interpreted, without Numba, lowest versions) ask for this one.
+# The modes that repeat the tests (interpreted, NumPy alone, lowest versions) ask for this one.
 settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=12)
 # `make soak` and `make test-long` ask for these.
 settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=300)

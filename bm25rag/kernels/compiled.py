@@ -1,11 +1,10 @@
-"""The backend whose loops Numba compiles. They release the GIL and share nothing."""
+"""The backend whose loops are compiled. They release the GIL and share nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bm25rag._types import Bool, Int64, UInt32, UInt64, Unsigned
-from bm25rag.kernels import building, scanning, searching, words
 from bm25rag.kernels.boundary import (
     Backend,
     CodedRun,
@@ -20,6 +19,14 @@ from bm25rag.kernels.boundary import (
     Texts,
     WordTable,
 )
+from bm25rag.kernels.loading import load
+
+load("selecting")
+building, searching = load("building"), load("searching")
+try:  # until they are ported
+    from bm25rag.kernels import scanning, words
+except ImportError:
+    scanning = words = None  # type: ignore[assignment]
 
 
 class CompiledScanner(Scanner):
@@ -52,7 +59,7 @@ class CompiledBackend(Backend):
     """Compiled code."""
 
     name = "compiled"
-    scanner = CompiledScanner()
+    scanner = CompiledScanner() if scanning else None  # type: ignore[truthy-bool]
 
     def _search(
         self,
@@ -72,4 +79,4 @@ class CompiledBackend(Backend):
         building.tally(terms, frequencies)
 
     def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
-        building.fill(*run, cursors, documents, codes)
+        building.fill(run, cursors, documents, codes)

@@ -17,7 +17,7 @@ INTERPRETED = os.environ.get("BM25RAG_KERNELS") == "interpreted"
 
 def view(array: np.ndarray[Any, Any]) -> Any:
     """Return an array as the kernels see it."""
-    return memoryview(array) if INTERPRETED else array
+    return array.data if INTERPRETED else array
 
 
 def empty(count: int, kind: type[np.generic] = np.float64) -> Any:

@@ -373,15 +373,12 @@ def _rank(
     term: cython.Py_ssize_t
     walked: cython.Py_ssize_t
     place: cython.Py_ssize_t
-    before: cython.Py_ssize_t
     i: cython.Py_ssize_t
     least: cython.double
     missing: cython.double
     reached: cython.double
     for term in range(terms):
-        scratch.postings[term] = (
-            query.starts[term, source.blocks] - query.starts[term, 0]
-        ) * share
+        scratch.postings[term] = (query.starts[term, source.blocks] - query.starts[term, 0]) * share
     for term in range(terms + 1):
         scratch.waited[term] = 0.0
     for block in range(source.blocks):
@@ -521,9 +518,7 @@ def _rank_any(
             end = min(base + source.window, in_block)
             for term in range(query.length):
                 posting = scratch.cursors[term]
-                while (
-                    posting < query.starts[term, block + 1] and source.documents[posting] < end
-                ):
+                while posting < query.starts[term, block + 1] and source.documents[posting] < end:
                     place = source.documents[posting] - base
                     scratch.sums[place] += _part(
                         source.weights[codes[posting]], query.idf[term], query.counts[term]
@@ -746,7 +741,7 @@ def _new_scratch(
     scratch: _Scratch = _Scratch()
     scratch.sums = zeros(width)
     scratch.waiting = empty(width + 1, np.int64)
-    scratch.waiting_sums = empty(width)
+    scratch.waiting_sums = empty(width + 1)
     scratch.bits = zeros(width // 64, np.uint64)
     scratch.maxima = empty(width // 8)
     scratch.numbers = empty(room, np.int64)

@@ -87,7 +87,9 @@ def _quickselect(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _most(scores: cython.double[::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.double:
+def _most(
+    scores: cython.double[::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> cython.double:
     """Return the largest of some scores.
 
     Four at a time, since a comparison takes as long as four that do not wait for each other.
@@ -364,23 +366,26 @@ def drain(
     To clear a chunk while it is in the cache takes half the time of doing so later.
     """
     found: cython.Py_ssize_t = 0
-    chunk: cython.Py_ssize_t = 0
+    first: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t
-    bit: cython.Py_ssize_t
+    i: cython.Py_ssize_t
     mask: cython.ulonglong
-    while chunk < count:
-        mask = 0
-        for bit in range(64):
-            mask |= cython.cast(cython.ulonglong, sums[chunk + bit] > least) << bit
+    while first < count:
+        if cython.compiled:
+            mask = above(cython.address(sums[first]), least)  # noqa: F821 - of the .pxd
+        else:
+            mask = 0
+            for i in range(64):
+                mask |= (sums[first + i] > least) << i
         while mask:
-            place = chunk + lowest_bit(mask)
+            place = first + lowest_bit(mask)
             places[found] = place
             drained[found] = sums[place]
             found += 1
             mask &= mask - 1
-        for bit in range(64):
-            sums[chunk + bit] = 0.0
-        chunk += 64
+        for i in range(first, first + 64):
+            sums[i] = 0.0
+        first += 64
     return found
 
 
