@@ -349,7 +349,13 @@ class Reader:
         return self._current.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
-        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift."""
+        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift.
+
+        Raises
+        ------
+        MissingDependencyError
+            If SciPy is not installed, which the extra ``scipy`` brings.
+        """
         from bm25rag.matrix import score_matrix
 
         return score_matrix(self._current)
