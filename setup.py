@@ -14,7 +14,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-_KERNELS = ("building", "searching", "selecting")
+_KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
 _DIRECTIVES = {

@@ -90,10 +90,10 @@ def _table(rules: _Rules) -> UInt64:
     # What counts is what a character becomes: only that is normalised.
     peculiar |= peculiar[lower]
     roles = _roles(characters, rules)[lower]
-    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(PECULIAR)
+    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
     if rules.auto:
         for point in map(ord, scripts.APOSTROPHES.findall(characters)):
-            table[point] = table[ord("'")] | table[point] & np.uint64(PECULIAR)
+            table[point] = table[ord("'")] | table[point] & np.uint64(1 << PECULIAR)
     if rules.cjk:
         _fold_widths(characters, table)
     return table
@@ -132,7 +132,7 @@ def _fold_widths(characters: str, table: UInt64) -> None:
         for point in range(run.start(), run.end()):
             usual = ord(scripts.fold_widths(characters[point]))
             # A mark joins the kana before it.
-            table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) * PECULIAR)
+            table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) << PECULIAR)
 
 
 def _roles(characters: str, rules: _Rules) -> UInt64:
@@ -149,11 +149,11 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
     if rules.auto:
         word = kinds == WORD
         for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
-            roles |= (_which(pattern, characters) & word) * np.uint64(flag)
+            roles |= (_which(pattern, characters) & word) * np.uint64(1 << flag)
         for sign, number in _SIGNS.items():
             roles[ord(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
-        roles |= _which(scripts.SINGLES, characters) * np.uint64(SINGLE)
+        roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
     return roles
 
 

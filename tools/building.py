@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 # The modules that are compiled.
-KERNELS = ("building", "searching", "selecting")
+KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
 
 
 def run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bm25rag._types import Bool, Int64, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
@@ -21,12 +19,11 @@ from bm25rag.kernels.boundary import (
 )
 from bm25rag.kernels.loading import load
 
-load("selecting")
+# In this order: what another one imports comes first.
+for _name in ("selecting", "signs", "bigrams"):
+    load(_name)
 building, searching = load("building"), load("searching")
-try:  # until they are ported
-    from bm25rag.kernels import scanning, words
-except ImportError:
-    scanning = words = None  # type: ignore[assignment]
+words, scanning = load("words"), load("scanning")
 
 
 class CompiledScanner(Scanner):
@@ -34,32 +31,33 @@ class CompiledScanner(Scanner):
 
     def new_words(self, room: int) -> WordTable:
         """Return an empty table with room for some words, a power of two."""
-        return WordTable(*words.new_words(room))
+        table: WordTable = words.empty_table(room)
+        return table
 
-    def add_words(self, scanned: Scanned, words_: WordTable) -> tuple[WordTable, UInt32]:
+    def add_words(self, scanned: Scanned, table: WordTable) -> tuple[WordTable, UInt32]:
         """Give the words of a scan numbers in a table."""
-        slots, entries, pool, numbers = words.adopt(scanned.entries, scanned.pool, *words_)
-        return WordTable(slots, entries, pool, words_.used), numbers
+        larger, numbers = words.adopt(scanned, table)
+        return larger, numbers
 
     def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
-        peculiar = np.empty(len(texts.ends), np.bool_)
-        scanning.find_peculiar(*texts, fold_table, peculiar)
+        peculiar: Bool = scanning.find_peculiar(texts, fold_table)
         return peculiar
 
     def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
-        return Scanned(*scanning.scan(*texts, fold_table, least, possessives))
+        return Scanned(*scanning.scan(texts, fold_table, least, possessives))
 
     def _expand(
-        self, tokens: UInt32, counts: UInt32, words_: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, word_numbers: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
-        return words.expand(tokens, counts, words_, starts, terms)
+        found, found_counts = words.expand(tokens, counts, word_numbers, starts, terms)
+        return found, found_counts
 
 
 class CompiledBackend(Backend):
     """Compiled code."""
 
     name = "compiled"
-    scanner = CompiledScanner() if scanning else None  # type: ignore[truthy-bool]
+    scanner = CompiledScanner()
 
     def _search(
         self,
