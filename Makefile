@@ -66,13 +66,13 @@ test-all: $(STAMP)  ## Run all tests, the slow ones too.
 	$(PY) $(PARALLEL) $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.
-	NUMBA_DISABLE_JIT=1 $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%)
+	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%)
 
 coverage: $(STAMP)  ## Report what the two runs before have covered together.
 	$(PY) -m coverage report
 
-test-plain: .venv-plain/.installed  ## Run the tests where Numba is not installed.
-	.venv-plain/$(BIN)/python $(PARALLEL) $(REPEATED)
+test-plain: $(STAMP)  ## Run the tests with NumPy alone.
+	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
 	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
@@ -146,12 +146,6 @@ $(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[bench]' $(ADAPTERS:%=-e 'integrations/%[bench]')
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[pisa]' || echo "PISA cannot be installed here"
-	@touch $@
-
-.venv-plain/.installed: pyproject.toml
-	$(new_venv)
-	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]'
-	@$(@D)/$(BIN)/python $(PIP) uninstall --yes numba llvmlite
 	@touch $@
 
 .venv-lowest/.installed: pyproject.toml tools/lowest.py

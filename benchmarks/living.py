@@ -68,7 +68,6 @@ class Living:
         made.save(folder)
         self._folder = folder
         self._index = BM25Index.open(folder, mode="w")
-        self._index.warmup()
         # Where the corpus ends it begins again: they are new documents all the same.
         self._fresh = chain(lines, read_lines(corpus))
         self._queries: Queries = read_queries(corpus, "questions")

@@ -32,7 +32,6 @@ from bm25rag.documents import Deleted, Document, Hit, Text
 from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
 from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.filters.values import fresh
-from bm25rag.kernels import backend
 from bm25rag.kernels.backend import cores
 from bm25rag.merging.merge import merge_segments
 from bm25rag.merging.policy import carry, plan, tidy
@@ -303,15 +302,6 @@ class BM25Index:
             warn_of_texts(snapshot, queries, result.counts)
         return result
 
-    def warmup(self) -> None:
-        """Load and, the first time on a machine, compile the kernels for this index.
-
-        Otherwise NumPy answers, many times as slowly, until a batch or a build is large
-        enough to pay for loading Numba. Without Numba this does nothing.
-        """
-        with backend.use(backend.available()[0]):
-            self.search_batch([[""]], k=1)
-
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.
 
@@ -497,7 +487,13 @@ class BM25Index:
         return self._snapshot.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
-        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift."""
+        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift.
+
+        Raises
+        ------
+        MissingDependencyError
+            If SciPy is not installed, which the extra ``scipy`` brings.
+        """
         from bm25rag.search.matrix import score_matrix
 
         return score_matrix(self._snapshot)

@@ -19,7 +19,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# The modes that repeat the tests (interpreted, without Numba, lowest versions) ask for this one.
+# The modes that repeat the tests (interpreted, NumPy alone, lowest versions) ask for this one.
 settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=12)
 # `make soak` and `make test-long` ask for these.
 settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=300)

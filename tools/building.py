@@ -6,15 +6,29 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
 
-def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
-    """Run a command, return its output; exit with all it said if its code is another."""
+# The modules that are compiled.
+KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
+
+
+def run(
+    *command: str | Path,
+    cwd: Path = ROOT,
+    code: int = 0,
+    settings: Mapping[str, str | None] | None = None,
+) -> str:
+    """Run a command, return its output; exit with all it said if its code is another.
+
+    ``settings`` change its environment; ``None`` takes a variable out.
+    """
     # The checkout must not be importable by accident.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    changed = {**os.environ, "PYTHONPATH": None, **(settings or {})}
+    environment = {name: value for name, value in changed.items() if value is not None}
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -43,6 +57,9 @@ def new_environment(folder: Path) -> Path:
     return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
 
-def pip(python: Path, *arguments: str | Path) -> None:
-    """Run pip for an interpreter."""
-    run(python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments)
+def pip(
+    python: Path, *arguments: str | Path, settings: Mapping[str, str | None] | None = None
+) -> None:
+    """Run pip for an interpreter; ``settings`` as for ``run``."""
+    quiet = ("--disable-pip-version-check", "--quiet")
+    run(python, "-m", "pip", *quiet, *arguments, settings=settings)

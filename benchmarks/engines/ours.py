@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +18,19 @@ _STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
 
 
 class Ours(Engine):
-    """Compiled kernels, as everybody has them after the first large batch."""
+    """The library as its users have it."""
 
     _index: BM25Index
 
     def build(self, lines: Iterable[str]) -> None:
         plain = Analyzer(language=None, normalize=None, cjk=False)
         self._index = BM25Index.from_texts(lines, analyzer=plain, k1=K1, b=B, store_text=False)
-        self._index.warmup()
 
     def save(self, folder: Path) -> None:
         self._index.save(folder)
 
     def load(self, folder: Path) -> None:
         self._index = BM25Index.open(folder)
-        self._index.warmup()
-
-    def resident(self) -> int:
-        with suppress(ImportError):
-            import numba  # noqa: F401 - which bm25s has imported too
-
-        return super().resident()
 
     def posting_bytes(self, folder: Path) -> float:
         """Return the bytes a posting takes on disk, with all that leads to it but strings.

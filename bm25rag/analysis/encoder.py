@@ -23,8 +23,6 @@ from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import STOPPED, Scanned, Scanner, Texts
 
-# NumPy walks this many postings in the time in which Python analyses a byte.
-_WORK = 8
 # How many words are stemmed at a time.
 _STEMMED = 256
 # Ends a word in the scanner's pool.
@@ -60,7 +58,6 @@ class Encoder:
         self._terms: dict[str | None, int] = defaultdict(count().__next__, {None: STOPPED})
         self._of_word = _Numbers(analyzer, self._terms)
         self._scanner: _Scanner | None = None
-        self._seen = 0
 
     def __len__(self) -> int:
         return len(self._terms) - 1
@@ -85,7 +82,7 @@ class Encoder:
             Whether to return the texts in UTF-8, for a column.
         """
         plain = all(map(isinstance, texts, repeat(str)))
-        scanner = self._scanner_for(texts) if plain else None
+        scanner = self._made_scanner() if plain else None
         return partial(_read if scanner is None else scanner.read, texts, stored)
 
     def number(self, read: Read) -> tuple[UInt32, UInt32]:
@@ -119,10 +116,9 @@ class Encoder:
             counts.append(len(tokens) - before)
         return np.frombuffer(tokens, np.uint32), np.frombuffer(counts, np.uint32)
 
-    def _scanner_for(self, texts: Sequence[str | Sequence[str]]) -> _Scanner | None:
+    def _made_scanner(self) -> _Scanner | None:
         if self._scanner is None and _is_scanned(self._analyzer):
-            self._seen += sum(map(len, texts))
-            scanner = backend.current(_WORK * self._seen).scanner
+            scanner = backend.current().scanner
             if scanner is not None:
                 self._scanner = _Scanner(self._analyzer, self._terms, scanner)
         return self._scanner

@@ -91,10 +91,10 @@ def _table(rules: _Rules) -> UInt64:
     # A character is normalised after lower-casing, so its lower case decides, too.
     peculiar |= peculiar[lower]
     roles = _roles(characters, rules)[lower]
-    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(PECULIAR)
+    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
     if rules.auto:
         for point in map(ord, scripts.APOSTROPHES.findall(characters)):
-            table[point] = table[ord("'")] | table[point] & np.uint64(PECULIAR)
+            table[point] = table[ord("'")] | table[point] & np.uint64(1 << PECULIAR)
     if rules.cjk:
         _fold_widths(characters, table)
     return table
@@ -133,7 +133,7 @@ def _fold_widths(characters: str, table: UInt64) -> None:
         for point in range(run.start(), run.end()):
             usual = ord(scripts.fold_widths(characters[point]))
             # A sound mark is combined with the kana before it.
-            table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) * PECULIAR)
+            table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) << PECULIAR)
 
 
 def _roles(characters: str, rules: _Rules) -> UInt64:
@@ -150,11 +150,11 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
     if rules.auto:
         word = kinds == WORD
         for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
-            roles |= (_which(pattern, characters) & word) * np.uint64(flag)
+            roles |= (_which(pattern, characters) & word) * np.uint64(1 << flag)
         for sign, number in _SIGNS.items():
             roles[ord(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
-        roles |= _which(scripts.SINGLES, characters) * np.uint64(SINGLE)
+        roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
     return roles
 
 

@@ -63,7 +63,6 @@ class Ours(System):
         variant: Any = self._variant
         self._index = self._type(variant=variant)
         self._index.add_documents(documents)
-        self._index.warmup()
 
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k."""

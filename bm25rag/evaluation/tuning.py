@@ -29,8 +29,6 @@ __all__ = ["K1", "VARIANTS", "B", "Settings", "Tuning", "other_analyzers", "tune
 VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf")
 K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0)
 B = (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0)
-# Documents scored in all from which loading the compiled kernels pays.
-_WORTH_COMPILING = 20_000_000
 _DEPTH = 1000
 
 
@@ -262,8 +260,6 @@ def _evaluate_all(
 ) -> list[Evaluation]:
     depth = parse_measure(measure).cutoff or _DEPTH
     analyzed = index.snapshot()
-    if len(grid) * len(queries) * len(index) >= _WORTH_COMPILING:
-        analyzed.warmup()
     evaluations = []
     for settings in tqdm(grid, desc="tuning", unit=" points", disable=not progress):
         if settings.analyzer != analyzed.analyzer:

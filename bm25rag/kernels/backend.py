@@ -1,34 +1,25 @@
 """The one place that picks who runs the hot loops.
 
-A backend is ``compiled`` or its twin in NumPy. Loading Numba takes a second or so, hence NumPy
-answers until there is work that pays for it or ``warmup`` is called. ``use`` forces a backend,
-for tests.
+That is ``compiled``, or its twin in NumPy where no compiled code can be loaded, which is said
+in a warning. ``use`` forces a backend, for tests. The environment variable ``BM25RAG_KERNELS``
+does so for a process: ``numpy``, or ``interpreted`` to run the compiled backend from its
+sources, a thousand times slower, for coverage and to step through it.
 """
 
 from __future__ import annotations
 
 import os
-import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 from bm25rag.common.checks import check_choice
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.numpy_twin import NumpyBackend
 
-_NUMPY = NumpyBackend()
-# Postings, documents or bytes of text that NumPy gets through in half a second or so.
-_WORTH_COMPILING = 20_000_000
-
 _forced: ContextVar[str | None] = ContextVar("bm25rag_backend", default=None)
-
-
-def available() -> tuple[str, ...]:
-    """Return the names of the backends that can run here, the fastest first."""
-    from importlib.util import find_spec
-
-    return ("compiled", "numpy") if find_spec("numba") is not None else ("numpy",)
 
 
 def cores() -> int:
@@ -39,24 +30,21 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def current(work: int = 0) -> Backend:
-    """Return the backend to use.
+def available() -> tuple[str, ...]:
+    """Return the names of the backends that can run here, the fastest first."""
+    return ("numpy",) if why_not_compiled() else ("compiled", "numpy")
 
-    Parameters
-    ----------
-    work
-        How many postings, documents or bytes there are to go through.
-    """
+
+def why_not_compiled() -> str | None:
+    """Return why the compiled backend cannot run here; ``None`` if it can."""
+    loaded = _load()
+    return loaded if isinstance(loaded, str) else None
+
+
+def current() -> Backend:
+    """Return the backend to use."""
     name = _forced.get()
-    if name is None:
-        loaded = "bm25rag.kernels.compiled" in sys.modules
-        pays = loaded or (work >= _WORTH_COMPILING and "compiled" in available())
-        name = "compiled" if pays else "numpy"
-    if name == "numpy":
-        return _NUMPY
-    from bm25rag.kernels.compiled import CompiledBackend
-
-    return CompiledBackend()
+    return _default() if name is None else _named(name)
 
 
 @contextmanager
@@ -78,3 +66,30 @@ def use(name: str) -> Iterator[None]:
         yield
     finally:
         _forced.reset(token)
+
+
+@cache
+def _default() -> Backend:
+    if os.environ.get("BM25RAG_KERNELS") == "numpy":
+        return _named("numpy")
+    if (reason := why_not_compiled()) is None:
+        return _named("compiled")
+    message = f"bm25rag runs in NumPy, many times slower than compiled: {reason}"
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return _named("numpy")
+
+
+@cache
+def _named(name: str) -> Backend:
+    loaded = _load()
+    return NumpyBackend() if name == "numpy" or isinstance(loaded, str) else loaded
+
+
+@cache
+def _load() -> Backend | str:
+    """Return the compiled backend, or why it cannot be loaded."""
+    try:
+        from bm25rag.kernels.compiled import CompiledBackend
+    except ImportError as error:
+        return str(error)
+    return CompiledBackend()

@@ -1,4 +1,4 @@
-"""Compiled numbering of bigrams: sorted by their first characters, not looked up.
+"""Numbering of bigrams: sorted by their first characters, not looked up.
 
 Chinese has so many bigrams that a hash table of them outgrows the cache. Those of one first
 character need a table of second characters alone, which does not.
@@ -6,26 +6,24 @@ character need a table of second characters alone, which does not.
 
 from __future__ import annotations
 
+import cython
 import numpy as np
 
-from bm25rag.common.arrays import UInt32, UInt64
-from bm25rag.kernels.compiling import compiled
-from bm25rag.kernels.typed_bits import SIZE
+from bm25rag.kernels.memory import empty, view, zeros
+
+if not cython.compiled:
+    from bm25rag.kernels.fold_bits import SIZE
 
 # Code points that may be in a pair.
-_POINTS = 1 << 16
-_POINT, _PLACE, _BYTE = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF), np.uint64(0xFF)
-_ZERO, _ONE, _FIRST, _SECOND = np.uint64(0), np.uint64(1), np.uint64(16), np.uint64(32)
-_NONE = np.uint32(0xFFFFFFFF)
+POINTS = 1 << 16
+_NONE = cython.declare(cython.uint, 0xFFFFFFFF)
+_LOW_HALF = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
-@compiled
-def with_bigrams(
-    pairs: UInt32, total: int, tokens: UInt32, entries: UInt64, table: UInt64
-) -> tuple[UInt32, UInt64]:
+def with_bigrams(pairs, total, tokens, entries, fold_table):
     """Return tokens and words with bigrams among them.
 
-    A bigram may be there twice, which ``adopt`` mends: where its characters have wide and
+    A bigram may be there twice, which ``add_words`` mends: where its characters have wide and
     narrow forms, or where one of it was among the words before.
 
     Parameters
@@ -35,62 +33,111 @@ def with_bigrams(
         points, the first above 16 bits; uint32, (n, 3); and how many. They are overwritten.
     tokens, entries
         The others, as ``scan`` returns them.
-    table
-        See ``fold_table``.
+    fold_table
+        See ``Scanner``.
     """
-    numbers = np.empty(len(tokens) + total, np.uint32)
-    for place in range(len(numbers)):
-        numbers[place] = _NONE
-    words = len(entries)
-    count = _number_bigrams(pairs, total, np.uint64(words), numbers)
-    other = 0
-    for place in range(len(numbers)):
-        if numbers[place] == _NONE:
-            numbers[place] = tokens[other]
-            other += 1
-    # Element by element, as in ``with_room``.
-    rows = np.empty((words + count, 4), np.uint64)
-    for word in range(words):
-        for part in range(4):
-            rows[word, part] = entries[word, part]
-    for pair in range(count):
-        code, row = np.uint64(pairs[pair, 2]), words + pair
-        first, second = table[code >> _FIRST], table[code & _POINT]
-        width = first >> SIZE & _BYTE
-        rows[row, 0] = first & _PLACE | (second & _PLACE) << (width << np.uint64(3))
-        rows[row, 1], rows[row, 2] = _ZERO, _ZERO
-        rows[row, 3] = width + (second >> SIZE & _BYTE)
+    in_pairs: cython.uint[:, ::1] = view(pairs)
+    in_tokens: cython.const[cython.uint][::1] = view(tokens)
+    table: cython.const[cython.ulonglong][::1] = view(fold_table)
+    numbers = np.full(len(tokens) + total, 0xFFFFFFFF, np.uint32)
+    out: cython.uint[::1] = view(numbers)
+    stops: cython.longlong[::1] = zeros(POINTS, np.int64)
+    given: cython.uint[::1] = zeros(POINTS, np.uint32)
+    sorted_pairs: cython.ulonglong[::1] = empty(total, np.uint64)
+    bigrams: cython.Py_ssize_t = total
+    known: cython.Py_ssize_t = len(entries)
+    count: cython.Py_ssize_t
+    with cython.nogil:
+        count = _number_bigrams(in_pairs, bigrams, known, out, stops, given, sorted_pairs)
+        _fill_in(in_tokens, out)
+    rows = np.empty((known + count, 4), np.uint64)
+    rows[:known] = entries
+    out_rows: cython.ulonglong[:, ::1] = view(rows)
+    with cython.nogil:
+        _write_entries(in_pairs, count, table, out_rows, known)
     return numbers, rows
 
 
-@compiled
-def _number_bigrams(pairs: UInt32, total: int, known: np.uint64, numbers: UInt32) -> np.int64:
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_in(tokens: cython.const[cython.uint][::1], numbers: cython.uint[::1]) -> cython.void:
+    """Put the other tokens into the places that bigrams have left."""
+    other: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i in range(numbers.shape[0]):
+        if numbers[i] == _NONE:
+            numbers[i] = tokens[other]
+            other += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _write_entries(
+    pairs: cython.const[cython.uint][:, ::1],
+    count: cython.Py_ssize_t,
+    table: cython.const[cython.ulonglong][::1],
+    rows: cython.ulonglong[:, ::1],
+    known: cython.Py_ssize_t,
+) -> cython.void:
+    """Write the entries of the first pairs behind those of the words known before."""
+    i: cython.Py_ssize_t
+    first: cython.ulonglong
+    second: cython.ulonglong
+    width: cython.ulonglong
+    for i in range(count):
+        first = table[pairs[i, 2] >> 16]
+        second = table[pairs[i, 2] & 0xFFFF]
+        width = first >> SIZE & 0xFF
+        rows[known + i, 0] = (first & _LOW_HALF) | (second & _LOW_HALF) << (8 * width)
+        rows[known + i, 1] = 0
+        rows[known + i, 2] = 0
+        rows[known + i, 3] = width + (second >> SIZE & 0xFF)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _number_bigrams(
+    pairs: cython.uint[:, ::1],
+    total: cython.Py_ssize_t,
+    known: cython.Py_ssize_t,
+    numbers: cython.uint[::1],
+    stops: cython.longlong[::1],
+    given: cython.uint[::1],
+    rows: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
     """Give bigrams numbers from ``known`` on; keep one of each, in order, and return how many."""
-    stops = np.zeros(_POINTS, np.int64)
-    for pair in range(total):
-        stops[np.uint64(pairs[pair, 2]) >> _FIRST] += 1
-    stop = np.int64(0)
-    for point in range(_POINTS):
+    i: cython.Py_ssize_t
+    point: cython.Py_ssize_t
+    row: cython.Py_ssize_t = 0
+    stop: cython.longlong = 0
+    size: cython.longlong
+    code: cython.ulonglong
+    second: cython.Py_ssize_t
+    count: cython.uint = 0
+    before: cython.uint
+    for i in range(total):
+        stops[pairs[i, 2] >> 16] += 1
+    for point in range(stops.shape[0]):
         size = stops[point]
         stops[point] = stop
         stop += size
-    rows = np.empty(total, np.uint64)
-    for pair in range(total):
-        code = np.uint64(pairs[pair, 2])
-        first = code >> _FIRST
-        rows[np.uint64(stops[first])] = code << _SECOND | np.uint64(pairs[pair, 0])
-        stops[first] += 1
-    # Numbers plus one; those of an earlier first character are less than what is given now.
-    given = np.zeros(_POINTS, np.uint32)
-    row, count = _ZERO, _ZERO
-    for point in range(_POINTS):
-        before, end = count, np.uint64(stops[point])
-        while row < end:
-            second = rows[row] >> _SECOND & _POINT
+    for i in range(total):
+        code = pairs[i, 2]
+        rows[stops[code >> 16]] = code << 32 | pairs[i, 0]
+        stops[code >> 16] += 1
+    # ``given`` holds numbers plus one; those of an earlier first character are not above
+    # ``before``.
+    for point in range(stops.shape[0]):
+        before = count
+        while row < stops[point]:
+            second = rows[row] >> 32 & 0xFFFF
             if given[second] <= before:
-                pairs[count, 2] = rows[row] >> _SECOND
-                count += _ONE
+                pairs[count, 2] = rows[row] >> 32
+                count += 1
                 given[second] = count
-            numbers[rows[row] & _PLACE] = known + np.uint64(given[second]) - _ONE
-            row += _ONE
-    return np.int64(count)
+            numbers[rows[row] & _LOW_HALF] = known + given[second] - 1
+            row += 1
+    return count

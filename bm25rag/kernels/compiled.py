@@ -1,11 +1,8 @@
-"""The backend whose loops Numba compiles. They release the GIL and share nothing."""
+"""The backend whose loops are compiled. They release the GIL and share nothing."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from bm25rag.common.arrays import Bool, Int64, UInt32, UInt64, Unsigned
-from bm25rag.kernels import building, scanning, searching, words
 from bm25rag.kernels.boundary import (
     Backend,
     CodedRun,
@@ -20,6 +17,13 @@ from bm25rag.kernels.boundary import (
     Texts,
     WordTable,
 )
+from bm25rag.kernels.loading import load
+
+# In this order: what another one imports comes first.
+for _name in ("selecting", "signs", "bigrams"):
+    load(_name)
+building, searching = load("building"), load("searching")
+words, scanning = load("words"), load("scanning")
 
 
 class CompiledScanner(Scanner):
@@ -27,25 +31,26 @@ class CompiledScanner(Scanner):
 
     def new_words(self, room: int) -> WordTable:
         """Return an empty table with room for some words, a power of two."""
-        return WordTable(*words.new_words(room))
+        table: WordTable = words.empty_table(room)
+        return table
 
-    def add_words(self, scanned: Scanned, words_: WordTable) -> tuple[WordTable, UInt32]:
+    def add_words(self, scanned: Scanned, table: WordTable) -> tuple[WordTable, UInt32]:
         """Give the words of a scan numbers in a table."""
-        slots, entries, pool, numbers = words.adopt(scanned.entries, scanned.pool, *words_)
-        return WordTable(slots, entries, pool, words_.used), numbers
+        larger, numbers = words.adopt(scanned, table)
+        return larger, numbers
 
     def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
-        peculiar = np.empty(len(texts.ends), np.bool_)
-        scanning.find_peculiar(*texts, fold_table, peculiar)
+        peculiar: Bool = scanning.find_peculiar(texts, fold_table)
         return peculiar
 
     def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
-        return Scanned(*scanning.scan(*texts, fold_table, least, possessives))
+        return Scanned(*scanning.scan(texts, fold_table, least, possessives))
 
     def _expand(
-        self, tokens: UInt32, counts: UInt32, words_: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, word_numbers: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
-        return words.expand(tokens, counts, words_, starts, terms)
+        found, found_counts = words.expand(tokens, counts, word_numbers, starts, terms)
+        return found, found_counts
 
 
 class CompiledBackend(Backend):
@@ -62,28 +67,7 @@ class CompiledBackend(Backend):
         limits: Limits,
         matches: Matches,
     ) -> None:
-        searching.search(
-            segment.documents,
-            segment.codes,
-            segment.weights,
-            segment.lowest,
-            segment.highest,
-            terms.starts,
-            terms.idf,
-            terms.absent,
-            queries.pointers,
-            queries.terms,
-            queries.weights,
-            segment.size,
-            segment.block_size,
-            limits.allowed,
-            limits.k,
-            limits.floors,
-            limits.window,
-            limits.heavy,
-            limits.sparse,
-            *matches,
-        )
+        searching.search(segment, terms, queries, limits, matches)
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         found, documents, tf, lengths = building.count(tokens, counts, terms, first)
@@ -93,4 +77,4 @@ class CompiledBackend(Backend):
         building.tally(terms, frequencies)
 
     def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
-        building.fill(*run, cursors, documents, codes)
+        building.fill(run, cursors, documents, codes)

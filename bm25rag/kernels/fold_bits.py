@@ -13,7 +13,6 @@ OTHER, WORD, CJK, MARK, CLUSTER = 0, 1, 2, 3, 4
 APOSTROPHE, STOP, COMMA, PLUS, HASH = 1, 2, 3, 4, 5
 # Where size, kind and sign are.
 SIZE, KIND, SIGN = 32, 40, 48
-# Flags: a letter; a digit; a character that is a word of its own where a run of CJK ends.
-LETTER, DIGIT, SINGLE = 1 << 56, 1 << 57, 1 << 58
-# A text with this character needs more than the table: the analyzer folds it as a whole.
-PECULIAR = 1 << 63
+# Where flags are: a letter; a digit; a character that is a word of its own where a run of CJK
+# ends; and one whose text needs more than the table: the analyzer folds it as a whole.
+LETTER, DIGIT, SINGLE, PECULIAR = 56, 57, 58, 63

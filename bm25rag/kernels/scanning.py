@@ -1,469 +1,687 @@
-"""Compiled tokenizer: texts in UTF-8 to word numbers.
+"""The scanner: texts in UTF-8 to word numbers.
 
 What is ASCII goes through loops that compile to vector instructions or have no branch
 for each character; where another character occurs within a run of word characters, that
-run is decoded. Calls with arrays cost 30 ns and more, so each works on many words.
+run is decoded.
 """
 
 from __future__ import annotations
 
+import cython
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64
 from bm25rag.kernels.bigrams import with_bigrams
-from bm25rag.kernels.compiling import ZERO, compiled
-from bm25rag.kernels.fold_bits import CJK, CLUSTER, MARK, OTHER, STOP, WORD
-from bm25rag.kernels.signs import class_of, is_inside, mark_inside
-from bm25rag.kernels.typed_bits import KIND, PECULIAR, SIGN, SINGLE, SIZE
-from bm25rag.kernels.words import BEYOND, key, load_word, new_words, number_words, with_room
+from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.words import BEYOND, TOGETHER
+
+if not cython.compiled:
+    from bm25rag.kernels.fold_bits import (
+        CJK,
+        CLUSTER,
+        KIND,
+        MARK,
+        OTHER,
+        PECULIAR,
+        SIGN,
+        SINGLE,
+        SIZE,
+        STOP,
+        WORD,
+    )
+    from bm25rag.kernels.signs import class_of, is_inside, mark_inside
+    from bm25rag.kernels.words import Words, new_words, number_words
 
 # Bytes between two looks at what begins and ends in them.
-_BLOCK = 4096
+BLOCK = 4096
+_BLOCK = cython.declare(cython.Py_ssize_t, BLOCK)
 # Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
-_STRANGE = np.uint8(0xFF)
-_HIGH_BITS = np.uint64(0x8080808080808080)
-_ONE, _TWO, _BYTE = np.uint64(1), np.uint64(2), np.uint64(0xFF)
-_FOUR_BYTES = np.uint64(0xFFFFFFFF)
-# As typed constants: else Numba compiles functions once more for each literal number.
-_ZERO, _NONE = np.int64(0), np.int64(-1)
-# What is kept from call to call: the next edge, and the next place if it is amid a run;
-# what the run is at; where in ``source`` the word so far begins, and its end; of how many
-# characters or clusters it is; the latest character; bytes of the words found; the text they
-# are in; how many words were found before them, and pairs; where the second of two clusters
-# begins; and the classes of the latest two characters.
-_EDGE, _PLACE, _AT, _BEGIN, _END, _LENGTH, _FORMER, _BYTES, _TEXT, _BEFORE, _PAIRS = range(11)
-_MIDDLE, _PRIOR = 11, 12
-_FULL_STOP = 46
+_STRANGE = cython.declare(cython.uchar, 0xFF)
+_ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
+_HIGH_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
+_LOW_HALF = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+_LONG = cython.declare(cython.ulonglong, 0xFF << 56)
+_A = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+_B = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
+_FULL_STOP = cython.declare(cython.Py_ssize_t, 46)
 # In fewer bytes, and where fewer of them begin a Chinese, Japanese or Korean character, bigrams
 # are looked up like other words: to sort them has a price of its own. Of so many bytes one is
 # asked; it is no multiple of three.
 _LEAST, _SHARE, _STEP = 1 << 15, 16, 256
 
 
-@compiled
-def find_peculiar(data: UInt8, ends: Int64, table: UInt64, peculiar: Bool) -> bool:
-    """Find the texts for which the table is not enough; return whether there are any.
+@cython.final
+@cython.cclass
+class _Scan:
+    """What a scan works on, and what it keeps from block to block.
 
-    Parameters
-    ----------
-    data
-        Texts in UTF-8, one after the other.
-    ends
-        Where each text ends, (n,).
-    table
-        See ``fold_table``.
-    peculiar
-        Takes whether a text needs more than the table, (n,).
+    ``source`` has the texts with a gap after each, lower-cased where that is a matter of
+    ASCII; behind them, from ``aside`` on, room for words that are not ASCII. ``inside`` says
+    whether what is one place before is inside a word. ``edges`` are the places at which words
+    begin and end, in turn. ``found`` takes words, as a ``WordTable`` has them, and ``origins``
+    where each was. ``pairs`` takes bigrams of code points of 16 bits, as ``with_bigrams`` has
+    them, where there is room for any.
     """
-    place, found = _ZERO, False
-    for text in range(len(ends)):
-        mark = np.uint64(0)
+
+    source: cython.uchar[::1]
+    inside: cython.uchar[::1]
+    table: cython.const[cython.ulonglong][::1]
+    ends: cython.const[cython.longlong][::1]
+    edges: cython.longlong[::1]
+    found: cython.ulonglong[:, ::1]
+    origins: cython.longlong[::1]
+    pairs: cython.uint[:, ::1]
+    tokens: cython.uint[::1]
+    counts: cython.uint[::1]
+    hashes: cython.ulonglong[::1]
+    # Of how many characters a word is, at least; the ASCII character whose lower case is not
+    # ASCII, as the Turkish I, or -1.
+    least: cython.Py_ssize_t
+    strange: cython.int
+    aside: cython.Py_ssize_t
+    # The next edge, and the next place if it is amid a run, else -1.
+    edge: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    # The kind of what the word so far is of; where in ``source`` that begins and ends; of how
+    # many characters or clusters it is; where the second of two clusters begins; the latest
+    # character; and the classes of the latest two.
+    at: cython.int
+    begin: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    length: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    former: cython.Py_ssize_t
+    prior: cython.int
+    # Words found in this block, and their bytes; all before it; all bigrams; and the text
+    # that the latest word was in.
+    rows: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    total: cython.Py_ssize_t
+    bigrams: cython.Py_ssize_t
+    text: cython.Py_ssize_t
+
+
+def find_peculiar(texts, fold_table):
+    """Return which texts need more than the fold table; see ``Scanner.find_peculiar``."""
+    data: cython.const[cython.uchar][::1] = view(texts.data)
+    ends: cython.const[cython.longlong][::1] = view(texts.ends)
+    table: cython.const[cython.ulonglong][::1] = view(fold_table)
+    peculiar = np.empty(len(texts.ends), np.uint8)
+    out: cython.uchar[::1] = view(peculiar)
+    with cython.nogil:
+        _find_peculiar(data, ends, table, out)
+    return peculiar.view(np.bool_)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_peculiar(
+    data: cython.const[cython.uchar][::1],
+    ends: cython.const[cython.longlong][::1],
+    table: cython.const[cython.ulonglong][::1],
+    peculiar: cython.uchar[::1],
+) -> cython.void:
+    place: cython.Py_ssize_t = 0
+    text: cython.Py_ssize_t
+    mark: cython.ulonglong
+    for text in range(ends.shape[0]):
+        mark = 0
         while place < ends[text]:
-            if place + 8 <= ends[text] and not load_word(data, np.uint64(place)) & _HIGH_BITS:
+            if place + 8 <= ends[text] and not _load_word(data, place) & _HIGH_BITS:
                 place += 8
             elif data[place] < 0x80:
                 place += 1
             else:
-                point, place = _decode(data, place)
-                mark |= table[point]
+                mark |= table[_decode(data, place)]
+                place += _width(data[place])
         place = ends[text]
-        peculiar[text] = mark & PECULIAR != 0
-        found |= peculiar[text]
-    return found
+        peculiar[text] = mark >> PECULIAR
 
 
-@compiled
-def scan(
-    data: UInt8, ends: Int64, table: UInt64, least: int, possessives: bool
-) -> tuple[UInt32, UInt32, UInt64, UInt8]:
-    """Turn texts into numbers of their words.
-
-    Parameters
-    ----------
-    data
-        Texts in UTF-8, one after the other.
-    ends
-        Where each text ends, (n,).
-    table
-        See ``fold_table``.
-    least
-        Of how many characters a word is, at least: 1 or 2.
-    possessives
-        Whether to leave the ends of possessives out, of which nothing would remain.
+def scan(texts, fold_table, least, possessives):
+    """Turn texts into numbers of their words; see ``Scanner.scan``.
 
     Returns
     -------
-    tokens
-        The word of every token, uint32.
-    counts
-        How many tokens each text has, (n,), uint32.
-    entries, pool
-        The words; see ``new_words``. Of bigrams that were sorted the pool has nothing.
+    tokens, counts, entries, pool
+        As ``Scanned`` has them.
     """
-    # The texts with a gap after each, lower-cased where that is a matter of ASCII; behind
-    # them room for words that are not ASCII.
-    size = len(data) + len(ends)
-    aside = size + BEYOND
-    source = np.empty(3 * size + 2 * BEYOND, np.uint8)
-    for place in range(size, aside):
-        source[place] = 0
-    inside = np.zeros(size + 1, np.uint8)
-    strange = _fold(data, ends, table, source, inside)
-    mark_inside(source, inside, size, possessives)
-    edges = np.empty(_BLOCK + 2, np.int64)
-    # One more than _BLOCK, since two words may end at once.
-    found, origins = np.empty((_BLOCK + 1, 4), np.uint64), np.empty(_BLOCK + 1, np.int64)
-    state = np.zeros(13, np.int64)
-    state[_PLACE] = -1
-    tokens, total = np.empty(size // 2 + 1, np.uint32), _ZERO
-    counts = np.zeros(len(ends), np.uint32)
-    pairs = np.empty((len(data) // 3 if _is_dense(data) else 0, 3), np.uint32)
+    data: cython.const[cython.uchar][::1] = view(texts.data)
+    bytes_: cython.Py_ssize_t = len(texts.data)
+    number: cython.Py_ssize_t = len(texts.ends)
+    size: cython.Py_ssize_t = bytes_ + number
+    without_possessives: cython.bint = possessives
+    all_ = np.empty(3 * size + 2 * BEYOND, np.uint8)
+    all_[size : size + BEYOND] = 0
+    out_tokens, out_counts = np.empty(size // 2 + 1, np.uint32), np.zeros(number, np.uint32)
+    all_pairs = np.empty((bytes_ // 3 if _is_dense(texts.data) else 0, 3), np.uint32)
+    it: _Scan = _Scan()
+    it.source = view(all_)
+    it.inside = zeros(size + 1, np.uint8)
+    it.table = view(fold_table)
+    it.ends = view(texts.ends)
+    it.edges = empty(BLOCK + 2, np.int64)
+    # One more than BLOCK, since two words may end at once.
+    it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
+    it.origins = empty(BLOCK + 1, np.int64)
+    it.pairs = view(all_pairs)
+    it.tokens = view(out_tokens)
+    it.counts = view(out_counts)
+    it.hashes = empty(TOGETHER + 1, np.uint64)
+    it.least = least
+    it.strange = -1
+    it.aside = size + BEYOND
+    it.edge = it.rows = it.size = it.total = it.bigrams = it.text = 0
+    it.at = it.prior = 0
+    it.place = -1
+    it.begin = it.end = it.length = it.middle = it.former = 0
     room = 64
-    while 32 * room < len(data):  # English has a new word every 60 bytes, Chinese every 20
+    while 32 * room < bytes_:  # English has a new word every 60 bytes, Chinese every 20
         room *= 2
-    slots, entries, pool, used = new_words(room)
-    pending = _ZERO
-    for first in range(0, size, _BLOCK):
-        pending = _find_edges(inside, first, min(first + _BLOCK, size), edges, pending)
-        state[_EDGE], state[_BEGIN], state[_END], rows = 0, aside, aside, ZERO
-        state[_MIDDLE] = aside
-        while state[_EDGE] < pending - 1:
-            rows = _gather(source, edges, pending - 1, found, origins, rows, state, least)
-            rows = _split_runs(
-                source,
-                edges,
-                pending - 1,
-                table,
-                strange,
-                found,
-                origins,
-                rows,
-                state,
-                pairs,
-                least,
-            )
-            if state[_EDGE] < pending - 1 and rows < _BLOCK:
-                continue
-            slots, entries, pool = with_room(slots, entries, pool, used, rows, state[_BYTES])
-            number_words(found, source, slots, entries, pool, used, tokens[total : total + rows])
-            _tell(origins, rows, ends, counts, state)
-            total += rows
-            state[_BEFORE], state[_BYTES], rows = total, 0, ZERO
-        if pending & 1:
-            edges[0] = edges[pending - 1]
-        pending &= 1
-    tokens, entries, pool = tokens[:total].copy(), entries[: used[0]].copy(), pool[: used[1]].copy()
-    if state[_PAIRS]:
-        text = 0
-        for pair in range(state[_PAIRS]):
-            while pairs[pair, 1] >= ends[text] + text:
-                text += 1
-            counts[text] += np.uint32(1)
-        tokens, entries = with_bigrams(pairs, state[_PAIRS], tokens, entries, table)
-    return tokens, counts, entries, pool
-
-
-@compiled
-def _is_dense(data: UInt8) -> bool:
-    """Whether bigrams are so many that sorting them is worth its price, by a glance."""
-    begun = 0
-    for place in range(0, len(data), _STEP):
-        begun += (data[place] >= 0xE3) & (data[place] < 0xEE)
-    return bool(_LEAST <= len(data) < 1 << 32 and _SHARE * _STEP * begun > len(data))
-
-
-@compiled
-def _fold(data: UInt8, ends: Int64, table: UInt64, source: UInt8, inside: UInt8) -> np.int64:
-    """Lower-case ASCII, and mark what may be inside a word but for signs, one place further on.
-
-    Returns
-    -------
-    strange
-        The ASCII character whose lower case is not ASCII, as the Turkish I, or -1.
-    """
-    add = np.uint8(table[65]) - np.uint8(65)  # from A to a, or 0 to keep case
-    signs = np.uint8(2 if table[_FULL_STOP] >> SIGN & _BYTE else 0)
-    strange = _NONE
-    for letter in range(128):
-        if table[letter] >> SIZE & _BYTE > 1:
-            strange = np.int64(letter)
-    start = _ZERO
-    for text in range(len(ends)):
-        gap = np.uint64(text)
-        # An unsigned index has no end to wrap around at: so the loop becomes vector code.
-        stop = np.uint64(max(ends[text] - 1, start))
-        for place in range(np.uint64(start), stop):
-            byte = data[place]
-            source[place + gap] = _lower(byte, add, strange)
-            inside[place + gap + _ONE] = _role(byte, data[place + _ONE], signs)
-        for place in range(stop, np.uint64(ends[text])):
-            source[place + gap] = _lower(data[place], add, strange)
-            inside[place + gap + _ONE] = _role(data[place], np.uint8(0), signs)
-        start = ends[text]
-        source[start + text] = 0
-    return strange
-
-
-@compiled
-def _lower(byte: np.uint8, add: np.uint8, strange: np.int64) -> np.uint8:
-    capital = np.uint8(byte - 65) < np.uint8(26)
-    return _STRANGE if byte == strange else np.uint8(byte + (add if capital else np.uint8(0)))
-
-
-@compiled
-def _role(byte: np.uint8, following: np.uint8, signs: np.uint8) -> np.uint8:
-    """Return 1 for a byte inside a word, 2 for a sign that may be."""
-    word = (
-        (np.uint8((byte | np.uint8(32)) - 97) < np.uint8(26))
-        | (np.uint8(byte - 48) < np.uint8(10))
-        | (byte == 95)
-        | (byte >= 128)
+    words: Words = new_words(room)
+    with cython.nogil:
+        _fold(it, data)
+        mark_inside(it.source, it.inside, size, without_possessives)
+        _scan(it, words, size)
+    _, entries, pool, used = words.arrays
+    tokens, entries, pool = (
+        out_tokens[: it.total].copy(),
+        entries[: used[0]].copy(),
+        pool[: used[1]].copy(),
     )
+    if it.bigrams:
+        with cython.nogil:
+            _count_bigrams(it)
+        tokens, entries = with_bigrams(all_pairs, it.bigrams, tokens, entries, fold_table)
+    return tokens, out_counts, entries, pool
+
+
+def _is_dense(data):
+    """Whether bigrams are so many that sorting them is worth its price, by a glance."""
+    begun = int(np.count_nonzero((data[::_STEP] >= 0xE3) & (data[::_STEP] < 0xEE)))
+    return _LEAST <= len(data) < 1 << 32 and _SHARE * _STEP * begun > len(data)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.void:
+    """Find words, block by block, and number them."""
+    pending: cython.Py_ssize_t = 0
+    first: cython.Py_ssize_t = 0
+    while first < size:
+        pending = _find_edges(it, first, min(first + _BLOCK, size), pending)
+        it.edge = 0
+        it.begin = it.aside
+        it.end = it.aside
+        it.middle = it.aside
+        it.rows = 0
+        while it.edge < pending - 1:
+            _gather(it, pending - 1)
+            _split_runs(it, pending - 1)
+            if it.edge < pending - 1 and it.rows < _BLOCK:
+                continue
+            number_words(
+                words, it.found, it.rows, it.source, it.size, it.tokens, it.total, it.hashes
+            )
+            _count_words(it)
+            it.total += it.rows
+            it.size = 0
+            it.rows = 0
+        if pending & 1:
+            it.edges[0] = it.edges[pending - 1]
+        pending &= 1
+        first += _BLOCK
+
+
+# --- bytes -------------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _load_word(
+    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """Return eight bytes as a number, the first one lowest."""
+    word: cython.ulonglong = 0
+    i: cython.Py_ssize_t
+    for i in range(8):
+        word |= cython.cast(cython.ulonglong, source[place + i]) << (8 * i)
+    return word
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _low_key(
+    source: cython.const[cython.uchar][::1], first: cython.Py_ssize_t, length: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """Return the first number of a word's key; no two short words have the same key."""
+    low: cython.ulonglong
+    word: cython.ulonglong
+    start: cython.Py_ssize_t
+    rest: cython.Py_ssize_t
+    if length <= 16:
+        return _load_word(source, first) & (_ALL >> (64 - 8 * min(length, 8)))
+    low = _A
+    start = first
+    while start < first + length:
+        rest = min(first + length - start, 8)
+        word = _load_word(source, start) & (_ALL >> (64 - 8 * rest))
+        low = ((low ^ word) * _B) & _ALL
+        low ^= low >> 32
+        start += 8
+    return low
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _high_key(
+    source: cython.const[cython.uchar][::1], first: cython.Py_ssize_t, length: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """Return the second number of a word's key."""
+    if length <= 8:
+        return 0
+    if length <= 16:
+        return _load_word(source, first + 8) & (_ALL >> (128 - 8 * length))
+    return _LONG | length
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _decode(data: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return the code point at a place; the data is UTF-8, perhaps with surrogates."""
+    byte: cython.Py_ssize_t = data[place]
+    second: cython.Py_ssize_t
+    third: cython.Py_ssize_t
+    if byte < 0x80:
+        return byte
+    second = data[place + 1] & 0x3F
+    if byte < 0xE0:
+        return (byte & 0x1F) << 6 | second
+    third = data[place + 2] & 0x3F
+    if byte < 0xF0:
+        return (byte & 0x0F) << 12 | second << 6 | third
+    return (byte & 0x07) << 18 | second << 12 | third << 6 | (data[place + 3] & 0x3F)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _width(byte: cython.uchar) -> cython.Py_ssize_t:
+    """Return of how many bytes a code point is that begins with one."""
+    if byte < 0x80:
+        return 1
+    if byte < 0xE0:
+        return 2
+    return 3 if byte < 0xF0 else 4
+
+
+# --- folding and edges -------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
+    """Lower-case ASCII, and mark what may be inside a word but for signs, one place further on."""
+    source: cython.uchar[::1] = it.source
+    inside: cython.uchar[::1] = it.inside
+    # From A to a, or 0 to keep case.
+    to_lower: cython.uchar = (it.table[65] - 65) & 0xFF
+    signs: cython.uchar = 2 if it.table[_FULL_STOP] >> SIGN & 0xFF else 0
+    letter: cython.Py_ssize_t
+    text: cython.Py_ssize_t
+    start: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for letter in range(128):
+        if it.table[letter] >> SIZE & 0xFF > 1:
+            it.strange = letter
+    for text in range(it.ends.shape[0]):
+        stop = max(it.ends[text] - 1, start)
+        for i in range(start, stop):
+            source[i + text] = _lower(data[i], to_lower, it.strange)
+            inside[i + text + 1] = _role(data[i], data[i + 1], signs)
+        for i in range(stop, it.ends[text]):
+            source[i + text] = _lower(data[i], to_lower, it.strange)
+            inside[i + text + 1] = _role(data[i], 0, signs)
+        start = it.ends[text]
+        source[start + text] = 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _lower(byte: cython.uchar, to_lower: cython.uchar, strange: cython.int) -> cython.uchar:
+    letter: cython.uchar = (byte - 65) & 0xFF
+    lowered: cython.uchar = (byte + (to_lower if letter < 26 else 0)) & 0xFF
+    return _STRANGE if byte == strange else lowered
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _role(byte: cython.uchar, following: cython.uchar, signs: cython.uchar) -> cython.uchar:
+    """Return 1 for a byte inside a word, 2 for a sign that may be."""
+    letter: cython.uchar = ((byte | 32) - 97) & 0xFF
+    digit: cython.uchar = (byte - 48) & 0xFF
+    word: cython.uchar = (letter < 26) | (digit < 10) | (byte == 95) | (byte >= 128)
     # Most signs end a sentence or a clause: a space is behind them.
-    between = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
-    return np.uint8(word) | signs * np.uint8(between | (byte == 35) | (byte == 43))
+    between: cython.uchar = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
+    sign: cython.uchar = between | (byte == 35) | (byte == 43)
+    return word | (signs if sign else 0)
 
 
-@compiled
-def _find_edges(inside: UInt8, first: int, stop: int, edges: Int64, count: np.int64) -> np.int64:
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_edges(
+    it: _Scan, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, count: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
     """Add the places at which words begin and end, in turn; return how many there are."""
-    for place in range(np.uint64(first), np.uint64(stop)):
-        edges[np.uint64(count)] = place
-        count += inside[place] ^ inside[place + _ONE]
+    inside: cython.uchar[::1] = it.inside
+    edges: cython.longlong[::1] = it.edges
+    i: cython.Py_ssize_t
+    for i in range(first, stop):
+        edges[count] = i
+        count += inside[i] ^ inside[i + 1]
     return count
 
 
-@compiled
-def _gather(
-    source: UInt8,
-    edges: Int64,
-    stop: np.int64,
-    found: UInt64,
-    origins: Int64,
-    rows: int,
-    state: Int64,
-    least: int,
-) -> int:
-    """Find words of ASCII, up to the first run that is not all ASCII.
+# --- words ---------------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    source, state
-        See ``scan``, and above.
-    edges, stop
-        Where runs of word characters begin and end, in turn, and how many of these to take.
-    found, origins
-        Take the words, as ``number_words`` has them, and where each was.
-    rows
-        How many are there before.
-    least
-        Of how many characters a word is, at least.
 
-    Returns
-    -------
-    rows
-        How many words there are now.
-    """
-    edge, size = state[_EDGE], state[_BYTES]
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _gather(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
+    """Find words of ASCII, up to the first run that is not all ASCII, or to the last edge."""
+    source: cython.uchar[::1] = it.source
+    edges: cython.longlong[::1] = it.edges
+    found: cython.ulonglong[:, ::1] = it.found
+    origins: cython.longlong[::1] = it.origins
+    least: cython.Py_ssize_t = it.least
+    edge: cython.Py_ssize_t = it.edge
+    rows: cython.Py_ssize_t = it.rows
+    size: cython.Py_ssize_t = it.size
+    place: cython.Py_ssize_t
+    length: cython.Py_ssize_t
+    low: cython.ulonglong
+    high: cython.ulonglong
     while edge < stop and rows < _BLOCK:
-        place = edges[np.uint64(edge)]
-        length = edges[np.uint64(edge + 1)] - place
+        place = edges[edge]
+        length = edges[edge + 1] - place
         if length >= least:
-            if source[np.uint64(place)] >= 0x80:
+            if source[place] >= 0x80:
                 break
-            low, high = key(source, place, length)
+            low = _low_key(source, place, length)
+            high = _high_key(source, place, length)
             if not _is_ascii(source, place, length, low, high):
                 break
-            row = np.uint64(rows)
-            found[row, 0], found[row, 1] = low, high
-            found[row, 2], found[row, 3] = place, length
-            origins[row] = place
+            found[rows, 0] = low
+            found[rows, 1] = high
+            found[rows, 2] = place
+            found[rows, 3] = length
+            origins[rows] = place
             rows += 1
             size += length
         edge += 2
-    state[_EDGE], state[_BYTES] = edge, size
-    return rows
+    it.edge = edge
+    it.rows = rows
+    it.size = size
 
 
-@compiled
-def _is_ascii(source: UInt8, first: int, length: int, low: np.uint64, high: np.uint64) -> bool:
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_ascii(
+    source: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+    low: cython.ulonglong,
+    high: cython.ulonglong,
+) -> cython.bint:
+    bits: cython.uchar = 0
+    i: cython.Py_ssize_t
     if length <= 16:
-        return bool((low | high) & _HIGH_BITS == 0)
-    bits = np.uint8(0)
-    for place in range(first, first + length):
-        bits |= source[place]
-    return bool(bits < 0x80)
+        return (low | high) & _HIGH_BITS == 0
+    for i in range(first, first + length):
+        bits |= source[i]
+    return bits < 0x80
 
 
-@compiled
-def _split_runs(
-    source: UInt8,
-    edges: Int64,
-    stop: np.int64,
-    table: UInt64,
-    strange: np.int64,
-    found: UInt64,
-    origins: Int64,
-    rows: int,
-    state: Int64,
-    pairs: UInt32,
-    least: int,
-) -> int:
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_word(
+    it: _Scan,
+    low: cython.ulonglong,
+    high: cython.ulonglong,
+    start: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    origin: cython.Py_ssize_t,
+) -> cython.void:
+    """Add a word to those found."""
+    it.found[it.rows, 0] = low
+    it.found[it.rows, 1] = high
+    it.found[it.rows, 2] = start
+    it.found[it.rows, 3] = width
+    it.origins[it.rows] = origin
+    it.rows += 1
+    it.size += width
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _entry(it: _Scan, place: cython.Py_ssize_t) -> cython.ulonglong:
+    """Return the entry in the fold table of what is at a place of ``source``."""
+    if it.source[place] == _STRANGE:
+        return it.table[it.strange]
+    return it.table[_decode(it.source, place)]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _next(it: _Scan, place: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return where the next character of ``source`` is."""
+    return place + (1 if it.source[place] == _STRANGE else _width(it.source[place]))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     """Find words in runs that are not all ASCII, as many as there is room for.
 
-    The word so far lies folded at the end of ``source``. Parameters and result are as for
-    ``_gather``. Bigrams of code points of 16 bits become ``pairs``, as ``with_bigrams`` takes
-    them, where there is room for any.
+    The word so far lies folded at the end of ``source``.
     """
-    edge, place = state[_EDGE], state[_PLACE]
-    at, begin, end, length = state[_AT], state[_BEGIN], state[_END], state[_LENGTH]
-    former, size, middle, prior = state[_FORMER], state[_BYTES], state[_MIDDLE], state[_PRIOR]
-    while edge < stop and rows < _BLOCK:
+    source: cython.uchar[::1] = it.source
+    table: cython.const[cython.ulonglong][::1] = it.table
+    edge: cython.Py_ssize_t = it.edge
+    place: cython.Py_ssize_t = it.place
+    at: cython.int = it.at
+    begin: cython.Py_ssize_t = it.begin
+    end: cython.Py_ssize_t = it.end
+    length: cython.Py_ssize_t = it.length
+    former: cython.Py_ssize_t = it.former
+    middle: cython.Py_ssize_t = it.middle
+    prior: cython.int = it.prior
+    last: cython.Py_ssize_t
+    point: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    width: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    kind: cython.int
+    sign: cython.int
+    entry: cython.ulonglong
+    one: cython.ulonglong
+    low: cython.ulonglong
+    high: cython.ulonglong
+    while edge < stop and it.rows < _BLOCK:
         if place < 0:
-            place, prior = edges[edge], _ZERO
-        last = edges[edge + 1]
-        while place <= last and rows < _BLOCK:
-            entry, point = np.uint64(0), _ZERO  # behind the last one is what is inside no word
+            place = it.edges[edge]
+            prior = 0
+        last = it.edges[edge + 1]
+        while place <= last and it.rows < _BLOCK:
+            entry = 0  # behind the last one is what is inside no word
+            point = 0
             if place == last:
                 place += 1
-            elif source[np.uint64(place)] == _STRANGE:
-                entry, place = table[np.uint64(strange)], place + 1
+            elif source[place] == _STRANGE:
+                entry = table[it.strange]
+                place += 1
             else:
-                point, place = _decode(source, place)
-                entry = table[np.uint64(point)]
-            kind = np.int64(entry >> KIND & _BYTE)
-            sign = np.int64(entry >> SIGN & _BYTE)
+                point = _decode(source, place)
+                place += _width(source[place])
+                entry = table[point]
+            kind = entry >> KIND & 0xFF
+            sign = entry >> SIGN & 0xFF
             # Of signs only a full stop begins a word.
-            joins = sign == STOP or (sign != 0 and at == WORD)
-            if joins and _is_inside(source, place, table, strange, entry, prior):
-                kind = np.int64(WORD)
-            prior = class_of(entry, at == CLUSTER, kind == WORD) | prior << 8 & 0xFF00
+            if (sign == STOP or (sign != 0 and at == WORD)) and is_inside(
+                entry, prior, _entry(it, place), _entry(it, _next(it, place))
+            ):
+                kind = WORD
+            prior = class_of(entry, at == CLUSTER, kind == WORD) | (prior << 8 & 0xFF00)
             if (at != WORD and at != CLUSTER) or (kind != at and kind != MARK) or kind == CLUSTER:
-                low, high, width, start = np.uint64(0), np.uint64(0), _ZERO, begin
+                low = 0
+                high = 0
+                width = 0
+                start = begin
                 if at == CJK:
-                    one = table[np.uint64(former)]
-                    if kind == CJK or length == 1 or (one & SINGLE) != 0:
-                        low, width = one & _FOUR_BYTES, np.int64(one >> SIZE & _BYTE)
+                    one = table[former]
+                    if kind == CJK or length == 1 or one >> SINGLE & 1:
+                        low = one & _LOW_HALF
+                        width = one >> SIZE & 0xFF
                         if kind == CJK:
-                            low |= (entry & _FOUR_BYTES) << np.uint64(8 * width)
-                            width += np.int64(entry >> SIZE & _BYTE)
+                            low |= (entry & _LOW_HALF) << (8 * width)
+                            width += entry >> SIZE & 0xFF
                 elif at == CLUSTER:
                     if length > 1 or kind != CLUSTER:
                         width = end - begin
-                        low, high = key(source, begin, width)
+                        low = _low_key(source, begin, width)
+                        high = _high_key(source, begin, width)
                     if length > 1:
                         begin = middle
                     middle = end
-                elif at == WORD and length >= least:
+                elif at == WORD and length >= it.least:
                     width = end - begin
-                    low, high = key(source, begin, width)
+                    low = _low_key(source, begin, width)
+                    high = _high_key(source, begin, width)
                 if width:
-                    row = np.uint64(rows)
-                    found[row, 0], found[row, 1] = low, high
-                    found[row, 2], found[row, 3] = start, width
-                    origins[row] = edges[edge]
-                    rows += 1
-                    size += width
+                    _keep_word(it, low, high, start, width, it.edges[edge])
                 if at == CLUSTER and kind != CLUSTER and length > 1:
                     width = end - begin
-                    low, high = key(source, begin, width)
-                    row = np.uint64(rows)
-                    found[row, 0], found[row, 1] = low, high
-                    found[row, 2], found[row, 3] = begin, width
-                    origins[row] = edges[edge]
-                    rows += 1
-                    size += width
+                    low = _low_key(source, begin, width)
+                    high = _high_key(source, begin, width)
+                    _keep_word(it, low, high, begin, width, it.edges[edge])
                 if kind != at:
-                    begin, length = end, _ZERO
-                at, former = kind if kind != MARK else np.int64(OTHER), point
+                    begin = end
+                    length = 0
+                at = kind if kind != MARK else OTHER
+                former = point
                 length += 1
-                if kind == CJK and former < 1 << 16:
+                if kind == CJK and former < 1 << 16 and it.bigrams < it.pairs.shape[0]:
                     # The rest of the run, while its characters have three bytes: what the loop
                     # around asks of other kinds is not asked again for each.
-                    count = np.uint64(state[_PAIRS])
-                    before = np.uint64(state[_BEFORE] + rows)
-                    while place < last and count < np.uint64(len(pairs)):
-                        here = np.uint64(place)
-                        if source[here] >> 4 != 0xE:
-                            break
-                        point = (
-                            np.int64(source[here] & 0x0F) << 12
-                            | np.int64(source[here + _ONE] & 0x3F) << 6
-                            | np.int64(source[here + _TWO] & 0x3F)
-                        )
-                        if np.int64(table[np.uint64(point)] >> KIND & _BYTE) != CJK:
-                            break
-                        pairs[count, 0], pairs[count, 1] = before + count, place
-                        pairs[count, 2] = former << 16 | point
-                        former, place, length, count = point, place + 3, np.int64(2), count + _ONE
-                    state[_PAIRS] = np.int64(count)
+                    i = it.bigrams
+                    _list_pairs(it, place, last, former)
+                    if it.bigrams > i:
+                        place += 3 * (it.bigrams - i)
+                        former = it.pairs[it.bigrams - 1, 2] & 0xFFFF
+                        length = 2
                 if kind != WORD and kind != CLUSTER:
                     continue
             elif at == WORD:
                 length += 1
-            for byte in range(4):
-                source[np.uint64(end) + np.uint64(byte)] = entry >> np.uint64(8 * byte) & _BYTE
-            end += np.int64(entry >> SIZE & _BYTE)
+            for i in range(4):
+                source[end + i] = entry >> (8 * i) & 0xFF
+            end += entry >> SIZE & 0xFF
         if place > last:
-            edge, place = edge + 2, _NONE
-            if edge < stop and source[edges[edge]] < 0x80:
+            edge += 2
+            place = -1
+            if edge < stop and source[it.edges[edge]] < 0x80:
                 break
-    state[_EDGE], state[_PLACE] = edge, place
-    state[_AT], state[_BEGIN], state[_END], state[_LENGTH] = at, begin, end, length
-    state[_FORMER], state[_BYTES], state[_MIDDLE], state[_PRIOR] = former, size, middle, prior
-    return rows
+    it.edge = edge
+    it.place = place
+    it.at = at
+    it.begin = begin
+    it.end = end
+    it.length = length
+    it.former = former
+    it.middle = middle
+    it.prior = prior
 
 
-@compiled
-def _is_inside(
-    source: UInt8,
-    place: np.int64,
-    table: UInt64,
-    strange: np.int64,
-    entry: np.uint64,
-    prior: np.int64,
-) -> bool:
-    """Whether a sign before a place is inside a word; see ``is_inside``."""
-    following, beyond = _entry(source, place, table, strange)
-    after, _ = _entry(source, beyond, table, strange)
-    return is_inside(entry, prior, following, after)
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _list_pairs(
+    it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t, former: cython.Py_ssize_t
+) -> cython.void:
+    """List the bigrams from a place on, behind the character ``former``."""
+    source: cython.uchar[::1] = it.source
+    table: cython.const[cython.ulonglong][::1] = it.table
+    pairs: cython.uint[:, ::1] = it.pairs
+    count: cython.Py_ssize_t = it.bigrams
+    before: cython.Py_ssize_t = it.total + it.rows
+    point: cython.Py_ssize_t
+    while place < last and count < pairs.shape[0] and source[place] >> 4 == 0xE:
+        point = (
+            cython.cast(cython.Py_ssize_t, source[place] & 0x0F) << 12
+            | cython.cast(cython.Py_ssize_t, source[place + 1] & 0x3F) << 6
+            | (source[place + 2] & 0x3F)
+        )
+        if table[point] >> KIND & 0xFF != CJK:
+            break
+        pairs[count, 0] = before + count
+        pairs[count, 1] = place
+        pairs[count, 2] = former << 16 | point
+        former = point
+        place += 3
+        count += 1
+    it.bigrams = count
 
 
-@compiled
-def _entry(
-    source: UInt8, place: np.int64, table: UInt64, strange: np.int64
-) -> tuple[np.uint64, np.int64]:
-    """Return the entry of what is at a place, and where the next one is."""
-    if source[np.uint64(place)] == _STRANGE:
-        return table[np.uint64(strange)], place + 1
-    point, beyond = _decode(source, place)
-    return table[np.uint64(point)], beyond
-
-
-@compiled
-def _tell(origins: Int64, rows: int, ends: Int64, counts: UInt32, state: Int64) -> None:
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_words(it: _Scan) -> cython.void:
     """Count words to the texts they are in."""
-    text, told = state[_TEXT], 0
-    for row in range(rows):
-        while origins[row] >= ends[text] + text:
-            counts[text] += np.uint32(row - told)
-            text, told = text + 1, row
-    counts[text] += np.uint32(rows - told)
-    state[_TEXT] = text
+    counted: cython.Py_ssize_t = 0
+    row: cython.Py_ssize_t
+    for row in range(it.rows):
+        while it.origins[row] >= it.ends[it.text] + it.text:
+            it.counts[it.text] += row - counted
+            it.text += 1
+            counted = row
+    it.counts[it.text] += it.rows - counted
 
 
-@compiled
-def _decode(data: UInt8, place: np.int64) -> tuple[np.int64, np.int64]:
-    """Return a code point and where the next one is; the data is UTF-8, perhaps with surrogates."""
-    at = np.uint64(place)
-    byte = np.int64(data[at])
-    if byte < 0x80:
-        return byte, place + 1
-    second = np.int64(data[at + np.uint64(1)]) & 0x3F
-    if byte < 0xE0:
-        return (byte & 0x1F) << 6 | second, place + 2
-    third = np.int64(data[at + np.uint64(2)]) & 0x3F
-    if byte < 0xF0:
-        return (byte & 0x0F) << 12 | second << 6 | third, place + 3
-    fourth = np.int64(data[at + np.uint64(3)]) & 0x3F
-    return (byte & 0x07) << 18 | second << 12 | third << 6 | fourth, place + 4
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_bigrams(it: _Scan) -> cython.void:
+    """Count bigrams to the texts they are in."""
+    text: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i in range(it.bigrams):
+        while it.pairs[i, 1] >= it.ends[text] + text:
+            text += 1
+        it.counts[text] += 1

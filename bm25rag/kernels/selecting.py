@@ -1,55 +1,78 @@
-"""Compiled selection: the best k of many scores.
+"""Selection: the best k of many scores.
 
 Branches that depend on the data are mispredicted half of the time, at some five
 nanoseconds each, so everything here counts, compares and moves without them.
+
+Arrays that are there to work with come from the caller: ``spare`` has as much room as there
+are scores, and ``work`` room for one number more, and for ``WORK`` at least.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+import cython
 
-import numpy as np
+if not cython.compiled:
 
-from bm25rag.common.arrays import Float64, Int64, UInt64
-from bm25rag.kernels.compiling import compiled
+    def lowest_bit(mask: int) -> int:
+        """Return the number of the lowest bit that is set."""
+        return (mask & -mask).bit_length() - 1
 
-_Numbers = TypeVar("_Numbers", Int64, Float64)
 
-# The number of a power of two, by multiplication: Leiserson, Prokop, Randall 1998.
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_BIT_OF = np.zeros(64, np.int64)
-for _bit in range(64):
-    _BIT_OF[((1 << _bit) * 0x03F79D71B4CB0A89 & (1 << 64) - 1) >> 58] = _bit
 # Scores of which the k-th is found by quickselect alone, and by a histogram of few bins.
-_FEW, _SOME = 12, 192
-_FEW_BINS, _BINS = 64, 256
+_FEW = cython.declare(cython.Py_ssize_t, 12)
+_SOME = cython.declare(cython.Py_ssize_t, 192)
+_FEW_BINS = cython.declare(cython.Py_ssize_t, 64)
+_BINS = cython.declare(cython.Py_ssize_t, 256)
+WORK = 256
 # Scores that are sorted by counting, for each, those that come before it.
-_RUN = 16
-# The bits of a negative float but its sign, which order it once they are flipped.
-_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+_RUN = cython.declare(cython.Py_ssize_t, 16)
+_LARGEST = cython.declare(cython.double, 1.7976931348623157e308)
 
 
-@compiled
-def copy(source: _Numbers, target: _Numbers, start: int, stop: int) -> None:
-    """Copy a stretch. Numba takes seconds to compile assignments of slices, but not loops."""
-    for place in range(start, stop):
-        target[place] = source[place]
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(
+    source_numbers: cython.longlong[::1],
+    source_scores: cython.double[::1],
+    numbers: cython.longlong[::1],
+    scores: cython.double[::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.void:
+    i: cython.Py_ssize_t
+    for i in range(start, stop):
+        numbers[i] = source_numbers[i]
+        scores[i] = source_scores[i]
 
 
-@compiled
-def _quickselect(scores: Float64, count: int, k: int) -> float:
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _quickselect(
+    scores: cython.double[::1], count: cython.Py_ssize_t, k: cython.Py_ssize_t
+) -> cython.double:
     """Return the k-th largest of the first ``count`` scores, which are reordered."""
-    low, high, wanted = 0, count - 1, k - 1
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t = count - 1
+    wanted: cython.Py_ssize_t = k - 1
+    left: cython.Py_ssize_t
+    right: cython.Py_ssize_t
+    pivot: cython.double
+    swapped: cython.double
     while low < high:
         pivot = scores[(low + high) >> 1]
-        left, right = low, high
+        left = low
+        right = high
         while left <= right:
             while scores[left] > pivot:
                 left += 1
             while scores[right] < pivot:
                 right -= 1
             if left <= right:
-                scores[left], scores[right] = scores[right], scores[left]
+                swapped = scores[left]
+                scores[left] = scores[right]
+                scores[right] = swapped
                 left += 1
                 right -= 1
         if wanted <= right:
@@ -58,236 +81,376 @@ def _quickselect(scores: Float64, count: int, k: int) -> float:
             low = left
         else:
             break
-    return float(scores[wanted])
+    return scores[wanted]
 
 
-@compiled
-def _range(scores: Float64, count: int) -> tuple[float, float]:
-    """Return the least and the largest score.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _most(
+    scores: cython.double[::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> cython.double:
+    """Return the largest of some scores.
 
-    Compared as integers of the same order, which become vector instructions where floats
-    would not.
+    Four at a time, since a comparison takes as long as four that do not wait for each other.
     """
-    bits = scores.view(np.int64)
-    least = most = bits[0] ^ (bits[0] >> 63 & _MAGNITUDE)
-    for place in range(count):
-        own = bits[np.uint64(place)]
-        own ^= own >> 63 & _MAGNITUDE
-        least, most = min(least, own), max(most, own)
-    ends = np.empty(2, np.int64)
-    ends[0], ends[1] = least ^ (least >> 63 & _MAGNITUDE), most ^ (most >> 63 & _MAGNITUDE)
-    both = ends.view(np.float64)
-    return both[0], both[1]
+    a: cython.double = scores[start]
+    b: cython.double = a
+    c: cython.double = a
+    d: cython.double = a
+    i: cython.Py_ssize_t = start
+    while i + 4 <= stop:
+        a = max(a, scores[i])
+        b = max(b, scores[i + 1])
+        c = max(c, scores[i + 2])
+        d = max(d, scores[i + 3])
+        i += 4
+    while i < stop:
+        a = max(a, scores[i])
+        i += 1
+    return max(max(a, b), max(c, d))
 
 
-@compiled
-def kth(scores: Float64, count: int, k: int, spare: Float64) -> float:
-    """Return the k-th largest of the first ``count`` scores; ``spare`` has as much room.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _least(scores: cython.double[::1], stop: cython.Py_ssize_t) -> cython.double:
+    """Return the least of the first scores; see ``_most``."""
+    a: cython.double = scores[0]
+    b: cython.double = a
+    c: cython.double = a
+    d: cython.double = a
+    i: cython.Py_ssize_t = 0
+    while i + 4 <= stop:
+        a = min(a, scores[i])
+        b = min(b, scores[i + 1])
+        c = min(c, scores[i + 2])
+        d = min(d, scores[i + 3])
+        i += 4
+    while i < stop:
+        a = min(a, scores[i])
+        i += 1
+    return min(min(a, b), min(c, d))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _scale(bins: cython.Py_ssize_t, least: cython.double, most: cython.double) -> cython.double:
+    """Return what a difference of scores is times to be its bin; 0 if there is no such number."""
+    scale: cython.double
+    if not least < most:
+        return 0.0
+    scale = (bins - 1) / (most - least)
+    return scale if scale <= _LARGEST else 0.0
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def kth(
+    scores: cython.double[::1],
+    count: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
+    spare: cython.double[::1],
+    work: cython.longlong[::1],
+) -> cython.double:
+    """Return the k-th largest of the first ``count`` scores.
 
     A histogram over the scores' range says in which bin it is, and only that is searched.
     """
+    i: cython.Py_ssize_t
+    bins: cython.Py_ssize_t
+    wanted: cython.Py_ssize_t = 0
+    better: cython.Py_ssize_t = 0
+    found: cython.Py_ssize_t = 0
+    most: cython.double = 0.0
+    scale: cython.double = 0.0
     if count > _FEW:
-        least, most = _range(scores, count)
-        many = _FEW_BINS if count <= _SOME else _BINS
-        scale = (many - 1) / (most - least)
-    if count <= _FEW or not 0.0 < scale < np.inf:  # the range is 0, or beyond a float's
-        copy(scores, spare, 0, count)
+        most = _most(scores, 0, count)
+        bins = _FEW_BINS if count <= _SOME else _BINS
+        scale = _scale(bins, _least(scores, count), most)
+    if not scale > 0.0:
+        for i in range(count):
+            spare[i] = scores[i]
         return _quickselect(spare, count, k)
-    bins = np.zeros(many, np.int64)
-    for place in range(count):
-        bins[np.uint64((most - scores[place]) * scale)] += 1
-    own, better = 0, 0
-    while better + bins[own] < k:
-        better += bins[own]
-        own += 1
-    found = 0
-    for place in range(count):
-        spare[found] = scores[place]
-        found += np.uint64((most - scores[place]) * scale) == np.uint64(own)
+    for i in range(bins):
+        work[i] = 0
+    for i in range(count):
+        work[cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale)] += 1
+    while better + work[wanted] < k:
+        better += work[wanted]
+        wanted += 1
+    for i in range(count):
+        spare[found] = scores[i]
+        found += cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale) == wanted
     return _quickselect(spare, found, k - better)
 
 
-@compiled
-def keep_best(numbers: Int64, scores: Float64, spare: Float64, count: int, k: int) -> float:
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def keep_best(
+    numbers: cython.longlong[::1],
+    scores: cython.double[::1],
+    count: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
+    spare: cython.double[::1],
+    work: cython.longlong[::1],
+) -> cython.double:
     """Keep the best k of ``count`` collected documents, in document order; return the k-th score.
 
     Of equal scores the earlier documents stay.
     """
-    least = kth(scores, count, k, spare)
-    equal = k
-    for place in range(count):
-        equal -= scores[place] > least
-    kept = 0
-    for place in range(count):
-        score = scores[place]
+    least: cython.double = kth(scores, count, k, spare, work)
+    score: cython.double
+    equal: cython.Py_ssize_t = k
+    kept: cython.Py_ssize_t = 0
+    tie: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(count):
+        equal -= scores[i] > least
+    for i in range(count):
+        score = scores[i]
         tie = score == least
-        numbers[kept], scores[kept] = numbers[place], score
+        numbers[kept] = numbers[i]
+        scores[kept] = score
         kept += (score > least) | (tie & (equal > 0))
         equal -= tie
-    return float(least)
+    return least
 
 
-@compiled
-def _place(
-    from_numbers: Int64,
-    from_scores: Float64,
-    start: int,
-    stop: int,
-    numbers: Int64,
-    scores: Float64,
-) -> None:
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _sort_run(
+    from_numbers: cython.longlong[::1],
+    from_scores: cython.double[::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    numbers: cython.longlong[::1],
+    scores: cython.double[::1],
+) -> cython.void:
     """Put a few documents where they belong by score: behind as many as come before them."""
-    first, last = np.uint64(start), np.uint64(stop)
-    for place in range(first, last):
-        own, before = from_scores[place], np.int64(0)
-        for other in range(first, place):
-            before += np.int64(from_scores[other] >= own)
-        for other in range(place + np.uint64(1), last):
-            before += np.int64(from_scores[other] > own)
-        numbers[start + before], scores[start + before] = from_numbers[place], own
+    i: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    before: cython.Py_ssize_t
+    score: cython.double
+    for i in range(start, stop):
+        score = from_scores[i]
+        before = start
+        for other in range(start, i):
+            before += from_scores[other] >= score
+        for other in range(i + 1, stop):
+            before += from_scores[other] > score
+        numbers[before] = from_numbers[i]
+        scores[before] = score
 
 
-@compiled
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _merge_sort(
-    numbers: Int64,
-    scores: Float64,
-    start: int,
-    stop: int,
-    spare_numbers: Int64,
-    spare_scores: Float64,
-) -> None:
+    numbers: cython.longlong[::1],
+    scores: cython.double[::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    spare_numbers: cython.longlong[::1],
+    spare_scores: cython.double[::1],
+) -> cython.void:
     """Sort documents by score descending, whatever their scores."""
-    width = _RUN
-    for first in range(start, stop, width):
-        _place(numbers, scores, first, min(first + width, stop), spare_numbers, spare_scores)
-    copy(spare_numbers, numbers, start, stop)
-    copy(spare_scores, scores, start, stop)
+    width: cython.Py_ssize_t = _RUN
+    first: cython.Py_ssize_t = start
+    middle: cython.Py_ssize_t
+    last: cython.Py_ssize_t
+    left: cython.Py_ssize_t
+    right: cython.Py_ssize_t
+    source: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    ahead: cython.bint
+    while first < stop:
+        last = min(first + width, stop)
+        _sort_run(numbers, scores, first, last, spare_numbers, spare_scores)
+        first += width
+    _copy(spare_numbers, spare_scores, numbers, scores, start, stop)
     while width < stop - start:
-        for first in range(start, stop, 2 * width):
-            middle, last = min(first + width, stop), min(first + 2 * width, stop)
-            left, right = first, middle
-            for place in range(first, last):
+        first = start
+        while first < stop:
+            middle = min(first + width, stop)
+            last = min(first + 2 * width, stop)
+            left = first
+            right = middle
+            for i in range(first, last):
                 ahead = right == last or (left < middle and scores[left] >= scores[right])
                 source = left if ahead else right
-                spare_numbers[place], spare_scores[place] = numbers[source], scores[source]
+                spare_numbers[i] = numbers[source]
+                spare_scores[i] = scores[source]
                 left += ahead
                 right += not ahead
-        copy(spare_numbers, numbers, start, stop)
-        copy(spare_scores, scores, start, stop)
+            first += 2 * width
+        _copy(spare_numbers, spare_scores, numbers, scores, start, stop)
         width *= 2
 
 
-@compiled
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
 def sort(
-    numbers: Int64, scores: Float64, count: int, spare_numbers: Int64, spare_scores: Float64
-) -> None:
+    numbers: cython.longlong[::1],
+    scores: cython.double[::1],
+    count: cython.Py_ssize_t,
+    spare_numbers: cython.longlong[::1],
+    spare_scores: cython.double[::1],
+    work: cython.longlong[::1],
+) -> cython.void:
     """Sort a collection by score descending; of equal ones the order stays.
 
     A histogram of as many bins as there are scores says roughly where each belongs; the few
     that share a bin are sorted then.
     """
-    scale = 0.0
+    i: cython.Py_ssize_t
+    bin_: cython.Py_ssize_t
+    hole: cython.Py_ssize_t
+    start: cython.Py_ssize_t = 0
+    number: cython.longlong
+    score: cython.double
+    most: cython.double = 0.0
+    scale: cython.double = 0.0
     if count > _RUN:
-        least, most = _range(scores, count)
-        scale = (count - 1) / (most - least)
-    if not 0.0 < scale < np.inf:
+        most = _most(scores, 0, count)
+        scale = _scale(count, _least(scores, count), most)
+    if not scale > 0.0:
         _merge_sort(numbers, scores, 0, count, spare_numbers, spare_scores)
         return
-    ends = np.zeros(count + 1, np.int64)
-    for place in range(count):
-        ends[np.uint64((most - scores[place]) * scale) + np.uint64(1)] += 1
-    for place in range(count):
-        ends[place + 1] += ends[place]
-    for place in range(count):
-        own = np.uint64((most - scores[place]) * scale)
-        spare_numbers[ends[own]], spare_scores[ends[own]] = numbers[place], scores[place]
-        ends[own] += 1
-    copy(spare_numbers, numbers, 0, count)
-    copy(spare_scores, scores, 0, count)
-    start = 0
-    for place in range(count):
-        if ends[place] - start > _RUN:
-            _merge_sort(numbers, scores, start, ends[place], spare_numbers, spare_scores)
-        start = ends[place]
-    for place in range(1, count):
-        number, score, hole = numbers[place], scores[place], place
+    # Where each bin ends; before the documents are moved, where it begins.
+    for i in range(count + 1):
+        work[i] = 0
+    for i in range(count):
+        work[cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale) + 1] += 1
+    for i in range(count):
+        work[i + 1] += work[i]
+    for i in range(count):
+        bin_ = cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale)
+        spare_numbers[work[bin_]] = numbers[i]
+        spare_scores[work[bin_]] = scores[i]
+        work[bin_] += 1
+    _copy(spare_numbers, spare_scores, numbers, scores, 0, count)
+    for i in range(count):
+        if work[i] - start > _RUN:
+            _merge_sort(numbers, scores, start, work[i], spare_numbers, spare_scores)
+        start = work[i]
+    for i in range(1, count):
+        number = numbers[i]
+        score = scores[i]
+        hole = i
         while hole > 0 and scores[hole - 1] < score:
-            numbers[hole], scores[hole] = numbers[hole - 1], scores[hole - 1]
+            numbers[hole] = numbers[hole - 1]
+            scores[hole] = scores[hole - 1]
             hole -= 1
-        numbers[hole], scores[hole] = number, score
+        numbers[hole] = number
+        scores[hole] = score
 
 
-@compiled
-def drain(sums: Float64, count: int, least: float, places: Int64, drained: Float64) -> int:
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def drain(
+    sums: cython.double[::1],
+    count: cython.Py_ssize_t,
+    least: cython.double,
+    places: cython.longlong[::1],
+    drained: cython.double[::1],
+) -> cython.Py_ssize_t:
     """Move sums greater than ``least`` out, with their places; leave zeros; return how many.
 
     To clear a chunk while it is in the cache takes half the time of doing so later.
     """
-    found = 0
-    for chunk in range(0, count, 64):
-        mask = np.uint64(0)
-        first = np.uint64(chunk)  # unsigned, or a test for negative places would forbid vectors
-        for bit in range(64):
-            mask |= np.uint64(sums[first + np.uint64(bit)] > least) << np.uint64(bit)
+    found: cython.Py_ssize_t = 0
+    first: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    mask: cython.ulonglong
+    while first < count:
+        if cython.compiled:
+            mask = above(cython.address(sums[first]), least)  # noqa: F821 - of the .pxd
+        else:
+            mask = 0
+            for i in range(64):
+                mask |= (sums[first + i] > least) << i
         while mask:
-            lowest = mask & (np.uint64(0) - mask)
-            place = chunk + _BIT_OF[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-            places[found], drained[found] = place, sums[place]
+            place = first + lowest_bit(mask)
+            places[found] = place
+            drained[found] = sums[place]
             found += 1
-            mask ^= lowest
-        for bit in range(64):
-            sums[first + np.uint64(bit)] = 0.0
+            mask &= mask - 1
+        for i in range(first, first + 64):
+            sums[i] = 0.0
+        first += 64
     return found
 
 
-@compiled
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
 def collect(
-    sums: Float64,
-    places: Int64,
-    drained: Float64,
-    bits: UInt64,
-    many: int,
-    count: int,
-    least: float,
-) -> int:
-    """Do as ``drain`` where only ``many`` listed places are not 0, in any order."""
-    for number in range(many):
-        place = np.uint64(places[np.uint64(number)])
-        own = sums[place]
-        keep = own > least
-        bits[place >> np.uint64(6)] |= np.uint64(keep) << (place & np.uint64(63))
-        sums[place] = own if keep else 0.0
-    found = 0
-    for word in range(-(-count // 64)):
-        mask = bits[np.uint64(word)]
-        bits[np.uint64(word)] = np.uint64(0)
+    sums: cython.double[::1],
+    places: cython.longlong[::1],
+    drained: cython.double[::1],
+    bits: cython.ulonglong[::1],
+    listed: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    least: cython.double,
+) -> cython.Py_ssize_t:
+    """Do as ``drain`` where only ``listed`` places are not 0, in any order."""
+    found: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    word: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    sum_: cython.double
+    keep: cython.bint
+    mask: cython.ulonglong
+    for i in range(listed):
+        place = places[i]
+        sum_ = sums[place]
+        keep = sum_ > least
+        bits[place >> 6] |= cython.cast(cython.ulonglong, keep) << (place & 63)
+        sums[place] = sum_ if keep else 0.0
+    for word in range((count + 63) >> 6):
+        mask = bits[word]
+        bits[word] = 0
         while mask:
-            lowest = mask & (np.uint64(0) - mask)
-            place = word * 64 + _BIT_OF[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-            places[found], drained[found] = place, sums[place]
+            place = word * 64 + lowest_bit(mask)
+            places[found] = place
+            drained[found] = sums[place]
             sums[place] = 0.0
             found += 1
-            mask ^= lowest
+            mask &= mask - 1
     return found
 
 
-@compiled
-def kth_of_maxima(sums: Float64, count: int, k: int, maxima: Float64, spare: Float64) -> float:
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def kth_of_maxima(
+    sums: cython.double[::1],
+    count: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
+    maxima: cython.double[::1],
+    spare: cython.double[::1],
+    work: cython.longlong[::1],
+) -> cython.double:
     """Return a sum that at least k documents of a window reach, or 0: cheap, and near the best.
 
-    The k-th largest of the maxima of chunks is one. Sums are not negative, so their bits
-    compare as integers, which become vector instructions where floats would not.
+    The k-th largest of the maxima of chunks is one.
     """
-    length = 64
+    length: cython.Py_ssize_t = 64
+    chunks: cython.Py_ssize_t
+    chunk: cython.Py_ssize_t
     while length > 8 and count < 4 * k * length:
         length >>= 1
     chunks = count // length
     if chunks < k:
         return 0.0
-    bits, largest_bits = sums.view(np.int64), maxima.view(np.int64)
     for chunk in range(chunks):
-        first, largest = np.uint64(chunk * length), np.int64(0)
-        for place in range(length):
-            largest = max(largest, bits[first + np.uint64(place)])
-        largest_bits[chunk] = largest
-    return kth(maxima, chunks, k, spare)
+        maxima[chunk] = _most(sums, chunk * length, (chunk + 1) * length)
+    return kth(maxima, chunks, k, spare, work)

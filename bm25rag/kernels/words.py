@@ -1,301 +1,365 @@
-"""Compiled table of words: byte strings to numbers.
+"""A table of words: byte strings to numbers.
 
 A word of up to 16 bytes is its own key, two numbers of 64 bits; a longer one has a hash
-and its length in their place.
+and its length in their place. See ``WordTable`` for the arrays.
 """
 
 from __future__ import annotations
 
+import cython
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt8, UInt32, UInt64
-from bm25rag.kernels.compiling import compiled
+from bm25rag.kernels.boundary import WordTable
+from bm25rag.kernels.memory import empty, view
 
 # Words that are looked up together.
-_TOGETHER = np.uint64(512)
-# Bytes that may be read beyond the last one of a word.
+TOGETHER = 512
+# Bytes that may be read and written beyond the last one of a word.
 BEYOND = 16
-_LONG = np.uint64(0xFF) << np.uint64(56)  # no byte of UTF-8, hence above all short words
-_SEVERAL = np.uint32(0xFFFFFFFE)  # above all numbers of terms
-_LOW_HALF = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-_ONE, _BYTE = np.uint64(1), np.uint64(0xFF)
-_A = np.uint64(0x9E3779B97F4A7C15)
-_B = np.uint64(0xC2B2AE3D27D4EB4F)
-# The first n bytes of eight.
-_FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+_TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
+_BEYOND = cython.declare(cython.Py_ssize_t, BEYOND)
+# What the second number of a long word's key is above: no byte of UTF-8.
+_LONG = cython.declare(cython.ulonglong, 0xFF << 56)
+_ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
+_LOW_HALF = cython.declare(cython.ulonglong, (1 << 32) - 1)
+_A = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+_B = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
+# Above all numbers of terms: a word that is several terms, or none.
+_SEVERAL = cython.declare(cython.uint, 0xFFFFFFFE)
 
 
-@compiled
-def new_words(room: int) -> tuple[UInt64, UInt64, UInt8, Int64]:
-    """Return an empty table of words with room for some, a power of two.
+@cython.cclass
+class Words:
+    """A table that grows: its arrays as a ``WordTable``, and as the loops see them."""
 
-    Returns
-    -------
-    slots
-        Hash table with open addressing, at most half full: half a hash above, a word's
-        number plus one below.
-    entries
-        A row for each word, in the order in which they came: the two numbers of its key,
-        where it begins in the pool, and its length.
-    pool
-        The words, with a line feed after each.
-    used
-        How many words there are, and bytes in the pool, (2,).
-    """
+    def __init__(self, table) -> None:
+        self.arrays = table
+        self.slots = view(table.slots)
+        self.entries = view(table.entries)
+        self.pool = view(table.pool)
+        self.used = view(table.used)
+
+
+@cython.cfunc
+def new_words(room: cython.Py_ssize_t) -> Words:
+    """Return an empty table with room for some words, a power of two."""
     slots, entries = np.zeros(2 * room, np.uint64), np.empty((room, 4), np.uint64)
-    return slots, entries, np.empty(16 * room, np.uint8), np.zeros(2, np.int64)
+    pool = np.empty(16 * room, np.uint8)
+    return Words(WordTable(slots, entries, pool, np.zeros(2, np.int64)))
 
 
-@compiled
-def load_word(source: UInt8, place: np.uint64) -> np.uint64:
-    """Read eight bytes at once: so it compiles."""
-    word = np.uint64(source[place])
-    for byte in range(1, 8):
-        word |= np.uint64(source[place + np.uint64(byte)]) << np.uint64(8 * byte)
-    return word
+def empty_table(room):
+    """Return an empty table with room for some words, a power of two."""
+    return new_words(room).arrays
 
 
-@compiled
-def key(source: UInt8, first: int, length: int) -> tuple[np.uint64, np.uint64]:
-    """Return the key of a word; no two words have the same, but for long ones."""
-    place = np.uint64(first)
-    low, high = load_word(source, place), load_word(source, place + np.uint64(8))
-    if length <= 16:
-        return low & _FIRST[min(length, 8)], high & _FIRST[max(length - 8, 0)]
-    low = _A
-    for start in range(first, first + length, 8):
-        rest = min(first + length - start, 8)
-        low = (low ^ (load_word(source, np.uint64(start)) & _FIRST[rest])) * _B
-        low ^= low >> _HALF
-    return low, _LONG | np.uint64(length)
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _reserve(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.void:
+    """Make room for more words, of so many bytes together."""
+    if (
+        words.used[0] + more > words.entries.shape[0]
+        or words.used[1] + size + more + _BEYOND > words.pool.shape[0]
+    ):
+        with cython.gil:
+            _grow(words, more, size)
 
 
-@compiled
-def _hash(low: np.uint64, high: np.uint64) -> np.uint64:
-    mixed = (low ^ (high * _B)) * _A
-    return ((mixed ^ (mixed >> _HALF)) * _B) >> _HALF
-
-
-@compiled
-def _prefetch(
-    found: UInt64,
-    begin: np.uint64,
-    stop: np.uint64,
-    slots: UInt64,
-    hashes: UInt64,
-    numbers: UInt32,
-) -> None:
-    """Hash words, and have their slots fetched into the cache.
-
-    What is read here depends on nothing that was read before, so the processor fetches many
-    slots at once; ``number_words`` would wait for each. In ``numbers`` nothing of use remains.
-    """
-    mask = np.uint64(len(slots) - 1)
-    for row in range(begin, stop):  # an index without a sign is looked up sooner
-        hashes[row - begin] = _hash(found[row, 0], found[row, 1])
-    for row in range(begin, stop):
-        numbers[row] = slots[hashes[row - begin] & mask] & _LOW_HALF
-
-
-@compiled
-def number_words(
-    found: UInt64,
-    source: UInt8,
-    slots: UInt64,
-    entries: UInt64,
-    pool: UInt8,
-    used: Int64,
-    numbers: UInt32,
-) -> None:
-    """Give words numbers: known ones theirs, new ones the next; there must be room for them.
-
-    Parameters
-    ----------
-    found, source
-        The words, in rows as in ``entries``; their bytes are in ``source``.
-    slots, entries, pool, used
-        The table; see ``new_words``.
-    numbers
-        Takes the number of each word.
-    """
-    mask, end = np.uint64(len(slots) - 1), np.uint64(len(numbers))
-    hashes = np.empty(int(_TOGETHER), np.uint64)
-    stop = np.uint64(0)
-    while stop < end:
-        begin, stop = stop, min(stop + _TOGETHER, end)
-        _prefetch(found, begin, stop, slots, hashes, numbers)
-        for row in range(begin, stop):
-            low, high = found[row, 0], found[row, 1]
-            first, length = found[row, 2], found[row, 3]
-            mixed = hashes[row - begin]
-            slot = mixed & mask
-            while slots[slot]:
-                if slots[slot] >> _HALF == mixed:
-                    word = (slots[slot] & _LOW_HALF) - _ONE
-                    alike = entries[word, 0] == low and entries[word, 1] == high
-                    held = entries[word, 2]
-                    if alike and (high < _LONG or _same(pool, held, source, first, length)):
-                        break
-                slot = (slot + _ONE) & mask
-            if not slots[slot]:
-                word, start = np.uint64(used[0]), np.uint64(used[1])
-                slots[slot] = (mixed << _HALF) | (word + _ONE)
-                entries[word, 0], entries[word, 1] = low, high
-                entries[word, 2], entries[word, 3] = start, length
-                _write(low, high, source, first, length, pool, start)
-                used[0] += 1
-                used[1] += np.int64(length) + 1
-            numbers[row] = (slots[slot] & _LOW_HALF) - _ONE
-
-
-@compiled
-def _same(
-    pool: UInt8, start: np.uint64, source: UInt8, first: np.uint64, length: np.uint64
-) -> bool:
-    differs = False
-    for place in range(length):
-        differs |= pool[start + place] != source[first + place]
-    return not differs
-
-
-@compiled
-def _write(
-    low: np.uint64,
-    high: np.uint64,
-    source: UInt8,
-    first: np.uint64,
-    length: np.uint64,
-    pool: UInt8,
-    start: np.uint64,
-) -> None:
-    """Write a word and a line feed to the pool; what comes next writes over the rest."""
-    if high < _LONG:
-        for byte in range(8):
-            shift = np.uint64(8 * byte)
-            pool[start + np.uint64(byte)] = (low >> shift) & _BYTE
-            pool[start + np.uint64(byte + 8)] = (high >> shift) & _BYTE
-    else:
-        for place in range(length):
-            pool[start + place] = source[first + place]
-    pool[start + length] = 10
-
-
-@compiled
-def with_room(
-    slots: UInt64, entries: UInt64, pool: UInt8, used: Int64, more: int, size: int
-) -> tuple[UInt64, UInt64, UInt8]:
-    """Return the table with room for more words, of so many bytes together."""
-    # Element by element: an assignment to a slice takes Numba six seconds more to compile.
+@cython.cfunc
+@cython.exceptval(check=False)
+def _grow(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.void:
+    slots, entries, pool, used = words.arrays
     needed = used[1] + size + more + BEYOND
     if needed > len(pool):
-        larger = np.empty(2 * needed, np.uint8)
-        for place in range(used[1]):
-            larger[place] = pool[place]
-        pool = larger
+        known, pool = pool, np.empty(2 * needed, np.uint8)
+        pool[: used[1]] = known[: used[1]]
     if used[0] + more > len(entries):
         room = len(entries)
         while used[0] + more > room:
             room *= 2
         known, entries = entries, np.empty((room, 4), np.uint64)
-        for word in range(used[0]):
-            for part in range(4):
-                entries[word, part] = known[word, part]
-        slots = _rehashed(slots, 2 * room)
-    return slots, entries, pool
+        entries[: used[0]] = known[: used[0]]
+        slots = np.zeros(2 * room, np.uint64)
+        _rehash(words.slots, view(slots))
+    words.arrays = WordTable(slots, entries, pool, used)
+    words.slots = view(slots)
+    words.entries = view(entries)
+    words.pool = view(pool)
 
 
-@compiled
-def _rehashed(slots: UInt64, length: int) -> UInt64:
-    larger = np.zeros(length, np.uint64)
-    mask = np.uint64(length - 1)
-    for held in slots:
-        if held:
-            slot = (held >> _HALF) & mask
-            while larger[slot]:
-                slot = (slot + _ONE) & mask
-            larger[slot] = held
-    return larger
+@cython.cfunc
+@cython.exceptval(check=False)
+def _rehash(slots: cython.ulonglong[::1], larger: cython.ulonglong[::1]) -> cython.void:
+    mask: cython.ulonglong = larger.shape[0] - 1
+    held: cython.ulonglong
+    slot: cython.ulonglong
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(slots.shape[0]):
+            held = slots[i]
+            if held:
+                slot = (held >> 32) & mask
+                while larger[slot]:
+                    slot = (slot + 1) & mask
+                larger[slot] = held
 
 
-@compiled
-def adopt(
-    found: UInt64, source: UInt8, slots: UInt64, entries: UInt64, pool: UInt8, used: Int64
-) -> tuple[UInt64, UInt64, UInt8, UInt32]:
-    """Give the words of one table numbers in another, and make room for them.
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _hash(low: cython.ulonglong, high: cython.ulonglong) -> cython.ulonglong:
+    mixed: cython.ulonglong = ((low ^ (high * _B & _ALL)) * _A) & _ALL
+    return ((mixed ^ (mixed >> 32)) * _B & _ALL) >> 32
 
-    Parameters
-    ----------
-    found, source
-        The entries and the pool of the one; what has up to 16 bytes may be missing there.
-    slots, entries, pool, used
-        The other.
 
-    Returns
-    -------
-    slots, entries, pool
-        The other, perhaps larger now.
-    numbers
-        The number of each word, uint32.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _prefetch(
+    words: Words,
+    found: cython.const[cython.ulonglong][:, ::1],
+    begin: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    hashes: cython.ulonglong[::1],
+) -> cython.void:
+    """Hash words, and have their slots fetched into the cache.
+
+    What is read here depends on nothing that was read before, so the processor fetches many
+    slots at once; ``number_words`` would wait for each.
     """
-    numbers = np.empty(len(found), np.uint32)
-    size = np.int64(0)
-    for word in range(len(found)):
-        size += np.int64(found[word, 3])
-    slots, entries, pool = with_room(slots, entries, pool, used, len(found), int(size))
-    number_words(found, source, slots, entries, pool, used, numbers)
-    return slots, entries, pool, numbers
+    slots: cython.ulonglong[::1] = words.slots
+    mask: cython.ulonglong = slots.shape[0] - 1
+    seen: cython.ulonglong = 0
+    row: cython.Py_ssize_t
+    for row in range(begin, stop):
+        hashes[row - begin] = _hash(found[row, 0], found[row, 1])
+    for row in range(begin, stop):
+        seen |= slots[hashes[row - begin] & mask]
+    hashes[_TOGETHER] = seen  # or the compiler would leave the loop out
 
 
-@compiled
-def expand(
-    tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, numbers: UInt32
-) -> tuple[UInt32, UInt32]:
-    """Put the numbers of terms in the place of words, of which some are several terms or none.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def number_words(
+    words: Words,
+    found: cython.const[cython.ulonglong][:, ::1],
+    count: cython.Py_ssize_t,
+    source: cython.const[cython.uchar][::1],
+    size: cython.Py_ssize_t,
+    numbers: cython.uint[::1],
+    first: cython.Py_ssize_t,
+    hashes: cython.ulonglong[::1],
+) -> cython.void:
+    """Give words numbers: known ones theirs, new ones the next.
 
     Parameters
     ----------
-    tokens, counts
-        Words, and how many each text has, as ``scan`` returns them. ``counts`` becomes how
-        many terms each has.
     words
-        The number of each word in the table.
-    starts, numbers
-        The terms of a word in the table are from its start to the next in ``numbers``.
-
-    Returns
-    -------
-    tokens, counts
-        The same for terms.
+        The table.
+    found, count, source, size
+        The words, in so many rows as in ``entries``; their bytes are in ``source``, and how
+        many these are.
+    numbers, first
+        Takes the number of each word, from ``first`` on.
+    hashes
+        Room for ``TOGETHER`` + 1.
     """
-    more = np.int64(0)
-    plain = np.empty(len(words), np.uint32)
-    for word in range(len(words)):
-        number = np.uint64(words[word])
-        first = starts[number]
-        if starts[number + _ONE] - first == 1 and numbers[first] != _SEVERAL:
-            plain[word] = numbers[first]
+    _reserve(words, count, size)
+    slots: cython.ulonglong[::1] = words.slots
+    entries: cython.ulonglong[:, ::1] = words.entries
+    pool: cython.uchar[::1] = words.pool
+    mask: cython.ulonglong = slots.shape[0] - 1
+    known: cython.ulonglong = words.used[0]
+    end: cython.ulonglong = words.used[1]
+    begin: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    low: cython.ulonglong
+    high: cython.ulonglong
+    mixed: cython.ulonglong
+    slot: cython.ulonglong
+    word: cython.ulonglong
+    while begin < count:
+        stop = min(begin + _TOGETHER, count)
+        _prefetch(words, found, begin, stop, hashes)
+        for row in range(begin, stop):
+            low = found[row, 0]
+            high = found[row, 1]
+            mixed = hashes[row - begin]
+            slot = mixed & mask
+            while slots[slot]:
+                if slots[slot] >> 32 == mixed:
+                    word = (slots[slot] & _LOW_HALF) - 1
+                    if (
+                        entries[word, 0] == low
+                        and entries[word, 1] == high
+                        and (
+                            high < _LONG
+                            or _same(pool, entries[word, 2], source, found[row, 2], found[row, 3])
+                        )
+                    ):
+                        break
+                slot = (slot + 1) & mask
+            if not slots[slot]:
+                slots[slot] = (mixed << 32) | (known + 1)
+                entries[known, 0] = low
+                entries[known, 1] = high
+                entries[known, 2] = end
+                entries[known, 3] = found[row, 3]
+                _write(low, high, source, found[row, 2], found[row, 3], pool, end)
+                known += 1
+                end += found[row, 3] + 1
+            numbers[first + row] = (slots[slot] & _LOW_HALF) - 1
+        begin = stop
+    words.used[0] = known
+    words.used[1] = end
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _same(
+    pool: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    source: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+) -> cython.bint:
+    differs: cython.uchar = 0
+    i: cython.Py_ssize_t
+    for i in range(length):
+        differs |= pool[start + i] ^ source[first + i]
+    return differs == 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _write(
+    low: cython.ulonglong,
+    high: cython.ulonglong,
+    source: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+    pool: cython.uchar[::1],
+    start: cython.Py_ssize_t,
+) -> cython.void:
+    """Write a word and a line feed to the pool; what comes next writes over the rest."""
+    i: cython.Py_ssize_t
+    if high < _LONG:
+        for i in range(8):
+            pool[start + i] = (low >> (8 * i)) & 0xFF
+            pool[start + i + 8] = (high >> (8 * i)) & 0xFF
+    else:
+        for i in range(length):
+            pool[start + i] = source[first + i]
+    pool[start + length] = 10
+
+
+def adopt(scanned, table):
+    """Give the words of a scan numbers in a table; see ``Scanner.add_words``."""
+    words: Words = Words(table)
+    found: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
+    source: cython.const[cython.uchar][::1] = view(scanned.pool)
+    numbers = np.empty(len(scanned.entries), np.uint32)
+    out: cython.uint[::1] = view(numbers)
+    hashes: cython.ulonglong[::1] = empty(TOGETHER + 1, np.uint64)
+    size: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(found.shape[0]):
+            size += found[i, 3]
+        number_words(words, found, found.shape[0], source, size, out, 0, hashes)
+    return words.arrays, numbers
+
+
+def expand(tokens, counts, words, starts, terms):
+    """Put terms in the place of words; see ``Scanner.expand``."""
+    in_tokens: cython.const[cython.uint][::1] = view(tokens)
+    in_words: cython.const[cython.uint][::1] = view(words)
+    in_starts: cython.const[cython.longlong][::1] = view(starts)
+    in_terms: cython.const[cython.uint][::1] = view(terms)
+    in_counts: cython.const[cython.uint][::1] = view(counts)
+    plain: cython.uint[::1] = empty(len(words), np.uint32)
+    more: cython.Py_ssize_t
+    with cython.nogil:
+        more = _list_plain(in_tokens, in_words, in_starts, in_terms, plain)
+    found, found_counts = np.empty(len(tokens) + more, np.uint32), np.empty(len(counts), np.uint32)
+    out: cython.uint[::1] = view(found)
+    out_counts: cython.uint[::1] = view(found_counts)
+    with cython.nogil:
+        _expand(in_tokens, in_counts, in_words, in_starts, in_terms, plain, out, out_counts)
+    return found, found_counts
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _list_plain(
+    tokens: cython.const[cython.uint][::1],
+    words: cython.const[cython.uint][::1],
+    starts: cython.const[cython.longlong][::1],
+    terms: cython.const[cython.uint][::1],
+    plain: cython.uint[::1],
+) -> cython.Py_ssize_t:
+    """Note the term of each word that is one, and return how many more terms there are than words.
+
+    ``plain`` takes ``_SEVERAL`` for the others.
+    """
+    more: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    word: cython.uint
+    start: cython.Py_ssize_t
+    for i in range(words.shape[0]):
+        word = words[i]
+        start = starts[word]
+        if starts[word + 1] - start == 1 and terms[start] != _SEVERAL:
+            plain[i] = terms[start]
         else:
-            plain[word] = _SEVERAL
-    for token in tokens:
-        if plain[np.uint64(token)] == _SEVERAL:
-            number = np.uint64(words[token])
-            more += starts[number + _ONE] - starts[number] - 1
-    found = np.empty(len(tokens) + more, np.uint32)
-    place, stop, token = np.uint64(0), np.uint64(0), np.uint64(0)
-    for text in range(len(counts)):
+            plain[i] = _SEVERAL
+    for i in range(tokens.shape[0]):
+        if plain[tokens[i]] == _SEVERAL:
+            word = words[tokens[i]]
+            more += starts[word + 1] - starts[word] - 1
+    return more
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _expand(
+    tokens: cython.const[cython.uint][::1],
+    counts: cython.const[cython.uint][::1],
+    words: cython.const[cython.uint][::1],
+    starts: cython.const[cython.longlong][::1],
+    terms: cython.const[cython.uint][::1],
+    plain: cython.const[cython.uint][::1],
+    found: cython.uint[::1],
+    found_counts: cython.uint[::1],
+) -> cython.void:
+    place: cython.Py_ssize_t = 0
+    token: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t = 0
+    begin: cython.Py_ssize_t
+    text: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    word: cython.uint
+    term: cython.uint
+    for text in range(counts.shape[0]):
         begin = place
-        stop += np.uint64(counts[text])
+        stop += counts[text]
         while token < stop:
-            one = plain[np.uint64(tokens[token])]
-            if one != _SEVERAL:
-                found[place] = one
-                place += _ONE
+            term = plain[tokens[token]]
+            if term != _SEVERAL:
+                found[place] = term
+                place += 1
             else:
-                number = np.uint64(words[np.uint64(tokens[token])])
-                for at in range(np.uint64(starts[number]), np.uint64(starts[number + _ONE])):
-                    found[place] = numbers[at]
-                    place += _ONE
-            token += _ONE
-        counts[text] = np.uint32(place - begin)
-    return found, counts
+                word = words[tokens[token]]
+                for i in range(starts[word], starts[word + 1]):
+                    found[place] = terms[i]
+                    place += 1
+            token += 1
+        found_counts[text] = place - begin

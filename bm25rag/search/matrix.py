@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bm25rag.common.strings import text_of
+from bm25rag.errors import MissingDependencyError
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -14,8 +15,18 @@ if TYPE_CHECKING:
 
 
 def score_matrix(snapshot: Snapshot) -> csc_array:
-    """Return float32 (N, V): living documents by terms in code point order."""
-    from scipy import sparse
+    """Return float32 (N, V): living documents by terms in code point order.
+
+    Raises
+    ------
+    MissingDependencyError
+        If SciPy is not installed.
+    """
+    try:
+        from scipy import sparse
+    except ModuleNotFoundError as cause:
+        message = "the score matrix needs SciPy: pip install 'bm25rag[scipy]'"
+        raise MissingDependencyError(message) from cause
 
     terms, frequencies = snapshot.frequencies()
     column_of = {term: column for column, term in enumerate(terms)}

@@ -72,7 +72,7 @@ def search(
         result.scores.fill(-np.inf)
     resolved = resolve_queries(snapshot, queries)
     floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
-    hot = backend.current(len(queries) * snapshot.count)
+    hot = backend.current()
 
     def fill(first: int, last: int) -> None:
         block = _Block(result, resolved, first, last, floor)

@@ -53,7 +53,7 @@ def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postin
     lengths
         |d| of every document, uint32.
     """
-    hot = backend.current(sum(len(run.terms) for run in runs))
+    hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
         hot.tally(run.terms, frequencies)

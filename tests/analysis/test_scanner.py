@@ -57,7 +57,7 @@ analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZER
 def _compiled() -> Iterator[None]:
     """Force the backend that has a scanner."""
     if "compiled" not in backends.available():
-        pytest.skip("Numba is not installed, and only its kernels have a scanner")
+        pytest.skip("only compiled kernels have a scanner")
     with backends.use("compiled"):
         assert backends.current().scanner is not None
         yield

@@ -165,7 +165,6 @@ def test_hundreds_of_points_on_scifact_take_well_under_a_minute(collections: Pat
     scifact = load_beir(collections / "scifact")
     index = BM25Index()
     index.add_documents(scifact.read())
-    index.warmup()
     start = perf_counter()
     found = tune(index, scifact.queries, scifact.qrels)
     assert len(found.points) > 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index, Document, Hit
-from bm25rag.errors import DocumentNotFoundError, DuplicateIdError, ReadOnlyError
+from bm25rag.errors import (
+    DocumentNotFoundError,
+    DuplicateIdError,
+    MissingDependencyError,
+    ReadOnlyError,
+)
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -316,6 +322,13 @@ def test_one_numbering_for_rows_scores_ids_and_matrix(index: BM25Index) -> None:
     column = index.vocabulary.index("wine")
     assert index.to_scipy().toarray()[row, column] == index.scores("wine")[row]
     assert index.to_scipy().shape == (4, len(index.vocabulary))
+
+
+def test_without_scipy_the_matrix_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    message = r"the score matrix needs SciPy: pip install 'bm25rag\[scipy\]'"
+    with pytest.raises(MissingDependencyError, match=message):
+        BM25Index.from_texts(["wine"]).to_scipy()
 
 
 # -- explain ----------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""Who runs the hot loops, and when Numba is loaded."""
+"""Who runs the hot loops, and what is said where it is not compiled code."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from itertools import product
@@ -11,50 +13,75 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bm25rag
 from bm25rag import BM25Index
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Backend
 from support.environment import INTERPRETED
 
-
-def run(code: str, folder: Path) -> None:
-    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+PACKAGE = Path(bm25rag.__file__).parent
 
 
-def test_opening_and_searching_do_not_load_numba_and_warmup_does(tmp_path: Path) -> None:
-    BM25Index.from_texts(["red tea", "green tea"]).save(tmp_path / "index")
-    run(
-        "import sys\n"
-        "from bm25rag import BM25Index\n"
-        "from bm25rag.kernels import backend\n"
-        "index = BM25Index.open('index')\n"
-        "cold = index.search('tea')\n"
-        "index.search_batch(['tea'] * 100)\n"
-        "assert 'numba' not in sys.modules\n"
-        "index.warmup()\n"
-        "assert ('numba' in sys.modules) == ('compiled' in backend.available())\n"
-        "assert index.search('tea') == cold\n",
-        tmp_path,
-    )
+def run(code: str, folder: Path = PACKAGE.parent, **settings: str) -> tuple[str, str]:
+    """Run code with the package in a folder; return what it wrote, and its warnings."""
+    command = [sys.executable, "-P", "-W", "always", "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(folder), **settings}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
 
 
-@pytest.mark.skipif("compiled" not in backend.available(), reason="Numba is not installed")
-def test_a_long_build_in_many_chunks_is_worth_compiling(
-    monkeypatch: pytest.MonkeyPatch,
+SEARCH = """
+from bm25rag import BM25Index
+index = BM25Index.from_texts(["red tea", "green tea"])
+print([(hit.id, hit.score) for hit in index.search("tea")], end="")
+index.search_batch(["tea"] * 100)
+"""
+
+
+@pytest.mark.skipif(
+    os.environ.get("BM25RAG_KERNELS") == "numpy", reason="NumPy alone was asked for"
+)
+def test_the_compiled_backend_is_there() -> None:
+    """Else most tests would run in NumPy alone, and nobody would notice."""
+    assert backend.why_not_compiled() is None
+    assert backend.available() == ("compiled", "numpy")
+    assert backend.current().name == "compiled"
+
+
+def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> None:
+    loaded, _ = run("import sys, bm25rag; print(*sys.modules)")
+    assert "bm25rag.kernels.boundary" in loaded
+    assert "bm25rag.kernels.compiled" not in loaded
+    found, said = run(SEARCH, BM25RAG_KERNELS="numpy")
+    assert said == ""
+    assert found.startswith("[('0', 0.08287")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("remove", "it was not compiled when bm25rag was built"),
+        ("rename", "searching.cpython-27-other.so is for another Python"),
+        ("damage", "searching"),
+    ],
+)
+def test_without_compiled_code_numpy_answers_and_says_so_once(
+    tmp_path: Path, change: str, reason: str
 ) -> None:
-    """The work counts together, however small the chunks are."""
-    asked: list[int] = []
-    real = backend.current
-
-    def current(work: int) -> Backend:
-        asked.append(work)
-        return real(0)
-
-    monkeypatch.setattr("bm25rag.analysis.encoder.backend.current", current)
-    monkeypatch.setattr("bm25rag.additions.CHUNK", 10)
-    with backend.use("numpy"):
-        BM25Index.from_texts(["ten letters"] * 5)
-    assert [work for work in asked if work >= 88] == [8 * 11 * count for count in range(1, 6)]
+    copy = tmp_path / "bm25rag"
+    shutil.copytree(PACKAGE, copy)
+    for path in (copy / "kernels").glob("searching.*"):
+        if path.suffix in {".so", ".pyd"}:
+            if change == "damage":
+                path.write_bytes(b"no library")
+            elif change == "rename":
+                path.rename(path.with_name("searching.cpython-27-other.so"))
+            else:
+                path.unlink()
+    expected, _ = run(SEARCH, BM25RAG_KERNELS="numpy")
+    found, said = run(SEARCH, tmp_path, BM25RAG_KERNELS="")
+    assert found == expected
+    assert said.count("RuntimeWarning: bm25rag runs in NumPy") == 1
+    assert reason in said
 
 
 def test_an_unknown_backend_is_refused() -> None:

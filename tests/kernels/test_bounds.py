@@ -20,7 +20,7 @@ _WEIGHTS = "search/test_weights.py"
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="interpreted kernels check bounds anyway")
-@pytest.mark.skipif("compiled" not in backends.available(), reason="Numba is not installed")
+@pytest.mark.skipif("compiled" not in backends.available(), reason="nothing was compiled")
 @pytest.mark.parametrize(
     "tests",
     [

@@ -8,4 +8,4 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 COLLECTIONS = ROOT.parent / "shared" / "collections"
-INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+INTERPRETED = os.environ.get("BM25RAG_KERNELS") == "interpreted"

@@ -1,0 +1,1 @@
+from bm25rag.kernels.fold_bits cimport SIZE

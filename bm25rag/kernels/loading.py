@@ -1,0 +1,60 @@
+"""Finds the kernels: as Python compiled them, or their sources where these are asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from bm25rag.kernels.memory import INTERPRETED
+
+_FOLDER = Path(__file__).parent
+
+
+def load(name: str) -> ModuleType:
+    """Import a kernel; those that it imports must have been loaded.
+
+    Parameters
+    ----------
+    name
+        Its module's name within this package.
+
+    Raises
+    ------
+    ImportError
+        If it was not compiled, or not for this Python or this machine.
+    """
+    full = f"{__package__}.{name}"
+    if INTERPRETED:
+        return sys.modules.get(full) or _interpret(full, _FOLDER / f"{name}.py")
+    spec = find_spec(full)
+    if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
+        raise ImportError(_missing(name), name=full)
+    return importlib.import_module(full)
+
+
+def _interpret(full: str, path: Path) -> ModuleType:
+    spec = spec_from_file_location(full, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no module", name=full)
+    module = sys.modules[full] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[full]
+        raise
+    return module
+
+
+def _missing(name: str) -> str:
+    wanted = sysconfig.get_config_var("EXT_SUFFIX")
+    others = sorted(
+        path.name for path in _FOLDER.glob(f"{name}.*") if path.suffix in {".so", ".pyd"}
+    )
+    if others:
+        return f"{name}{wanted} is missing in {_FOLDER}; {', '.join(others)} is for another Python"
+    return f"{name}{wanted} is missing in {_FOLDER}: it was not compiled when bm25rag was built"

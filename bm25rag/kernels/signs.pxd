@@ -1,0 +1,11 @@
+from bm25rag.kernels.fold_bits cimport (
+    APOSTROPHE, COMMA, DIGIT, HASH, KIND, LETTER, MARK, PLUS, SIGN, SIZE, STOP, WORD,
+)
+
+cdef int class_of(unsigned long long entry, bint in_cluster, bint inside) noexcept nogil
+cdef bint is_inside(
+    unsigned long long entry, int prior, unsigned long long following, unsigned long long after
+) noexcept nogil
+cdef void mark_inside(
+    const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives
+) noexcept nogil

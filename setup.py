@@ -1,0 +1,61 @@
+"""Compiles the kernels; all else about the package is in pyproject.toml.
+
+``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
+nothing need be installed and every machine makes the same code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+_KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
+# A product and a sum are rounded each for itself, or scores would depend on the processor.
+_FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
+_DIRECTIVES = {
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "embedsignature": False,
+}
+
+
+class BuildKernels(build_ext):
+    """Compiles with ``CC``, or with zig, for any processor of the platform."""
+
+    def build_extensions(self) -> None:
+        """Choose the compiler, and compile."""
+        if "CC" not in os.environ:
+            zig = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
+            self.compiler.set_executables(
+                compiler_so=[*zig, "-fPIC", "-DNDEBUG"], linker_so=[*zig, "-shared", "-s"]
+            )
+            os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
+        self.parallel = os.cpu_count()
+        super().build_extensions()
+
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(
+                f"bm25rag.kernels.{name}",
+                [f"bm25rag/kernels/{name}.py"],
+                extra_compile_args=_FLAGS,
+                optional=True,
+            )
+            for name in _KERNELS
+        ],
+        build_dir="build",
+        compiler_directives=_DIRECTIVES,
+        language_level=3,
+        show_all_warnings=False,
+    ),
+    cmdclass={"build_ext": BuildKernels},
+)
