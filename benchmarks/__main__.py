@@ -10,15 +10,12 @@ from time import perf_counter
 
 from benchmarks.corpora import COLLECTIONS, WORK
 from benchmarks.plots import draw
-from benchmarks.report import Report, Results, about, brief_table, details, put_into
+from benchmarks.report import Report, Results, details
 from benchmarks.rows import adapters, building, growth, searching, serving, updates
+from benchmarks.summary import publish
 
 _ROOT = Path(__file__).parents[1]
 _RESULTS = _ROOT / "benchmarks" / "results"
-_MORE = (
-    "[All figures](benchmarks/results/measured.md), "
-    "also how far the engines agree in what they find."
-)
 GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "searching": searching.measure,
     "building": building.measure,
@@ -38,7 +35,7 @@ def main() -> None:
         "--only", nargs="+", choices=GROUPS, metavar="GROUP", help=f"some of {', '.join(GROUPS)}"
     )
     options = parser.parse_args()
-    if not COLLECTIONS.is_dir():
+    if not (options.report or COLLECTIONS.is_dir()):
         parser.exit(1, "cannot measure: ../shared/collections is missing\n")
     folder = WORK if options.quick else _RESULTS
     kept = folder / ("quick.json" if options.quick else "full.json")
@@ -46,7 +43,7 @@ def main() -> None:
         _measure(options.only or list(GROUPS), options.quick, kept)
     if not kept.exists():
         parser.exit(1, "nothing to report: measure first, without --report\n")
-    _publish(Results.read(kept), folder, None if options.quick else _ROOT / "README.md")
+    _publish(Results.read(kept), folder, quick=options.quick)
 
 
 def _measure(names: Sequence[str], quick: bool, kept: Path) -> None:
@@ -62,14 +59,14 @@ def _measure(names: Sequence[str], quick: bool, kept: Path) -> None:
         print(f"{name}: {perf_counter() - start:.0f} s", file=sys.stderr)
 
 
-def _publish(results: Results, folder: Path, readme: Path | None) -> None:
-    """Write tables and pictures, into the README too."""
+def _publish(results: Results, folder: Path, quick: bool) -> None:
+    """Write tables and pictures, into the documentation too if all was measured."""
     text = details(results)
     print(text)
     (folder / "measured.md").write_text(text, encoding="utf-8")
     pictures = draw(results, folder)
-    if readme is not None:
-        put_into(readme, [about(results), brief_table(results.rows), *pictures, _MORE])
+    if not quick:
+        publish(results, pictures, _ROOT)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from unittest.mock import patch
 from benchmarks.corpora import Queries, read_lines, read_queries
 from benchmarks.engines import K1, B
 from benchmarks.workers import quiet
-from bm25rag import Analyzer, BM25Index, search
+from bm25rag import Analyzer, BM25Index
+from bm25rag.search import ranking
 
 BATCH = 1000
 # What of a thousand documents a filter keeps; each document has a number of its own.
@@ -129,8 +130,8 @@ class Living:
         ask = partial(self._index.search_batch, k=k, filter=FILTERS.get(how), threads=1)
         ask(self._queries[:1])
         times = [0.0] * len(self._queries)
-        heavy = sys.maxsize if how == "exhaustive" else search.HEAVY
-        with quiet(), patch.object(search, "HEAVY", heavy):
+        heavy = sys.maxsize if how == "exhaustive" else ranking.HEAVY
+        with quiet(), patch.object(ranking, "HEAVY", heavy):
             for place in random.Random(turn).sample(range(len(times)), len(times)):
                 times[place] = _seconds(partial(ask, self._queries[place : place + 1]))
         return times

@@ -202,7 +202,7 @@ def measure(collection: Collection, engine: str) -> tuple[float, int]:
 
 def _ndcg(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
     # The tests' own, so that there is one definition.
-    path = Path(__file__).parents[1] / "tests" / "ndcg.py"
+    path = Path(__file__).parents[1] / "tests" / "support" / "ndcg.py"
     spec = importlib.util.spec_from_file_location("ndcg", path)
     if spec is None or spec.loader is None:
         raise NotHereError(f"{path} is missing")

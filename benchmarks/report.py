@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -31,7 +31,6 @@ PACKAGES = (
 )
 SMALL_GROUP = "batch search, small corpora"
 _TARGETS = ("work", "against", "measured", "required", "goal", "")
-_BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 
 
 @dataclass
@@ -262,32 +261,6 @@ def targets_table(rows: Iterable[Row]) -> str:
     return table(_TARGETS, lines)
 
 
-def brief_table(rows: Sequence[Row]) -> str:
-    """Do the same with one line for all small corpora, judged by the worst of them."""
-    lines = []
-    small: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.group == SMALL_GROUP:
-            small.setdefault(row.work.rpartition(", ")[2], []).append(row)
-    for row in rows:
-        if row.required is None:
-            continue
-        work, found = row.work, number(row.judged, row.judged_unit)
-        if row.group == SMALL_GROUP:
-            k = work.rpartition(", ")[2]
-            alike = sorted(small.pop(k, ()), key=lambda one: one.judged or 0.0)
-            if not alike:
-                continue
-            row = alike[0]
-            work = f"{len(alike)} small corpora, {k}"
-            found = " to ".join(
-                f"{number(one.judged, one.judged_unit)} ({one.work.rpartition(', ')[0]})"
-                for one in (alike[0], alike[-1])
-            )
-        lines.append([work, row.against, found, *_targets(row), row.verdict])
-    return table(_TARGETS, lines)
-
-
 def _targets(row: Row) -> list[str]:
     sign = "" if row.at_least else "≤ "
     return [
@@ -371,10 +344,10 @@ def likeness_table(growth: Mapping[str, Any]) -> str:
     return table(("", *names), lines)
 
 
-def put_into(readme: Path, parts: Iterable[str]) -> None:
-    """Replace what stands between the markers."""
-    text = readme.read_text("utf-8")
-    before, rest = text.split(_BEGIN, 1)
-    after = rest.split(_END, 1)[1]
-    block = "\n\n".join([_BEGIN, *parts, _END])
-    readme.write_text(before + block + after, encoding="utf-8")
+def put_into(page: Path, name: str, parts: Iterable[str]) -> None:
+    """Replace what stands between the markers of a name."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    text = page.read_text("utf-8")
+    before, rest = text.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    page.write_text(before + "\n\n".join([begin, *parts, end]) + after, encoding="utf-8")

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.corpora import COLLECTIONS
 from bm25rag import Analyzer, BM25Index
-from bm25rag.languages import find_language
+from bm25rag.analysis.languages import find_language
 
 JUDGED = ("scifact", "cranfield", "xquad-en", "xquad-de", "xquad-es", "xquad-ru")
 DRAWS = (7, 8, 9)

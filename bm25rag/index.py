@@ -1,16 +1,67 @@
-"""BM25Index: the public face of the core."""
+"""BM25Index: an exact BM25 index that can be searched, changed, filtered, tuned and saved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Self
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from os.path import realpath
+from pathlib import Path
+from threading import TIMEOUT_MAX
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from bm25rag.analysis import Analyzer
-from bm25rag.reader import Text
-from bm25rag.saving import Saver
-from bm25rag.snapshot import Snapshot
-from bm25rag.variants import DeltaOn, Parameters, VariantName
-from bm25rag.writer import OnDuplicate
+import numpy as np
+
+from bm25rag.additions import NewDocuments, NewRecords, analyse_documents
+from bm25rag.analysis import Analyzer, Tokenizer
+from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
+from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_id,
+    check_ids,
+    check_real,
+    check_sequence,
+)
+from bm25rag.common.gil import note_read, others_read, releasing_gil
+from bm25rag.documents import Deleted, Document, Hit, Text
+from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
+from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.filters.values import fresh
+from bm25rag.kernels.backend import cores
+from bm25rag.merging.merge import merge_segments
+from bm25rag.merging.policy import carry, plan, tidy
+from bm25rag.metadata.codec import encode_metadata
+from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
+from bm25rag.search.correction import Correction, correct_queries
+from bm25rag.search.expansion import expand
+from bm25rag.search.explain import Explanation, explain
+from bm25rag.search.filtered import search_filtered
+from bm25rag.search.queries import Query, terms_of, warn_of_texts
+from bm25rag.search.ranking import score_all
+from bm25rag.search.results import BatchResult
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.saved_copy import SavedCopy
+from bm25rag.storage.state import State as StoredState
+from bm25rag.storage.state import check_extra
+from bm25rag.storage.verify import verify_folder, verify_segments
+from bm25rag.write_lock import WriteLock
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+Mode: TypeAlias = Literal["r", "w"]
+"""How a folder is opened."""
+
+OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
+"""What ``add`` does with an id that is there already."""
 
 
 class _Unchanged:
@@ -23,7 +74,32 @@ class _Unchanged:
 _KEEP: Any = _Unchanged()
 
 
-class BM25Index(Saver):
+class _State(NamedTuple):
+    """All there is to an index at one moment; a write replaces it as a whole.
+
+    ``probe`` holds words and their stems at the time they were indexed, ``extra`` what a
+    caller keeps with the index.
+    """
+
+    snapshot: Snapshot
+    next_id: int
+    probe: dict[str, str]
+    extra: dict[str, Any]
+
+    @classmethod
+    def of(cls, stored: StoredState) -> _State:
+        """Return the state that was stored."""
+        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer)
+        return cls(snapshot, stored.next_id, stored.probe, stored.extra)
+
+    def stored(self) -> StoredState:
+        """Return the state as it is stored."""
+        snapshot, next_id, probe, extra = self
+        views = list(snapshot.views)
+        return StoredState(snapshot.analyzer, snapshot.parameters, views, next_id, probe, extra)
+
+
+class BM25Index:
     """An exact BM25 index that can be updated, filtered, tuned and saved.
 
     Reading is safe from many threads while one writes: a reader sees the state before
@@ -36,7 +112,7 @@ class BM25Index(Saver):
         How texts and queries become terms; ``None`` for ``Analyzer()``, English.
     variant
         ``"lucene"``, ``"robertson"``, ``"atire"``, ``"bm25l"``, ``"bm25+"``,
-        ``"tfldp"`` or ``"tfidf"``; see ``bm25rag.variants``.
+        ``"tfldp"`` or ``"tfidf"``; see ``bm25rag.scoring.variants``.
     k1
         Saturation of the term frequency, ``0 <= k1 <= 1e30``.
     b
@@ -61,6 +137,12 @@ class BM25Index(Saver):
     ['0', '2']
     """
 
+    _state: _State
+    _attachment: Attachment
+    # What was last saved in a folder that this is not the writer of.
+    _saved: SavedCopy | None
+    _lock: WriteLock
+
     def __init__(
         self,
         analyzer: Analyzer | None = None,
@@ -78,13 +160,8 @@ class BM25Index(Saver):
                 f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
             )
         parameters = Parameters(variant, k1, b, delta, delta_on)
-        self._snapshot = Snapshot((), parameters, Analyzer() if analyzer is None else analyzer)
-        self._next_id = 0
-        self._probe: dict[str, str] = {}
-        self._extra = {}
-        self._why_read_only: str | None = None
-        self._store, self._source, self._kept = None, None, None
-        self._renew_lock()
+        snapshot = Snapshot((), parameters, Analyzer() if analyzer is None else analyzer)
+        self._begin(_State(snapshot, 0, {}, {}), MEMORY)
 
     @classmethod
     def from_texts(
@@ -113,7 +190,624 @@ class BM25Index(Saver):
         index.add(texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads)
         return index
 
-    # --- views -------------------------------------------------------------------
+    # --- searching ---------------------------------------------------------------------
+
+    def search(
+        self,
+        query: Query,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+        correct: bool = False,
+    ) -> list[Hit]:
+        """Find the best k documents that contain a query term.
+
+        Parameters
+        ----------
+        query
+            A text, a list of strings taken as its terms, or a mapping of terms to weights.
+        k
+            How many at most, >= 0.
+        filter
+            A filter in bm25rag's language, a set of ids, or a callable on the metadata.
+        min_score
+            The least score returned.
+        correct
+            Whether to correct the query first, as ``correct()`` does; hits say how.
+
+        Returns
+        -------
+        hits
+            By score descending, then in document order.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If ``k`` is negative, ``min_score`` NaN, or a weight NaN, infinite or beyond 1e30.
+        FilterError
+            If the filter is malformed.
+
+        Warns
+        -----
+        UserWarning
+            If no term of a list is known and one holds white space: it looks like a text.
+        """
+        return self._search([query], k, filter, min_score, 1, correct, "query").hits()[0]
+
+    def search_batch(
+        self,
+        queries: Iterable[Query],
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+        threads: int | None = None,
+        correct: bool = False,
+    ) -> BatchResult:
+        """Search for many queries at once.
+
+        Parameters
+        ----------
+        queries
+            Texts, lists of terms, and mappings of terms to weights, in any mixture.
+        k, filter, min_score
+            As in ``search``.
+        threads
+            How many threads to use at most; ``None`` for one a core. The result is the same.
+        correct
+            As in ``search``.
+
+        Returns
+        -------
+        result
+            Rows, scores and counts as arrays; ``ids()`` and ``hits()`` on demand.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type; a bare string is no batch.
+        ValueError
+            If ``k`` is negative, ``threads`` less than 1, ``min_score`` NaN or a weight wrong.
+        FilterError
+            If the filter is malformed.
+        """
+        batch = list(check_sequence("queries", queries, "queries"))
+        workers = None if threads is None else check_count("threads", threads, least=1)
+        return self._search(batch, k, filter, min_score, workers, correct, "queries[{}]")
+
+    def _search(
+        self,
+        queries: Sequence[Query],
+        k: int,
+        filter: FilterSpec | None,
+        min_score: float | None,
+        threads: int | None,
+        correct: bool,
+        name: str,
+    ) -> BatchResult:
+        most = check_count("k", k)
+        floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
+        parsed = parse_filter(filter)
+        snapshot = self._snapshot
+        terms = terms_of(snapshot.analyzer, queries, name)
+        corrections = []
+        if check_flag("correct", correct):
+            corrected = correct_queries(snapshot, terms, parsed)
+            terms = [one.terms for one in corrected]
+            corrections = [one.corrections for one in corrected]
+        result = search_filtered(snapshot, terms, most, parsed, floor, threads)
+        result.corrections = corrections
+        if parsed is None:  # or a warning would tell what rejected documents hold
+            warn_of_texts(snapshot, queries, result.counts)
+        return result
+
+    def scores(self, query: Query) -> Float64:
+        """Score every document, those that do not match too; the shift included.
+
+        Parameters
+        ----------
+        query
+            As in ``search``.
+
+        Returns
+        -------
+        scores
+            In document order, float64 (N,).
+        """
+        snapshot = self._snapshot
+        return score_all(snapshot, terms_of(snapshot.analyzer, [query], "query")[0])
+
+    def explain(self, query: Query, id: str, filter: FilterSpec | None = None) -> Explanation:
+        """Explain the score of a document, whether or not it matches.
+
+        Parameters
+        ----------
+        query
+            As in ``search``.
+        id
+            The document.
+        filter
+            As in ``search``.
+
+        Raises
+        ------
+        DocumentNotFoundError
+            If there is no such document, or the filter rejects it.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        terms = terms_of(snapshot.analyzer, [query], "query")[0]
+        found = snapshot.find(check_id("id", id))
+        if found is None or not snapshot.passes(*found, parsed):
+            passing = "" if parsed is None else " that the filter passes"
+            raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
+        return explain(snapshot, terms, *found)
+
+    def expand(
+        self,
+        query: Query,
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_query_weight: float = 0.5,
+        filter: FilterSpec | None = None,
+    ) -> dict[str, float]:
+        """Expand a query by terms of the documents that answer it best (RM3).
+
+        It finds more where questions are short and collections of one subject, and less
+        where the first documents are wrong: measure before you use it. It reads all
+        postings of the index, which takes longer than a search.
+
+        Parameters
+        ----------
+        query
+            As in ``search``.
+        fb_docs
+            How many documents to learn from.
+        fb_terms
+            How many terms to add, and to take from each document.
+        original_query_weight
+            The share of the query's own terms in the weights, from 0 to 1.
+        filter
+            As in ``search``; only documents that pass are learnt from.
+
+        Returns
+        -------
+        expanded
+            Terms and their weights, the query's own first: a query for ``search``.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If a number is out of its range.
+        FilterError
+            If the filter is malformed.
+        """
+        documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
+        share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        terms = terms_of(snapshot.analyzer, [query], "query")[0]
+        feedback = search_filtered(snapshot, [terms], documents, parsed, None, 1)
+        return expand(terms, feedback, most, share)
+
+    def correct(self, query: Query, filter: FilterSpec | None = None) -> Correction:
+        """Replace terms of a query that no document has by terms that are spelt alike.
+
+        Of the terms that one edit makes of an unknown one, the most frequent stands for it;
+        if there is none and it has 8 characters or more, of those that two edits make and
+        that have the same first character. An edit inserts, deletes or replaces a character,
+        or swaps two. Terms of less than 4 or more than 40 characters, or with digits, stay
+        as they are, as do unknown terms of a query after the first thirty.
+
+        Parameters
+        ----------
+        query
+            As in ``search``. A text is analysed first, so what is replaced are stems.
+        filter
+            As in ``search``; only documents that pass have their terms known and offered.
+
+        Returns
+        -------
+        correction
+            The query to search for, and what was replaced in it.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If a weight is wrong.
+        FilterError
+            If the filter is malformed.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        return correct_queries(snapshot, terms_of(snapshot.analyzer, [query], "query"), parsed)[0]
+
+    # --- documents and statistics ------------------------------------------------------
+
+    def get(self, ids: Iterable[str], filter: FilterSpec | None = None) -> list[Document]:
+        """Return documents by id, in the order asked.
+
+        Ids that are unknown, or whose documents the filter rejects, are left out.
+
+        Parameters
+        ----------
+        ids
+            The documents.
+        filter
+            As in ``search``.
+        """
+        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        found = (snapshot.find(id) for id in wanted)
+        return [
+            snapshot.document(*place)
+            for place in found
+            if place is not None and snapshot.passes(*place, parsed)
+        ]
+
+    def count(self, filter: FilterSpec | None = None) -> int:
+        """Count the documents that the filter passes.
+
+        Parameters
+        ----------
+        filter
+            As in ``search``; ``None`` for all documents.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        if parsed is None:
+            return snapshot.count
+        masks = snapshot.masks(parsed)
+        return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
+
+    def ids(self, filter: FilterSpec | None = None) -> list[str]:
+        """Return the ids of the documents that the filter passes, in document order.
+
+        Parameters
+        ----------
+        filter
+            As in ``search``; ``None`` for all documents.
+        """
+        parsed, snapshot = parse_filter(filter), self._snapshot
+        return [snapshot.views[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
+
+    def __len__(self) -> int:
+        return self._state.snapshot.count
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._snapshot.find(id) is not None
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The terms of the living documents, by code point."""
+        return self._snapshot.frequencies()[0]
+
+    def document_frequencies(self) -> Int64:
+        """Return in how many documents each term of ``vocabulary`` occurs, int64 (V,)."""
+        return self._snapshot.frequencies()[1]
+
+    def to_scipy(self) -> csc_array:
+        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift.
+
+        Raises
+        ------
+        MissingDependencyError
+            If SciPy is not installed, which the extra ``scipy`` brings.
+        """
+        from bm25rag.search.matrix import score_matrix
+
+        return score_matrix(self._snapshot)
+
+    def stats(self) -> dict[str, int | float]:
+        """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
+        snapshot = self._snapshot
+        frequencies = snapshot.frequencies()[1]
+        return {
+            "documents": snapshot.count,
+            "terms": len(frequencies),
+            "postings": int(frequencies.sum()),
+            "tokens": snapshot.tokens,
+            "average_length": snapshot.average_length,
+            "segments": len(snapshot.views),
+            "impact_codes": sum(len(view.segment.postings.code_tf) for view in snapshot.views),
+            "bytes": sum(view.segment.nbytes for view in snapshot.views),
+        }
+
+    # --- parameters --------------------------------------------------------------------
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """How texts and queries become terms."""
+        return self._state.snapshot.analyzer
+
+    @property
+    def variant(self) -> str:
+        """The member of the BM25 family."""
+        return self._state.snapshot.parameters.variant
+
+    @property
+    def k1(self) -> float:
+        """Saturation of the term frequency."""
+        return self._state.snapshot.parameters.k1
+
+    @property
+    def b(self) -> float:
+        """Strength of the length normalisation."""
+        return self._state.snapshot.parameters.b
+
+    @property
+    def delta(self) -> float | None:
+        """The lower bound in force, ``None`` where the variant has none."""
+        return self._state.snapshot.parameters.effective_delta
+
+    @property
+    def delta_on(self) -> str:
+        """Whether the lower bound counts for all query terms or the matched ones."""
+        return self._state.snapshot.parameters.delta_on
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._attachment.read_only
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What was last saved beside the index for a caller's own use; a fresh copy."""
+        extra: dict[str, Any] = fresh(self._state.extra)
+        return extra
+
+    # --- writing -----------------------------------------------------------------------
+
+    def add(
+        self,
+        texts: Iterable[Text],
+        ids: Iterable[str] | None = None,
+        metadata: Iterable[dict[str, Any] | None] | None = None,
+        payloads: Iterable[bytes | None] | None = None,
+        store_text: bool = True,
+        on_duplicate: OnDuplicate = "error",
+        progress: bool = False,
+        threads: int | None = None,
+    ) -> list[str]:
+        """Add documents; all of them or, if anything is wrong, none.
+
+        Beyond the index, a build holds about 24 bytes for each posting, 100 MB, 10 MB more for
+        each thread, and what ``texts`` holds.
+
+        Parameters
+        ----------
+        texts
+            Any iterable of texts; a list of strings in place of a text is taken as its terms.
+        ids
+            Their ids, as many; ``None`` for the next decimal numbers, never used before.
+        metadata
+            A dict of JSON values, dates and datetimes for each, or ``None``.
+        payloads
+            Opaque bytes for each, or ``None``.
+        store_text
+            Whether ``Hit.text`` and ``get`` shall return the texts.
+        on_duplicate
+            If an id is there already, or occurs twice in the call: ``"error"`` writes
+            nothing, ``"skip"`` keeps the first, ``"replace"`` the last, which moves to the end.
+        progress
+            Whether to show a progress bar.
+        threads
+            How many threads to use at most; ``None`` for one a core, and one less while other
+            threads read. The index is the same.
+
+        Returns
+        -------
+        ids
+            The ids written, in document order.
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type; the message says which.
+        ValueError
+            If the iterables differ in length, or ``threads`` is less than 1.
+        DuplicateIdError
+            If an id is there already and ``on_duplicate`` is ``"error"``.
+        MetadataError
+            If metadata cannot be stored; the message names document and key.
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
+        return self._add(documents, on_duplicate, threads)
+
+    def add_documents(
+        self,
+        documents: Iterable[Document],
+        store_text: bool = True,
+        on_duplicate: OnDuplicate = "error",
+        progress: bool = False,
+        threads: int | None = None,
+    ) -> list[str]:
+        """Add documents that are records already; all of them or, if anything is wrong, none.
+
+        What ``get`` returns can be added to another index so. Otherwise as ``add``.
+
+        Parameters
+        ----------
+        documents
+            Any iterable of documents with ids and texts.
+        store_text, on_duplicate, progress, threads
+            As in ``add``.
+
+        Returns
+        -------
+        ids
+            The ids written, in document order.
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type; the message says which.
+        ValueError
+            If a document has no text, or ``threads`` is less than 1.
+        DuplicateIdError, MetadataError, ReadOnlyError
+            As ``add``.
+        """
+        return self._add(NewRecords(documents, store_text, progress), on_duplicate, threads)
+
+    def _add(
+        self, documents: NewDocuments | NewRecords, on_duplicate: str, threads: int | None
+    ) -> list[str]:
+        check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
+        most = (
+            max(1, cores() - others_read())
+            if threads is None
+            else check_count("threads", threads, least=1)
+        )
+        with self._writing() as snapshot:
+            new = analyse_documents(
+                documents, snapshot.analyzer, snapshot, self._state.next_id, on_duplicate, most
+            )
+            if new.ids:
+                views = [*_without(snapshot, new.replaced), SegmentView(new.segment)]
+                probe = self._state.probe or snapshot.analyzer.probe()
+                self._install(views, next_id=new.next_id, probe=probe)
+        return new.ids
+
+    def delete(self, ids: Iterable[str], filter: FilterSpec | None = None) -> Deleted:
+        """Delete documents; unknown ids are ignored.
+
+        Parameters
+        ----------
+        ids
+            The documents.
+        filter
+            As in ``search``: documents that it rejects at this moment stay, also those that
+            another thread has replaced since their ids were looked up.
+
+        Returns
+        -------
+        count
+            How many documents went, an ``int``; its ``ids`` are those that this very call
+            deleted, in the order asked for.
+
+        Raises
+        ------
+        TypeError
+            If ``ids`` is a bare string or holds anything but strings.
+        FilterError
+            If the filter is malformed.
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        wanted, parsed = check_ids(ids), parse_filter(filter)
+        with self._writing() as snapshot:
+            places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
+            found = {
+                id: place
+                for id, place in places
+                if place is not None and snapshot.passes(*place, parsed)
+            }
+            if found:
+                self._install(_without(snapshot, found.values()))
+        return Deleted(tuple(found))
+
+    def update_metadata(self, ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]) -> int:
+        """Replace the metadata of documents, which keep their places; unknown ids are ignored.
+
+        Parameters
+        ----------
+        ids
+            The documents.
+        metadata
+            The whole new metadata of each.
+
+        Returns
+        -------
+        count
+            How many documents were changed.
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type.
+        ValueError
+            If the two differ in length.
+        MetadataError
+            If metadata cannot be stored.
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        wanted = check_ids(ids)
+        given = list(check_sequence("metadata", metadata, "dicts"))
+        if len(given) != len(wanted):
+            raise ValueError(
+                f"metadata must be one dict for each of {len(wanted)} ids, got {len(given)}"
+            )
+        encoded: dict[str, bytes] = {}
+        for row, (id, one) in enumerate(releasing_gil(zip(wanted, given, strict=True))):
+            try:
+                encoded[id] = encode_metadata(one, id)
+            except MetadataError as error:
+                raise error.at(f"metadata[{row}]") from None
+        with self._writing() as snapshot:
+            changes: dict[int, dict[int, bytes]] = {}
+            for id, data in releasing_gil(encoded.items()):
+                if (found := snapshot.find(id)) is not None:
+                    changes.setdefault(found[0], {})[found[1]] = data
+            if changes:
+                self._install(
+                    view.with_metadata(changes[place]) if place in changes else view
+                    for place, view in enumerate(snapshot.views)
+                )
+        return sum(map(len, changes.values()))
+
+    def maintain(self) -> None:
+        """Merge what writes have left unmerged, so that searches have few parts to look into.
+
+        A write merges at most a sixteenth of the index (or 4 MB), which keeps it quick and
+        the number of parts bounded; after this there are at most log3(N) for N documents.
+        Searches and writes go on beside it, so it may run in an executor of yours:
+        ``executor.submit(index.maintain)``.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        self._merge(lambda views: [group.views for group in plan(views) if group.due])
+
+    def compact(self) -> None:
+        """Make one part of all and leave out whatever was deleted or replaced before this call.
+
+        Texts, metadata and terms of deleted documents are then in no array of the index,
+        and in no file of its folder after the next ``commit()``. Searches and writes go on
+        beside it.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index is a view or was opened for reading.
+        """
+        self._merge(lambda views: [views] if _is_scattered(views) else [])
+
+    def _merge(
+        self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
+    ) -> None:
+        with self._writing():
+            pass  # whoever may not write is told so at once, and never waits below
+        lock = self._lock
+        with lock.merging:
+            with self._writing() as snapshot:
+                groups = choose(snapshot.views)
+                lock.held = {view.segment for group in groups for view in group}
+            try:
+                for group in groups:
+                    merged = merge_segments(group)
+                    with self._writing() as snapshot:
+                        lock.held -= {view.segment for view in group}
+                        if (views := carry(merged, group, snapshot.views)) is not None:
+                            self._install(views)
+            finally:
+                lock.held = set()
+
+    # --- views -------------------------------------------------------------------------
 
     def tune(
         self,
@@ -142,20 +836,15 @@ class BM25Index(Saver):
         """
         given = {"variant": variant, "k1": k1, "b": b, "delta": delta, "delta_on": delta_on}
         given = {name: value for name, value in given.items() if value is not _KEEP}
-        snapshot = self._snapshot
+        state = self._state
+        snapshot = state.snapshot
         parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.parts, parameters, snapshot.analyzer)
-        return self._view(tuned, "a view made by tune()")
+        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer)
+        return self._made(state._replace(snapshot=tuned), TUNED)
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
-        return self._view(self._snapshot, "a snapshot")
-
-    def _view(self, snapshot: Snapshot, why: str) -> Self:
-        view = type(self)(snapshot.analyzer)
-        view._snapshot, view._why_read_only = snapshot, why
-        view._next_id, view._probe, view._extra = self._next_id, self._probe, self._extra
-        return view
+        return self._made(self._state, SNAPSHOT)
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -172,7 +861,8 @@ class BM25Index(Saver):
         ValueError
             If the text of a document is not stored.
         """
-        parameters, snapshot = self._snapshot.parameters, self._snapshot
+        state = self._state
+        parameters, snapshot = state.snapshot.parameters, state.snapshot
         analyzer = snapshot.analyzer if analyzer is None else analyzer
         index = type(self)(analyzer, **parameters.to_dict())
         documents = [snapshot.document(*place) for place in snapshot.passing(None)]
@@ -183,10 +873,321 @@ class BM25Index(Saver):
                 f"({bare[0]!r} ...): index them again from their source"
             )
         index.add_documents(documents)
-        index._next_id = self._next_id
+        index._state = index._state._replace(next_id=state.next_id)
         return index
+
+    # --- folders -----------------------------------------------------------------------
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        extra: dict[str, Any] | None = None,
+        overwrite: bool = True,
+    ) -> None:
+        """Save the index in a folder, in one atomic step.
+
+        A folder that holds an index is replaced: until the last moment it opens to the
+        old one, then to the new. In the folder that it was last saved in, or that it is a
+        copy of, only what is new is written, unless another has written there since.
+
+        Parameters
+        ----------
+        path
+            The folder; made if it is missing.
+        extra
+            JSON values to keep with the index, in the same atomic step: the settings of
+            an adapter, say. ``None`` keeps those of the last time.
+        overwrite
+            Whether to replace an index that the folder holds.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds an index and ``overwrite`` is false.
+        NotAnIndexError
+            If the folder holds something else.
+        LockedError
+            If a writer has the folder open.
+        OSError
+            If the disk refuses; what the folder held is still there.
+        """
+        folder = Path(realpath(path))
+        attachment = self._attachment
+        given = self._state.extra if extra is None else check_extra(extra)
+        if isinstance(attachment, FolderWriter) and attachment.holds(folder):
+            with self._writing():
+                self._commit(attachment, given)
+            return
+        with self._lock.taken():
+            state = self._state._replace(extra=given)
+            self._saved = FolderWriter.write(folder, state.stored(), overwrite, self._saved)
+            self._state = state
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        mode: Mode = "r",
+        mmap: bool = True,
+        tokenizer: Tokenizer | None = None,
+        verify: bool = False,
+        untrusted: bool = False,
+        timeout: float = 0.0,
+    ) -> Self:
+        """Open a saved index.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        mode
+            ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
+            has ``commit``, ``rollback`` and ``close``.
+        mmap
+            Whether to map the files, which takes milliseconds and shares memory with
+            other processes, or to read them.
+        tokenizer
+            The callable of an analyzer that was made with one.
+        verify
+            Whether to check all now, as ``verify`` does, and not each part before its first use.
+        untrusted
+            Whether the folder may come from a stranger: refuses an analyzer with a
+            ``token_pattern`` of its own, which could keep a search busy without end, and
+            verifies; also at every ``refresh``.
+        timeout
+            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
+
+        Raises
+        ------
+        NotAnIndexError
+            If the folder holds no index.
+        FormatVersionError
+            If a newer bm25rag wrote it.
+        CorruptIndexError
+            If a file is damaged.
+        LockedError
+            If ``mode`` is ``"w"`` and another writer still has the folder open.
+        UntrustedIndexError
+            If ``untrusted`` and the folder holds what a stranger could misuse.
+        TokenizerRequiredError
+            If the analyzer was made with a callable and ``tokenizer`` is missing.
+
+        Warns
+        -----
+        AnalyzerChangedWarning
+            If the installed stemmer gives other stems than those indexed.
+        """
+        check_choice("mode", mode, get_args(Mode))
+        seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+        folder = Path(realpath(path))
+        writer = FolderWriter.lock(folder, seconds) if mode == "w" else None
+        reader = FolderReader(folder, mmap, tokenizer, untrusted)
+        try:
+            stored = reader.read()
+            if verify:
+                verify_segments(stored.views)
+        except BaseException:
+            if writer is not None:
+                writer.close()
+            raise
+        if writer is not None:
+            writer.take_over(reader.manifest, stored)
+        return cls._made(_State.of(stored), reader if writer is None else writer)
+
+    def refresh(self) -> bool:
+        """Go to the last commit of the folder, as another process may have made it.
+
+        Takes milliseconds, and some microseconds if there is none: what is open already
+        stays open. Searches in other threads see the state before or after, and a snapshot
+        taken earlier keeps its own.
+
+        Returns
+        -------
+        changed
+            Whether there was a newer commit.
+
+        Raises
+        ------
+        StorageError
+            If this is no reader opened from a folder.
+        NotAnIndexError
+            If the folder holds no index any more; what was opened can still be searched.
+        CorruptIndexError
+            If a file is damaged; what was opened can still be searched.
+        """
+        with self._lock.taken():
+            reader = self._attachment
+            if not isinstance(reader, FolderReader):
+                who = reader.description
+                raise StorageError(f"refresh needs an index opened with mode='r'; this is {who}")
+            moved = reader.has_moved()
+            if moved:
+                self._state = _State.of(reader.read())
+        return moved
+
+    @classmethod
+    def verify(cls, path: str | PathLike[str]) -> None:
+        """Check every byte of a saved index, and that its files say what bm25rag would write.
+
+        It reads the whole index. ``docs/format.md`` lists what is checked.
+
+        Parameters
+        ----------
+        path
+            The folder.
+
+        Raises
+        ------
+        NotAnIndexError
+            If the folder holds no index.
+        FormatVersionError
+            If a newer bm25rag wrote it.
+        CorruptIndexError
+            If a file is damaged; the message names it.
+        """
+        verify_folder(Path(path))
+
+    def commit(self) -> None:
+        """Make the changes since the last commit durable, in one atomic step.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index was not opened with ``mode="w"``.
+        OSError
+            If the disk refuses or a flush fails; the last commit is still there, or, if
+            only the last flush failed, the new one. The next commit writes new files.
+        """
+        with self._writing():
+            self._commit(self._writer(), self._state.extra)
+
+    def _commit(self, writer: FolderWriter, extra: dict[str, Any]) -> None:
+        state = self._state._replace(extra=extra)
+        writer.commit(state.stored())
+        self._state = state
+
+    def rollback(self) -> None:
+        """Go back to the last commit.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the index was not opened with ``mode="w"``.
+        """
+        with self._writing():
+            self._state = _State.of(self._writer().last)
+
+    def close(self) -> None:
+        """Give up the writer's lock, without a commit; without a lock, do nothing.
+
+        Warns
+        -----
+        ResourceWarning
+            If there are changes since the last commit, which are lost.
+        """
+        if self._release():
+            warnings.warn(
+                "closed without the changes since the last commit(): call commit() "
+                "before close(), or rollback() to drop them",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    def _release(self) -> bool:
+        """Give up the writer's lock; return whether changes are lost with it."""
+        with self._lock.taken():
+            writer, views, saved = self._attachment, list(self._state.snapshot.views), self._saved
+            if not isinstance(writer, FolderWriter):
+                return False
+            writer.close()
+            self._attachment = CLOSED
+            unsaved = views != writer.last.views and (saved is None or views != saved.views)
+            return writer.ours and unsaved
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if isinstance(self._attachment, FolderWriter):
+                self.commit() if error is None else self.rollback()
+        finally:
+            self._release()
+
+    def _writer(self) -> FolderWriter:
+        if not isinstance(self._attachment, FolderWriter):
+            raise ReadOnlyError(
+                "commit and rollback need an index opened with mode='w'; use save(path)"
+            )
+        return self._attachment
+
+    # --- state and attachment -------------------------------------------------------
+
+    def _begin(self, state: _State, attachment: Attachment) -> None:
+        self._state = state
+        self._attachment = attachment
+        self._saved = None
+        self._lock = WriteLock()
+
+    @classmethod
+    def _made(cls, state: _State, attachment: Attachment) -> Self:
+        index = cls.__new__(cls)
+        index._begin(state, attachment)
+        return index
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        """What to read from now; those who write are told that somebody does."""
+        note_read()
+        return self._state.snapshot
+
+    @contextmanager
+    def _writing(self) -> Iterator[Snapshot]:
+        with self._lock.taken():
+            if self._attachment.read_only:
+                raise ReadOnlyError(f"this is {self._attachment.description}; it cannot be changed")
+            yield self._state.snapshot
+
+    def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
+        before = self._state.snapshot
+        tidied = tidy(list(views), self._lock.held)
+        snapshot = Snapshot(tidied, before.parameters, before.analyzer)
+        self._state = self._state._replace(snapshot=snapshot, **changes)
+
+    def __copy__(self) -> Self:
+        copy = self._made(_State.of(self._state.stored()), MEMORY)
+        attachment = self._attachment
+        copy._saved = (
+            attachment.saved_copy() if isinstance(attachment, FolderReader) else self._saved
+        )
+        return copy
+
+    def __getstate__(self) -> StoredState:
+        return self._state.stored()
+
+    def __setstate__(self, state: StoredState) -> None:
+        self._begin(_State.of(state), MEMORY)
 
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
         return f"BM25Index({len(self)} {noun}, {settings})"
+
+
+def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:
+    deleted: dict[int, list[int]] = {}
+    for place, number in places:
+        deleted.setdefault(place, []).append(number)
+    return [
+        view.without(deleted[place]) if place in deleted else view
+        for place, view in enumerate(snapshot.views)
+    ]
+
+
+def _is_scattered(views: Sequence[SegmentView]) -> bool:
+    return len(views) > 1 or any(view.changes for view in views)

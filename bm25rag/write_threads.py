@@ -1,8 +1,8 @@
 """A thread for each index, for writes that are awaited.
 
-Writes to one index wait for one another, so one thread does them all. In asyncio's own threads,
-of which there are few, a hundred waiting writes would keep searches, and whatever else the
-application does there, from running; in a thread of all indexes, the writes to others.
+Writes to one index wait for one another, so one thread does them all. In asyncio's own few
+threads, a hundred waiting writes would block searches and whatever else the application runs
+there; in one thread for all indexes, they would block the writes to others.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from functools import cache
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from bm25rag.index import BM25Index
-
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -23,19 +21,19 @@ _T = TypeVar("_T")
 
 
 async def in_write_thread(
-    index: BM25Index, write: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    owner: object, write: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
     """Call a function in the thread for writes to an index, in the context of the caller.
 
     The thread starts with the first write, does the writes in the order of the calls, and ends
-    with the index.
+    with the owner.
 
     Parameters
     ----------
-    index
-        The index that is written to.
+    owner
+        The index that is written to, or an object that stands for it, such as a document store.
     write
-        What to call.
+        The function.
     *args, **kwargs
         Its arguments.
     """
@@ -45,22 +43,37 @@ async def in_write_thread(
     def call() -> _T:
         try:
             return write(*args, **kwargs)
-        except StopIteration as error:  # which a future would not carry: nobody would be told
+        except StopIteration as error:  # a future would not carry it: nobody would be told
             raise RuntimeError("the write raised StopIteration") from error
 
-    return await asyncio.wrap_future(_thread_of(index).submit(copy_context().run, call))
+    return await asyncio.wrap_future(_thread_of(owner).submit(copy_context().run, call))
 
 
-def _thread_of(index: BM25Index) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # see ``search.search``
+def end_write_thread(owner: object) -> None:
+    """Wait for the writes that an owner's thread was given, and end it.
+
+    A later write starts another thread.
+
+    Parameters
+    ----------
+    owner
+        As in ``in_write_thread``.
+    """
+    thread = _threads(os.getpid()).pop(owner, None)
+    if thread is not None:
+        thread.shutdown()
+
+
+def _thread_of(owner: object) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # it imports logging, which takes long
 
     threads = _threads(os.getpid())
-    return threads.get(index) or threads.setdefault(
-        index, ThreadPoolExecutor(1, thread_name_prefix="bm25rag-write")
+    return threads.get(owner) or threads.setdefault(
+        owner, ThreadPoolExecutor(1, thread_name_prefix="bm25rag-write")
     )
 
 
-# Of a process: after a fork the parent's threads are not there.
+# One registry for each process: after a fork, the parent's threads do not exist.
 @cache
-def _threads(process: int) -> WeakKeyDictionary[BM25Index, ThreadPoolExecutor]:
+def _threads(process: int) -> WeakKeyDictionary[object, ThreadPoolExecutor]:
     return WeakKeyDictionary()

@@ -1,5 +1,6 @@
 """One question through each framework: LangChain, LlamaIndex and Haystack, on the same passages.
 
+    make demo  # or pip install . ./integrations/langchain ./integrations/llamaindex ...
     python examples/frameworks.py "How are dates compared in a filter?"
 
 The passages are this repository's own pages, cut at their headings. Nothing is downloaded.
@@ -32,7 +33,7 @@ def read_pages() -> list[Document]:
 def langchain(passages: list[Document], question: str) -> Found:
     from langchain_bm25rag import BM25Retriever
 
-    texts, ids = [one.text or "" for one in passages], [one.id for one in passages]
+    texts, ids = [passage.text or "" for passage in passages], [passage.id for passage in passages]
     found = BM25Retriever.from_texts(texts, ids=ids, k=3, score_key="score").invoke(question)
     return [(document.id or "", document.metadata["score"]) for document in found]
 
@@ -41,7 +42,7 @@ def llamaindex(passages: list[Document], question: str) -> Found:
     from llama_index.core.schema import TextNode
     from llama_index.retrievers.bm25rag import BM25Retriever
 
-    nodes = [TextNode(id_=one.id, text=one.text or "") for one in passages]
+    nodes = [TextNode(id_=passage.id, text=passage.text or "") for passage in passages]
     found = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=3).retrieve(question)
     return [(each.node.node_id, each.score or 0.0) for each in found]
 
@@ -53,7 +54,7 @@ def haystack(passages: list[Document], question: str) -> Found:
     from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
     store = BM25DocumentStore()
-    store.write_documents([Document(id=one.id, content=one.text) for one in passages])
+    store.write_documents([Document(id=passage.id, content=passage.text) for passage in passages])
     found = BM25Retriever(store, top_k=3).run(question)["documents"]
     return [(document.id, document.score or 0.0) for document in found]
 
@@ -61,7 +62,7 @@ def haystack(passages: list[Document], question: str) -> Found:
 def main() -> None:
     question = " ".join(sys.argv[1:]) or "How are dates compared in a filter?"
     passages = read_pages()
-    headings = {one.id: one.metadata["heading"] for one in passages}
+    headings = {passage.id: passage.metadata["heading"] for passage in passages}
     print(f"{question}\n({len(passages)} passages of this project's own pages)")
     answers = []
     for name, ask in (("LangChain", langchain), ("LlamaIndex", llamaindex), ("Haystack", haystack)):

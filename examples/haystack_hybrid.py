@@ -1,6 +1,6 @@
-"""Hybrid retrieval: BM25 beside embeddings, fused by Haystack's DocumentJoiner.
+"""Hybrid retrieval: BM25 and embeddings, fused by Haystack's DocumentJoiner.
 
-    pip install bm25rag-haystack scikit-learn
+    pip install . "./integrations/haystack[examples]"
     python examples/haystack_hybrid.py "Which filter finds a missing field?"
 
 EMBEDDINGS names a model of any OpenAI-compatible endpoint (OPENAI_BASE_URL, OPENAI_API_KEY).
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 @component
 class LatentSemanticAnalysis:
-    """Embeds by what it has learnt from the passages alone."""
+    """Embeds by what it has learned from the passages alone."""
 
     def __init__(self, passages: list[Document]) -> None:
         texts = [passage.content for passage in passages]
@@ -54,7 +54,7 @@ if name := os.environ.get("EMBEDDINGS"):
     embedded = OpenAIDocumentEmbedder(**where).run(passages)["documents"]
 else:
     embedder = LatentSemanticAnalysis(passages)
-    embedded = [replace(one, **embedder.run(one.content)) for one in passages]
+    embedded = [replace(passage, **embedder.run(passage.content)) for passage in passages]
 
 words, vectors = BM25DocumentStore(), InMemoryDocumentStore()
 words.write_documents(passages)
@@ -74,5 +74,5 @@ result = pipeline.run(asked, include_outputs_from={"BM25", "dense"})
 print(f"{question}\n(embeddings: {name or 'latent semantic analysis, no download'})")
 for title in ("BM25", "dense", "hybrid"):
     print(f"\n{title}")
-    for one in result[title]["documents"]:
-        print(f"  {one.meta['file_path']} {one.meta['split_id']}  {one.id[:8]}")
+    for document in result[title]["documents"]:
+        print(f"  {document.meta['file_path']} {document.meta['split_id']}  {document.id[:8]}")

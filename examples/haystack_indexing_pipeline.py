@@ -1,11 +1,11 @@
 """Index files and ask them, with Haystack's own converter, cleaner, splitter and prompt builder.
 
-    pip install bm25rag-haystack
+    pip install . "./integrations/haystack[examples]"
     python examples/haystack_indexing_pipeline.py "How are dates compared in a filter?" [FOLDER]
 
-The documents are kept in FOLDER (a temporary one if it is left out), so a second run indexes
-nothing anew. The asking pipeline goes through YAML and back. What is printed is the prompt that
-a generator would be given.
+The documents are kept in FOLDER (a temporary one by default), so a second run indexes nothing
+again. The asking pipeline is dumped to YAML and loaded again. The output is the prompt for a
+generator.
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Retrieve, then read: ask this repository's own documentation, with Haystack.
 
-    pip install bm25rag-haystack
+    pip install . "./integrations/haystack[examples]"
     python examples/haystack_retrieve_then_read.py "How are dates compared in a filter?"
 
-A chat model behind any OpenAI-compatible endpoint answers, if OPENAI_BASE_URL or OPENAI_API_KEY
+A chat model behind any OpenAI-compatible endpoint answers if OPENAI_BASE_URL or OPENAI_API_KEY
 is set (OPENAI_MODEL names the model). Without one an extractive reader quotes the sentences that
 match the question best: no model, no network.
 """
@@ -42,7 +42,7 @@ class Quoter:
         store = BM25DocumentStore()
         sentences = dict.fromkeys(re.split(r"(?<=[.!?])\s+|\n\s*\n", text))
         store.write_documents([Document(content=sentence) for sentence in sentences])
-        best = [one.content or "" for one in store.bm25_retrieval(query, top_k=2)]
+        best = [document.content or "" for document in store.bm25_retrieval(query, top_k=2)]
         return {"replies": ["\n".join(best) or "Nothing found."]}
 
 

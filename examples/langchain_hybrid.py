@@ -1,6 +1,6 @@
-"""Hybrid retrieval: BM25 beside embeddings, fused by LangChain's EnsembleRetriever.
+"""Hybrid retrieval: BM25 and embeddings, fused by LangChain's EnsembleRetriever.
 
-    pip install "langchain-bm25rag[examples]"
+    pip install . "./integrations/langchain[examples]"
     python examples/langchain_hybrid.py "Which filter finds a missing field?"
 
 EMBEDDINGS names any model that LangChain can make, such as "openai:text-embedding-3-small".
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class LatentSemanticAnalysis(Embeddings):
-    """Embeddings learnt from the passages alone."""
+    """Embeddings learned from the passages alone."""
 
     def __init__(self, passages: list[Document]) -> None:
         texts = [passage.page_content for passage in passages]

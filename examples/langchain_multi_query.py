@@ -1,9 +1,9 @@
 """Load, split, index, and ask in several wordings: LangChain's MultiQueryRetriever over BM25.
 
-    pip install "langchain-bm25rag[examples]"
+    pip install . "./integrations/langchain[examples]"
     python examples/langchain_multi_query.py "How do I undo changes that are not saved?"
 
-A chat model behind any OpenAI-compatible endpoint words the question anew, if OPENAI_BASE_URL or
+A chat model behind any OpenAI-compatible endpoint rewords the question if OPENAI_BASE_URL or
 OPENAI_API_KEY is set (OPENAI_MODEL names the model). Without one a stand-in takes the question
 apart: no model, no network.
 """
@@ -35,7 +35,7 @@ class PageLoader(BaseLoader):
 
 
 def make_model(question: str) -> tuple[str, BaseChatModel]:
-    """Choose who words the question anew, and say who it is."""
+    """Choose who rewords the question, and say who it is."""
     if not {"OPENAI_BASE_URL", "OPENAI_API_KEY"} & os.environ.keys():
         words = question.rstrip("?").split()
         half = len(words) // 2

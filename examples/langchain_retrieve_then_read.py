@@ -1,9 +1,9 @@
 """Retrieve, then read: ask this repository's own documentation, with LangChain.
 
-    pip install "langchain-bm25rag[examples]"
+    pip install . "./integrations/langchain[examples]"
     python examples/langchain_retrieve_then_read.py "How are dates compared in a filter?"
 
-A chat model behind any OpenAI-compatible endpoint answers, if OPENAI_BASE_URL or OPENAI_API_KEY
+A chat model behind any OpenAI-compatible endpoint answers if OPENAI_BASE_URL or OPENAI_API_KEY
 is set (OPENAI_MODEL names the model). Without one an extractive reader quotes the sentences that
 match the question best: no model, no network.
 """

@@ -1,12 +1,11 @@
-"""Hybrid search with LlamaIndex: BM25 beside vectors, fused by reciprocal rank.
+"""Hybrid search with LlamaIndex: BM25 and vectors, fused by reciprocal rank.
 
+    pip install . "./integrations/llamaindex[examples]"
     python examples/llamaindex_hybrid.py "How are dates compared?"
 
 EMBEDDINGS names a model of Hugging Face (and needs llama-index-embeddings-huggingface).
 Without it the vectors are latent semantic analysis from scikit-learn, and nothing is downloaded.
 """
-
-from __future__ import annotations
 
 import os
 import sys

@@ -1,9 +1,10 @@
 """Keep an index in step with documents that change: LlamaIndex's IngestionPipeline and sync.
 
+    pip install . "./integrations/llamaindex[examples]"
     python examples/llamaindex_ingestion.py "How are dates compared?"
 
-The pipeline's document store holds the documents, and tells which have changed. Another holds their
-nodes, and the retriever follows that one. Nothing is downloaded.
+The pipeline's document store holds the documents and tells which have changed. Another one holds
+their nodes, and the retriever follows that one. Nothing is downloaded.
 """
 
 from __future__ import annotations

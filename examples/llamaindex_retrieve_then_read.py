@@ -1,10 +1,11 @@
 """Retrieve, then read: ask the documentation of this project, with LlamaIndex.
 
+    pip install . "./integrations/llamaindex[examples]"
     python examples/llamaindex_retrieve_then_read.py "Which documents does an empty set pass?"
 
 OPENAI_BASE_URL names any OpenAI-compatible endpoint, OPENAI_MODEL its model and OPENAI_API_KEY
 the key, if it wants one (pip install llama-index-llms-openai-like). Without an endpoint an
-extractive reader answers: no model and no network, it quotes the sentence nearest the question.
+extractive reader quotes the sentence nearest to the question: no model, no network.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bm25rag.kernels import backend as backends
-
-INTERPRETED = os.environ.get("BM25RAG_KERNELS") == "interpreted"
-COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"
+from support.environment import COLLECTIONS, INTERPRETED
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 settings.register_profile(

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 from building import KERNELS, ROOT, build, new_environment, pip, run
+from publishing import prepare, repository
 
 _SCRIPT = """
 import sys
@@ -40,8 +41,10 @@ def main() -> None:
     """Check sdist and wheel, in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wheel = build(ROOT, folder / "here", "--no-isolation")
+        source = prepare(ROOT, folder / "source")
+        wheel = build(source, folder / "here", "--no-isolation")
         _check_wheel(wheel)
+        _check_metadata(wheel)
         sdist = next((folder / "here").glob("*.tar.gz"))
         _check_sdist(sdist)
         if _members(wheel) != _members(_build_without_compiler(sdist, folder)):
@@ -69,6 +72,16 @@ def _check_wheel(wheel: Path) -> None:
     for paper in ("LICENSE", "NOTICE"):
         if not any(name.endswith(f".dist-info/licenses/{paper}") for name in names):
             sys.exit(f"the wheel lacks {paper}")
+
+
+def _check_metadata(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode("utf-8")
+    if f"Project-URL: Repository, {repository()}\n" not in text:
+        sys.exit("the wheel lacks the repository among its project URLs")
+    if relative := re.findall(r"\]\((?!https?:|#)[^)]*\)", text):
+        sys.exit(f"the description has relative links: {relative}")
 
 
 def _check_sdist(sdist: Path) -> None:

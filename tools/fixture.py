@@ -2,7 +2,7 @@
 
 ``fixture.py`` makes ``tests/data/index-<version>``, a folder as this version of bm25rag
 writes it, and ``tests/data/index-<version>.json`` beside it; once for every release
-whose format is new. ``tests/test_formats.py`` opens all of them.
+whose format is new. ``tests/storage/test_formats.py`` opens all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bm25rag import BM25Index, merging
+from bm25rag import BM25Index
+from bm25rag.merging import policy
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 QUERIES = [["boat"], ["red", "boat", "red"], ["sea", "海"], ["unknown"], []]
@@ -24,7 +25,7 @@ TUNED: list[dict[str, Any]] = [{}, {"variant": "bm25+", "b": 0.3}, {"variant": "
 
 def write(folder: Path) -> None:
     """Save an index that has all that the format knows: parts, deletions, changes, odd values."""
-    merging.LEAST = 0  # so that there are several parts
+    policy.LEAST = 0  # so that there are several parts
     when = datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC)
     index = BM25Index()
     index.add(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from benchmarks.corpora import Corpus, Queries, read_lines, read_queries
 from benchmarks.workers import pin, quiet
-from bm25rag.variants import VariantName
+from bm25rag.scoring.variants import VariantName
 
 _SHORTEST = 0.05  # seconds of a round
 # Rows (q, k) and scores (q, k) of the documents found; row -1 where there are fewer than k.

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.engines import K1, B
 from benchmarks.engines.base import Engine, Found
 from bm25rag import Analyzer, BatchResult, BM25Index
-from bm25rag.variants import VariantName
+from bm25rag.scoring.variants import VariantName
 
 _STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
 

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises
     ------
     SystemExit
-        Always: 0 is success; the other codes are told by ``bm25rag --help``.
+        Always: 0 is success; ``bm25rag --help`` lists the other codes.
     """
     _replace_closed_streams()
     try:
@@ -29,10 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"bm25rag: {error}", file=sys.stderr)
         sys.exit(3)
     except KeyboardInterrupt:
-        # Ctrl-C while modules are still being imported.
+        # Ctrl-C during imports.
         sys.exit(130)
     except Exception:
-        # Python would write the message to the terminal as it is.
+        # Python would write the message to the terminal unescaped.
         from bm25rag.cli.terminal import write_message
 
         write_message(traceback.format_exc())
@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _replace_closed_streams() -> None:
-    """Write to nowhere what a shell's ``>&-`` or a service leaves no stream for."""
-    # By name, since their types do not say that they can be None.
+    """Discard output where a shell's ``>&-`` or a service left no stream."""
+    # By name: their types do not say that they can be None.
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""The group of commands, and what becomes of their errors."""
+"""The group of commands, and how their errors are shown."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from bm25rag.errors import BM25Error
 
 __all__ = ["commands"]
 
-# What a shell reports for a process that SIGPIPE or SIGINT ended.
+# What a shell reports for a process that was ended by SIGPIPE or SIGINT.
 _BROKEN_PIPE, _INTERRUPTED = 141, 130
 
 
 class _Failure(click.ClickException):
-    """Input, index or disk are not as they should be."""
+    """Something is wrong with the input, an index or the disk."""
 
     exit_code = 3
 
 
 class _Commands(click.Group):
-    """Turns what the commands raise into messages and exit codes."""
+    """Turns exceptions of the commands into messages and exit codes."""
 
     def main(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Run, complain if need be, and exit."""
+        """Run, report errors, and exit."""
         try:
             code = super().main(*arguments, **options | {"standalone_mode": False})
         except click.ClickException as error:
-            # Click would write names and arguments to the terminal as they are.
+            # Click would write names and arguments to the terminal unescaped.
             complaint = io.StringIO()
             error.show(complaint)
             write_message(complaint.getvalue().rstrip("\n"))
@@ -57,7 +57,7 @@ class _Commands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a traceback is shown if --debug asks for it."""
+        """Run the command; show a traceback with --debug."""
         try:
             with _short_warnings():
                 result = super().invoke(ctx)
@@ -94,7 +94,7 @@ def _short_warnings() -> Iterator[None]:
 
 
 def _give_up_stdout() -> None:
-    # Python flushes stdout once more on exit, and would complain about the pipe.
+    # Python flushes stdout again on exit, and would report the broken pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -110,13 +110,13 @@ def _give_up_stdout() -> None:
 
 \b
 Exit codes:
-  0    done, also when nothing was found
+  0    done, even if nothing was found
   1    a bug in bm25rag (please report it, with its traceback)
-  2    the command line is wrong: an option, a parameter, a filter
-  3    an input file, an index or the disk is not as it should be
-  4    done, but files were skipped that could not be read (they are named)
+  2    the command line is wrong: an option, a parameter or a filter
+  3    something is wrong with an input file, an index or the disk
+  4    done, but some files could not be read and were skipped (they are named)
   130  interrupted (Ctrl-C)
-  141  nobody reads the output any more (as in: bm25rag search ... | head)
+  141  the reader of the output has gone (as in: bm25rag search ... | head)
 
 Results go to the standard output, messages to the standard error.""",
 )

@@ -1,4 +1,4 @@
-"""``bench``: systems measured beside each other, on one's own data."""
+"""``bench``: compares systems on your own data."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ __all__ = ["bench_command"]
     callback=parse_measures,
     help="The first is the accuracy of plots and Dynascores.",
 )
-@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="Results.")
+@click.option(
+    "-k", default=10, show_default=True, type=click.IntRange(min=1), help="Results per query."
+)
 @click.option("--trials", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--cpus", default=1, show_default=True, type=click.IntRange(min=1))
 @click.option("--memory", default=4.0, show_default=True, type=float, help="GiB.")
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds for each system.")
-@click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of machines to rent.")
+@click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of rentable machines.")
 def bench_command(
     collection: str,
     output: Path,
@@ -61,13 +63,13 @@ def bench_command(
 ) -> None:
     """Measure systems on COLLECTION, a BEIR folder or a name of ir_datasets.
 
-    Each runs in a process of its own, with the CPUs and the memory given where the platform
-    can. Rows are kept in FOLDER: an interrupted benchmark goes on where it was. Beside them
-    come report.json, report.md and report.html.
+    Each system runs in its own process, limited to the given CPUs and memory where the platform
+    allows it. FOLDER keeps the rows, so an interrupted benchmark continues where it stopped;
+    report.json, report.md and report.html are written next to them.
 
-    A system is one of those that bm25rag knows, or module:factory, where the factory takes a
-    list of documents and returns a callable from query and k to ids, or a retriever of
-    LangChain, LlamaIndex or Haystack.
+    A system is one that bm25rag knows, or module:factory, where the factory takes a list of
+    documents and returns a callable from query and k to ids, or a retriever of LangChain,
+    LlamaIndex or Haystack.
     """
     report = benchmark(
         collection,
@@ -80,7 +82,7 @@ def bench_command(
         trials=trials,
         timeout=timeout,
         prices=PRICES if prices is None else read_prices(prices),
-        told=lambda line: write_message(one_line(line)),
+        log=lambda line: write_message(one_line(line)),
     )
     markdown = to_markdown(report)
     (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``index``, ``add``, ``delete`` and ``compact``: what changes an index on disk."""
+"""``index``, ``add``, ``delete`` and ``compact``: the commands that change an index."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
 from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
-from bm25rag.manifest import MANIFEST, check_target
-from bm25rag.writer import OnDuplicate
+from bm25rag.index import OnDuplicate
+from bm25rag.storage.manifest import MANIFEST, check_target
 
 __all__ = ["add_command", "check_output", "compact_command", "delete_command", "index_command"]
 
@@ -39,7 +39,7 @@ def _none_for_none(context: click.Context, parameter: click.Parameter, value: st
 
 {SOURCES_HELP}
 
-Unless said otherwise, scores are by the variant lucene with k1=1.2 and b=0.75.
+By default, scores use the variant lucene with k1=1.2 and b=0.75.
 """,
     epilog=examples(
         "bm25rag index docs/ --output docs.bm25",
@@ -50,13 +50,13 @@ Unless said otherwise, scores are by the variant lucene with k1=1.2 and b=0.75.
 )
 @source_options
 @click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to save.")
-@click.option("--force", is_flag=True, help="Replace the index that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing index.")
 @click.option(
     "--language",
     default="english",
     show_default=True,
     callback=_none_for_none,
-    help="Name or ISO code: chooses stop words and stemmer; or 'none'.",
+    help="Name or ISO code, which selects stop words and stemmer; or 'none'.",
 )
 @click.option(
     "--stopwords",
@@ -98,12 +98,12 @@ def index_command(
 
 @click.command(
     "add",
-    help=f"""Add SOURCE... to an index, with the analyzer it was made with.
+    help=f"""Add SOURCE... to an index, with the analyzer of the index.
 
 {SOURCES_HELP}
 
-All documents become visible at once, in the end. What a file or a folder no
-longer has stays in the index; 'bm25rag sync' follows a folder that changes.
+All documents become visible at once, at the end. Documents that are no longer in
+a file or a folder stay in the index; 'bm25rag sync' follows a folder that changes.
 """,
     epilog=examples(
         "bm25rag add docs.bm25 news/ --on-duplicate replace",
@@ -144,8 +144,8 @@ def add_command(
     "sources",
     metavar="PATH",
     multiple=True,
-    help="Documents from this file, or from below this folder, by the path that their"
-    " metadata have as source; repeatable.",
+    help="Documents from this file or folder, by the path in the field source of their"
+    " metadata; repeatable.",
 )
 def delete_command(
     index_path: Path,
@@ -156,7 +156,7 @@ def delete_command(
 ) -> None:
     """Delete documents from an index, by ID, --filter or --source.
 
-    Ids that it does not have are ignored.
+    Unknown ids are ignored.
     """
     if bool(ids) + (filter_ is not None) + bool(sources) != 1:
         message = "give either ID... or --filter JSON or --source PATH"
@@ -164,7 +164,7 @@ def delete_command(
     if filter_ == {}:
         message = (
             "--filter {} would delete every document; say which, as in "
-            """'{"year": {"$lt": 2020}}', or make the index anew with 'bm25rag index --force'"""
+            """'{"year": {"$lt": 2020}}', or start over with 'bm25rag index --force'"""
         )
         raise click.UsageError(message)
     with BM25Index.open(index_path, mode="w", untrusted=untrusted) as index:
@@ -177,11 +177,11 @@ def delete_command(
     noun = counted(len(ids) if ids else deleted, "document").partition(" ")[2]
     write_message(f"Deleted {deleted:,} {asked}{noun} from {one_line(index_path)}.")
     if sources and not deleted:
-        write_message("Sources are paths below the folder that was indexed, as search shows them.")
+        write_message("Sources are paths below the indexed folder, as search shows them.")
 
 
 def _filter_of(sources: Sequence[str]) -> dict[str, Any]:
-    # As they are spelt too: a source may be an address, or have come from elsewhere.
+    # Also as they were given: a source may be a URL, or come from another tool.
     paths = [posixpath.normpath(Path(source).as_posix()) for source in sources]
     names = list(dict.fromkeys([*paths, *sources]))
     below = [{"source": {"$startswith": f"{name.rstrip('/')}/"}} for name in names]
@@ -194,7 +194,7 @@ def _filter_of(sources: Sequence[str]) -> dict[str, Any]:
 )
 @index_argument
 def compact_command(index_path: Path, untrusted: bool) -> None:
-    """Write an index anew as one part, without what was deleted or replaced.
+    """Rewrite an index as one segment, without deleted and replaced documents.
 
     Until then the texts of deleted documents are still in its files.
     """
@@ -205,7 +205,7 @@ def compact_command(index_path: Path, untrusted: bool) -> None:
 
 
 def check_output(output: Path, force: bool) -> None:
-    """Refuse to write where something else is; an index is replaced only when asked."""
+    """Refuse a folder with other contents, and without ``force`` one with an index."""
     check_target(output)
     if (output / MANIFEST).exists() and not force:
         message = f"{output}: is an index already; --force replaces it, 'bm25rag add' adds to it"
@@ -214,7 +214,7 @@ def check_output(output: Path, force: bool) -> None:
 
 @contextmanager
 def reporting(documents: Sources) -> Iterator[None]:
-    """Tell what was left out and skipped, also when the command fails."""
+    """Report what was left out and skipped, even if the command fails."""
     try:
         yield
     except Exception:
@@ -224,13 +224,13 @@ def reporting(documents: Sources) -> Iterator[None]:
 
 
 def exit_if_skipped(documents: Sources) -> None:
-    """End with an exit code of its own if files were skipped that should have been read."""
+    """Exit with a special code if files were skipped that should have been read."""
     if documents.skipped:
         click.get_current_context().exit(SKIPPED)
 
 
 def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> int:
-    """Add all or, if anything is wrong, none; return how many documents were written."""
+    """Add all documents, or none on error; return how many were written."""
     progress = shows_progress()
     return len(index.add_documents(documents, on_duplicate=on_duplicate, progress=progress))
 

@@ -1,4 +1,4 @@
-"""``demo``: the main job on real input, with nothing to download."""
+"""``demo``: indexing and searching real text, with nothing to download."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _CHANGED = QUESTIONS[0]
 
 @click.command("demo")
 def demo_command() -> None:
-    """Index the documentation in Python's standard library, and put it to use.
+    """Index the docstrings of Python's standard library, and search them.
 
-    Nothing is downloaded, and nothing is left behind.
+    Nothing is downloaded, and no files are left behind.
     """
     run_demo(result_console(), standard_library())
 
@@ -55,16 +55,16 @@ def run_demo(console: Console, root: Path) -> None:
     Parameters
     ----------
     console
-        Where to show it.
+        Where to print.
     root
-        The folder of Python source whose docstrings are read.
+        The folder of Python sources to read docstrings from.
 
     Raises
     ------
     ValueError
         If there are no docstrings below `root`.
     RuntimeError
-        If the index does not answer as it promises.
+        If a result of the index is wrong.
     """
     start = perf_counter()
     documents = _read(console, root)
@@ -95,7 +95,7 @@ def _require(condition: bool, promise: str) -> None:
 def _read(console: Console, root: Path) -> list[Document]:
     _heading(console, "Reading the standard library's docstrings (ast, nothing imported)")
     start = perf_counter()
-    # A name defined twice, such as a property's getter and setter, counts once.
+    # A name that is defined twice, such as a property's getter and setter, counts once.
     documents = list({document.id: document for document in read_docstrings(root)}.values())
     if not documents:
         message = f"{root}: no Python source with docstrings in this folder"
@@ -132,7 +132,7 @@ def _build(console: Console, documents: Sequence[Document]) -> BM25Index:
 
 
 def _warm_up() -> None:
-    """Have everything compiled before a clock runs."""
+    """Compile everything before anything is timed."""
     BM25Index.from_texts(["one text", "another text"]).search_batch(["text", "one"])
 
 
@@ -152,7 +152,7 @@ def _show_hits(console: Console, question: str, hits: Sequence[Hit]) -> None:
 
 
 def _summary(hit: Hit) -> str:
-    """Return the docstring's first line; the name above it is the id."""
+    """Return the docstring's first line, without the name above it, which is the id."""
     docstring = (hit.text or "").removeprefix(hit.id).strip()
     return first_lines(docstring.partition("\n")[0])
 
@@ -164,7 +164,7 @@ def _ask(console: Console, index: BM25Index) -> None:
     milliseconds = (perf_counter() - start) * 1000 / len(QUESTIONS)
     for question, hits in zip(QUESTIONS, answers, strict=True):
         _show_hits(console, question, hits)
-    console.print(f"{milliseconds:.2f} ms a question, one after the other")
+    console.print(f"{milliseconds:.2f} ms a question, one after another")
 
 
 def _explain(console: Console, index: BM25Index) -> None:
@@ -173,7 +173,7 @@ def _explain(console: Console, index: BM25Index) -> None:
     for hit in hits:
         explanation = index.explain(QUESTIONS[0], hit.id)
         console.print(str(explanation))
-        total = 0.0  # sum() rounds otherwise from Python 3.12 on
+        total = 0.0  # from Python 3.12 on, sum() rounds differently
         for term in explanation.terms:
             total += term.contribution
         same = total + explanation.shift == explanation.score == hit.score
@@ -244,10 +244,10 @@ def _save_and_reopen(console: Console, index: BM25Index) -> None:
 
 
 def _require_same_answers(index: BM25Index, reopened: BM25Index) -> None:
-    one, other = (each.search_batch(QUESTIONS, k=100) for each in (index, reopened))
+    before, after = (each.search_batch(QUESTIONS, k=100) for each in (index, reopened))
     same = (
-        np.array_equal(one.rows, other.rows)
-        and np.array_equal(one.scores, other.scores)
-        and one.hits() == other.hits()
+        np.array_equal(before.rows, after.rows)
+        and np.array_equal(before.scores, after.scores)
+        and before.hits() == after.hits()
     )
     _require(same, "a reopened index gives the same answers")

@@ -1,4 +1,4 @@
-"""The documentation that every Python carries, read from its source and never imported."""
+"""Docstrings of Python's standard library, read from its source without importing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bm25rag import Document
 
 __all__ = ["read_docstrings", "standard_library"]
 
-# Not documentation of the library: its tests, and what others installed.
+# Not the library's documentation: its tests, and installed packages.
 _SKIPPED = frozenset({"dist-packages", "idle_test", "site-packages", "test", "tests"})
 
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -24,12 +24,12 @@ def standard_library() -> Path:
 
 
 def read_docstrings(root: Path) -> Iterator[Document]:
-    """Yield a document for each docstring of modules, classes and functions.
+    """Yield a document for each docstring of a module, class or function.
 
     Parameters
     ----------
     root
-        A folder of Python source. Files that do not parse are passed over.
+        A folder of Python sources. Files that do not parse are skipped.
 
     Yields
     ------
@@ -47,7 +47,7 @@ def read_docstrings(root: Path) -> Iterator[Document]:
 def _read_module(path: Path, relative: Path) -> Iterator[Document]:
     try:
         with warnings.catch_warnings():
-            # Old modules have escapes that today's parser frowns upon.
+            # Old modules have escapes that the parser warns of.
             warnings.simplefilter("ignore")
             tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
@@ -68,7 +68,7 @@ def _read_module(path: Path, relative: Path) -> Iterator[Document]:
 
 
 def _documented(node: ast.AST, name: str) -> Iterator[tuple[str, _Documented]]:
-    """Yield what can have a docstring, by dotted name, in the order of the source."""
+    """Yield the nodes that can have a docstring, with their dotted names, in order."""
     if isinstance(node, _Documented):
         yield name, node
     for child in ast.iter_child_nodes(node):

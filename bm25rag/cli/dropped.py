@@ -1,4 +1,4 @@
-"""The words of a query that add nothing to a score, and why."""
+"""The words of a query that do not count, and why."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ __all__ = ["dropped_words"]
 
 
 def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> dict[str, str]:
-    """Return the words of a query that no document's score can have anything from, with reasons.
+    """Return the words of a query that cannot add to any score, with reasons.
 
     Parameters
     ----------
     query
         The query.
     analyzer
-        The index's own.
+        The analyzer of the index.
     explanation
-        Of any document for this query.
+        The explanation of any document for this query.
 
     Returns
     -------
     dict
-        In the order of the query; before them what is no word.
+        In the order of the query; runs of characters that are not words come first.
     """
     unknown = {part.term for part in explanation.terms if not part.document_frequency}
     dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}
-    words = analyzer.cut(query, question=True)
-    tokens, _ = analyzer.split(words, question=True)
-    terms, _ = analyzer.analyze(words, question=True)
+    words = analyzer.find_words(query, question=True)
+    tokens, _ = analyzer.splitter.split_words(words, question=True)
+    terms, _ = analyzer.analyze_words(words, question=True)
     asked = set(analyzer.query_terms(query))
     for token, term in zip(tokens, terms, strict=True):
         if term is None:
@@ -47,14 +47,14 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
 
 def _not_taken(analyzer: Analyzer) -> str:
     if analyzer.token_pattern == "auto":
-        return "no word: it has no letter or digit"
+        return "not a word: it has no letter or digit"
     if analyzer.token_pattern == AUTO_0_1:
         return "too short: words have two characters or more"
-    return f"too short or otherwise no word for the token pattern {analyzer.token_pattern!r}"
+    return f"too short or otherwise not a word for the token pattern {analyzer.token_pattern!r}"
 
 
 def _runs(text: str) -> list[str]:
-    """Cut a text into runs of letters, digits and what is written inside of words."""
+    """Split a text into runs of letters, digits and other characters within words."""
     return ["".join(run) for inside, run in groupby(text, _is_inside) if inside]
 
 

@@ -1,4 +1,4 @@
-"""``evaluate``: how good an index's results are, by judgements."""
+"""``evaluate``: how good the results of an index are, by relevance judgements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def judged_options(function: Any) -> Any:
             metavar="FILE",
             type=PATH,
             required=True,
-            help="Queries as BEIR JSON lines, id<TAB>text, or one a line.",
+            help="Queries as BEIR JSON lines, id<TAB>text, or one per line.",
         ),
     ):
         function = option(function)
@@ -66,7 +66,7 @@ def judged_options(function: Any) -> Any:
 
 
 def read_judged(index: BM25Index, queries: Path, qrels: Path) -> Asked:
-    """Read queries and judgements, and tell what of them is left out."""
+    """Read queries and judgements, and report which are left out."""
     texts = {query.id: query.text for query in read_queries(queries)}
     asked = ask(index, texts, read_qrels(qrels))
     tell(asked.notes)
@@ -74,7 +74,7 @@ def read_judged(index: BM25Index, queries: Path, qrels: Path) -> Asked:
 
 
 def tell(notes: Sequence[str]) -> None:
-    """Print what should be known beside the results."""
+    """Print notes about the results."""
     for note in notes:
         write_message(f"Note: {one_line(note)}")
 
@@ -82,7 +82,7 @@ def tell(notes: Sequence[str]) -> None:
 def parse_measures(
     context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]
 ) -> str | tuple[str, ...]:
-    """Refuse a wrong measure, or wrong ones, as what the command line says."""
+    """Report an unknown measure as an error of the command line."""
     with usage_errors():
         for name in (value,) if isinstance(value, str) else value:
             parse_measure(name)
@@ -110,19 +110,19 @@ def parse_measures(
     default=MEASURES,
     show_default=True,
     callback=parse_measures,
-    help="In ir-measures' notation; repeatable.",
+    help="In the notation of ir-measures; repeatable.",
 )
 @click.option(
-    "-k", default=1000, show_default=True, type=click.IntRange(min=1), help="Results a query."
+    "-k", default=1000, show_default=True, type=click.IntRange(min=1), help="Results per query."
 )
 @click.option(
     "--baseline",
     metavar="RUN",
     type=PATH,
-    help="TREC run to compare with: significance, and the queries that gained and lost most.",
+    help="A TREC run to compare with: significance, and the queries that changed most.",
 )
 @click.option("--run-to", metavar="FILE", type=PATH, help="Write the results as a TREC run.")
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object, with each query.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the values of each query.")
 @scoring_options
 def evaluate_command(
     index_path: Path,
@@ -137,7 +137,7 @@ def evaluate_command(
 ) -> None:
     """Evaluate an index by queries and judgements, as trec_eval does.
 
-    Scoring options look at the same index under other parameters.
+    Scoring options evaluate the same index with other parameters.
     """
     index = open_index(index_path, options)
     asked = read_judged(index, queries_path, qrels_path)
@@ -163,7 +163,9 @@ def _as_json(
     intervals = {name: bootstrap_interval(evaluation.values(name)) for name in evaluation.mean}
     facts = evaluation.to_dict() | {"intervals": intervals, "notes": list(notes)}
     if comparisons:
-        facts["comparisons"] = [one.to_dict() | {"changes": one.changes} for one in comparisons]
+        facts["comparisons"] = [
+            comparison.to_dict() | {"changes": comparison.changes} for comparison in comparisons
+        ]
     return to_json(facts, indent=2)
 
 
@@ -185,16 +187,16 @@ def _print_means(evaluation: Evaluation) -> None:
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    one, console = comparison, result_console()
-    p_value = "not testable" if one.p_value is None else f"p = {one.p_value:.4f}"
-    verdict = "significant" if one.significant else "not significant"
+    console = result_console()
+    p_value = "not testable" if comparison.p_value is None else f"p = {comparison.p_value:.4f}"
+    verdict = "significant" if comparison.significant else "not significant"
     console.print(
-        f"\n{one.measure}: {one.baseline:.4f} to {one.mean:.4f}, {one.difference:+.4f} "
-        f"({p_value}, {verdict})"
+        f"\n{comparison.measure}: {comparison.baseline:.4f} to {comparison.mean:.4f}, "
+        f"{comparison.difference:+.4f} ({p_value}, {verdict})"
     )
     table = _table("query", "before", "after", "difference")
-    for change in one.gained(_SHOWN) + one.lost(_SHOWN)[::-1]:
+    for change in comparison.gained(_SHOWN) + comparison.lost(_SHOWN)[::-1]:
         values = (f"{change.before:.4f}", f"{change.after:.4f}", f"{change.difference:+.4f}")
         table.add_row(one_line(change.query), *values)
-    if one.changes:
+    if comparison.changes:
         console.print(table)

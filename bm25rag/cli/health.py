@@ -1,4 +1,4 @@
-"""``info`` and ``verify``: what looks at an index as a whole."""
+"""``info`` and ``verify``: the commands that inspect a whole index."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["info_command", "verify_command"]
     ),
 )
 @index_argument
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info_command(index_path: Path, untrusted: bool, as_json: bool) -> None:
-    """Tell what an index holds: counts, parameters, analyzer."""
+    """Show what an index holds: counts, parameters, analyzer."""
     index = BM25Index.open(index_path, untrusted=untrusted)
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
@@ -59,7 +59,7 @@ def verify_command(index_path: Path, untrusted: bool) -> None:
     """Check every byte of an index: checksums, sizes and contents.
 
     A damaged file is named, and the exit code is 3. With --untrusted, so is
-    what an index from a stranger could misuse.
+    anything unsafe in an index from an untrusted source.
     """
     BM25Index.verify(index_path)
     if untrusted:

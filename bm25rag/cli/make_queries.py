@@ -1,4 +1,4 @@
-"""``make-queries``: queries from one's own documents, where nothing is judged yet."""
+"""``make-queries``: queries from your own documents, before you have judgements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEY = "BM25RAG_MODEL_KEY"
 @index_argument
 @click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to write.")
 @click.option("--count", default=200, show_default=True, type=click.IntRange(min=1))
-@click.option("--seed", default=0, show_default=True, type=int, help="Of the draw of documents.")
+@click.option("--seed", default=0, show_default=True, type=int, help="For drawing the documents.")
 @click.option("--url", help="Base of an OpenAI-compatible endpoint; texts are sent there.")
 @click.option("--model", help="The model to ask at --url.")
 def make_queries_command(
@@ -44,10 +44,10 @@ def make_queries_command(
 ) -> None:
     """Make queries from documents of an index, each with the one document it asks for.
 
-    From titles, headings or first sentences; or, with --url and --model, by a language model,
-    with the key from the variable BM25RAG_MODEL_KEY if it needs one. Such queries favour
-    documents that share their words: compare settings by them, not systems, and take real
-    queries as soon as there are some.
+    They come from titles, headings or first sentences; or, with --url and --model, from a
+    language model, with the key in the variable BM25RAG_MODEL_KEY if it needs one. Such queries
+    favour documents that share their words: use them to compare settings, not systems, and
+    use real queries as soon as you have some.
     """
     if (url is None) != (model is None):
         message = "--url and --model go together"

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they reach the index."""
+"""Options that several commands share, and how they are passed to the index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from bm25rag import BM25Index
 from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
-from bm25rag.variants import VARIANTS
+from bm25rag.scoring.variants import VARIANTS
 
 __all__ = [
     "PATH",
@@ -32,7 +32,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a command's help; the mark keeps its lines apart."""
+    """Return the examples for the end of a command's help; click does not wrap them."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -42,10 +42,10 @@ def scoring_options(function: _Function) -> _Function:
         click.option(
             "--delta-on",
             type=click.Choice(["all", "matched"]),
-            help="Terms that --delta is for: all of the query, or those matched.",
+            help="Which terms get --delta: all of the query, or only those matched.",
         ),
         click.option("--delta", type=float, help="Lower bound of bm25l, bm25+ and tfldp."),
-        click.option("--b", type=float, help="How much length counts, 0 to 1."),
+        click.option("--b", type=float, help="How much document length counts, 0 to 1."),
         click.option("--k1", type=float, help="How slowly repeats of a term saturate."),
         click.option(
             "--variant", type=click.Choice(list(VARIANTS)), help="Formula of the BM25 family."
@@ -61,17 +61,17 @@ def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def index_argument(function: _Function) -> _Function:
-    """Add INDEX, and --untrusted, which says how to open it."""
+    """Add INDEX and --untrusted, which says how to open it."""
     untrusted = click.option(
         "--untrusted",
         is_flag=True,
-        help="INDEX comes from a stranger: refuse what could be misused in it.",
+        help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
     )
     return click.argument("index_path", metavar="INDEX", type=PATH)(untrusted(function))
 
 
 def open_index(path: Path, options: Mapping[str, Any]) -> BM25Index:
-    """Open for reading, tuned by the scoring parameters that were given."""
+    """Open an index for reading, with the scoring parameters that were given."""
     index = BM25Index.open(path, untrusted=options["untrusted"])
     parameters = scoring_parameters(options)
     with usage_errors():
@@ -80,7 +80,7 @@ def open_index(path: Path, options: Mapping[str, Any]) -> BM25Index:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Blame wrong values on the command line."""
+    """Report wrong values as errors of the command line."""
     try:
         yield
     except ValueError as error:

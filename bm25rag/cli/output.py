@@ -1,4 +1,4 @@
-"""Results as a table for people, a TREC run or JSON for programs."""
+"""Results as a table for people, or as a TREC run or JSON for programs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from rich.text import Text
 from bm25rag import Analyzer, BatchResult, Hit
 from bm25rag.cli.snippets import snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
+from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
 __all__ = ["WRITERS", "Answers", "to_json"]
 
 
 class Answers(NamedTuple):
-    """Queries and their hits; ``from_file`` tells them from the one of the command line."""
+    """Queries and their hits; ``from_file`` is False for a query on the command line."""
 
     queries: Sequence[Query]
     batch: BatchResult
@@ -49,7 +50,7 @@ def _hit_table(hits: Sequence[Hit], query: Query, analyzer: Analyzer) -> Table:
 
 
 def write_tables(stream: IO[str], answers: Answers) -> None:
-    """Print a table of hits for each query; above it the query, if it comes from a file."""
+    """Print a table of hits for each query, below the query if it comes from a file."""
     console = result_console(stream)
     for query, hits in answers.pairs():
         if answers.from_file:
@@ -62,26 +63,27 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
 # --- for programs ---------------------------------------------------------------
 
 
-def _trec_field(kind: str, value: str) -> str:
-    """Return the value; white space separates the fields, and nothing can escape it."""
-    if not value or value.split() != [value] or UNSAFE.search(value):
-        message = (
-            f"{kind} {value!r} is empty or has white space or control characters in it, "
-            "which a TREC run cannot hold; use --format jsonl"
-        )
-        raise ValueError(message)
-    return value
-
-
 def write_trec(stream: IO[str], answers: Answers) -> None:
-    """Write ``qid Q0 docid rank score tag``; scores with all their digits."""
+    """Write ``qid Q0 docid rank score tag``; scores with all their digits.
+
+    Raises
+    ------
+    ValueError
+        If an id is empty or contains white space or control characters, for which the format
+        has no escapes.
+    """
     batch = answers.batch
     lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
     for query, ids, scores in lists:
-        query_id = _trec_field("query id", query.id)
-        for rank, (id, score) in enumerate(zip(ids, scores, strict=False), start=1):
-            row = f"{query_id} Q0 {_trec_field('document id', id)} {rank} {score!r} bm25rag\n"
-            stream.write(row)
+        try:
+            for line in run_lines(query.id, zip(ids, scores, strict=False), "bm25rag"):
+                if UNSAFE.search(line):
+                    message = f"the line {line!r} has control characters in it"
+                    raise ValueError(message)
+                stream.write(f"{line}\n")
+        except ValueError as error:
+            message = f"{error}; use --format jsonl"
+            raise ValueError(message) from error
 
 
 def _jsonable(value: object) -> str:
@@ -96,7 +98,7 @@ def _dump(value: object, indent: int | None) -> str:
 
 
 def _finite(value: object) -> object:
-    """Return the value with null for NaN and infinities, which JSON lacks."""
+    """Replace NaN and infinities, which JSON lacks, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -107,12 +109,12 @@ def _finite(value: object) -> object:
 
 
 def to_json(value: object, indent: int | None = None) -> str:
-    r"""Return readable JSON, dates as ISO strings, as ``\u...`` whatever could steer a terminal."""
+    r"""Return readable JSON; dates are ISO strings, terminal control characters ``\u...``."""
     try:
         text = _dump(value, indent)
     except ValueError:
         text = _dump(_finite(value), indent)
-    # All of these stand within strings, where an escape means the same.
+    # All of these occur within strings, where an escape means the same.
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -127,14 +129,14 @@ def _json_hit(rank: int, hit: Hit) -> dict[str, Any]:
 
 
 def write_jsonl(stream: IO[str], answers: Answers) -> None:
-    """Write one JSON object a hit."""
+    """Write one JSON object per hit."""
     for query, hits in answers.pairs():
         for rank, hit in enumerate(hits, start=1):
             stream.write(to_json({"query_id": query.id} | _json_hit(rank, hit)) + "\n")
 
 
 def write_json(stream: IO[str], answers: Answers) -> None:
-    """Write one JSON object a query, with the list of its hits."""
+    """Write one JSON object per query, with the list of its hits."""
     for query, hits in answers.pairs():
         found = [_json_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
         answer = {"query_id": query.id, "query": query.text, "hits": found}

@@ -1,4 +1,4 @@
-"""``search`` and ``explain``: what asks an index."""
+"""``search`` and ``explain``: the commands that query an index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bm25rag.readers import Query, read_queries
 
 __all__ = ["explain_command", "search_command"]
 
-# Queries answered at once: bounds the hits in memory whatever the file's length.
+# Queries answered at once: it limits the hits in memory, however long the file.
 _BATCH = 1000
 
 
@@ -46,21 +46,21 @@ _BATCH = 1000
     "queries_path",
     metavar="FILE",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="Queries as BEIR JSON lines, id<TAB>text, or one a line; - reads the standard input.",
+    help="Queries as BEIR JSON lines, id<TAB>text, or one per line; - reads standard input.",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(list(WRITERS)),
-    help="json: one object a query; jsonl: one a hit; trec: 'qid Q0 docid rank score tag'."
+    help="json: one object per query; jsonl: one per hit; trec: 'qid Q0 docid rank score tag'."
     "  [default: table]",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--output", "-o", metavar="FILE", type=PATH, help="Write here, not to the terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@click.option("--output", "-o", metavar="FILE", type=PATH, help="Write to this file.")
 @click.option(
-    "-k", default=10, show_default=True, type=click.IntRange(min=0), help="Hits a query at most."
+    "-k", default=10, show_default=True, type=click.IntRange(min=0), help="Maximum hits per query."
 )
-@click.option("--min-score", type=float, help="Leave hits below this score out.")
+@click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
 @filter_option
 @scoring_options
@@ -75,13 +75,13 @@ def search_command(
 ) -> None:
     """Search an index for one QUERY, or for a file of queries.
 
-    Scoring options look at the same index under other parameters; what is
-    saved stays as it is.
+    Scoring options search the same index with other parameters; the saved
+    index does not change.
     """
     queries = _queries(query, queries_path)
     write = WRITERS[_format(format_, as_json)]
     index = open_index(index_path, options)
-    # Opened with the first write, so that an error before it leaves the file as it was.
+    # Opened on the first write, so that an error before it leaves the file unchanged.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         while block := list(islice(queries, _BATCH)):
             with usage_errors():
@@ -100,7 +100,7 @@ def _queries(query: str | None, path: Path | None) -> Iterator[Query]:
     if (query is None) == (path is None):
         message = "give either a QUERY or --queries FILE"
         raise click.UsageError(message)
-    # All of them first, so that a bad line is told before any result.
+    # All of them first, so that a bad line is reported before any result.
     return iter([Query("1", query or "")] if path is None else list(read_queries(path)))
 
 
@@ -125,7 +125,7 @@ def _format(format_: str | None, as_json: bool) -> str:
 def explain_command(index_path: Path, query: str, id_: str, **options: Any) -> None:
     """Explain the score of the document ID for QUERY, term by term.
 
-    Words of QUERY that do not count are listed below, each with the reason.
+    Words of QUERY that do not count are listed below it, each with the reason.
     """
     index = open_index(index_path, options)
     with usage_errors():

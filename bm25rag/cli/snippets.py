@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from bm25rag import Analyzer, scripts
-from bm25rag.analysis import AUTO_0_1
+from bm25rag import Analyzer
+from bm25rag.analysis import AUTO_0_1, scripts
 from bm25rag.cli.terminal import readable
 
 __all__ = ["Match", "find_matches", "first_lines", "snippet"]
 
 _LENGTH = 240
-# How far a cut is moved so that it falls between words.
+# How far a cut may move to fall between words.
 _SNAP = 24
-# Characters that are analysed at once. Passages are shorter; whole books are not.
+# Characters analysed at once. Passages are shorter; whole books are longer.
 _BLOCK = 50_000
 
 
 class Match(NamedTuple):
-    """Where a text has a word of the query, and the term that the word becomes."""
+    """The position of a matching word in a text, and the term that it becomes."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class Match(NamedTuple):
 
 def first_lines(text: str, length: int = _LENGTH) -> str:
     """Return the beginning of a text on one line."""
-    # Four times is enough: what is longer is white space.
+    # Four times the length is enough: a longer run is white space.
     shown = readable(text[: 4 * length]).strip()
     return shown if len(shown) <= length else shown[: length - 1].rstrip() + "…"
 
@@ -42,23 +42,23 @@ def first_lines(text: str, length: int = _LENGTH) -> str:
 def snippet(
     text: str | None, analyzer: Analyzer, terms: AbstractSet[str], length: int = _LENGTH
 ) -> Text:
-    """Return what a text says about the terms, on one line, the words that match in bold.
+    """Return the part of a text that matches the terms best, on one line, matches in bold.
 
     Parameters
     ----------
     text
         The text of a hit, or None.
     analyzer
-        The index's own: a word matches if it becomes one of the terms.
+        The analyzer of the index: a word matches if it becomes one of the terms.
     terms
         The terms of the query.
     length
-        How many characters to show, more or less.
+        About how many characters to show.
 
     Returns
     -------
     Text
-        The beginning of the text where no word of it can be found to match.
+        The beginning of the text if no word matches.
     """
     if text is None:
         return Text("(text not stored)", style="dim")
@@ -81,15 +81,15 @@ def snippet(
 def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list[Match]:
     """Find the words of a text that become one of the terms, in order.
 
-    Of a very long text, those of the part with the most different terms.
+    In a very long text, search the block with the most different terms.
     """
     best: tuple[int, str, list[str], dict[str, list[tuple[str, str]]]] = (0, "", [], {})
     most = 0
     for start in range(0, len(text), _BLOCK):
         block = text[start : start + _BLOCK]
-        words = analyzer.cut(block)
+        words = analyzer.find_words(block)
         found = {word: _terms_of(word, analyzer, terms) for word in set(words)}
-        different = len({term for own in found.values() for _, term in own})
+        different = len({term for pairs in found.values() for _, term in pairs})
         if different > most:
             best, most = (start, block, words, found), different
     return _locate(*best, analyzer)
@@ -97,8 +97,8 @@ def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list
 
 def _terms_of(word: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list[tuple[str, str]]:
     """Return the tokens of a word that become one of the terms, each with its term."""
-    tokens, _ = analyzer.split([word])
-    made, _ = analyzer.analyze([word])
+    tokens, _ = analyzer.splitter.split_words([word])
+    made, _ = analyzer.analyze_words([word])
     pairs = zip(tokens, made, strict=True)
     return [(token, term) for token, term in pairs if term is not None and term in terms]
 
@@ -110,8 +110,8 @@ def _locate(
     found: Mapping[str, list[tuple[str, str]]],
     analyzer: Analyzer,
 ) -> list[Match]:
-    """Find words, which come in order, in the text that they were cut from."""
-    folded, places = _fold(block, analyzer)
+    """Find the positions of words in the text that they come from; they are in order."""
+    folded, spans = _fold(block, analyzer)
     matches = []
     at = 0
     for word in words:
@@ -123,30 +123,30 @@ def _locate(
             inner = same.find(token.replace("ς", "σ"))
             begin = first + max(inner, 0)
             end = begin + (len(token) if inner >= 0 else len(word))
-            matches.append(Match(start + places[begin][0], start + places[end - 1][1], term))
-        at = first + len(analyzer.first_of_pair(word) or word)
+            matches.append(Match(start + spans[begin][0], start + spans[end - 1][1], term))
+        at = first + len(analyzer.splitter.first_of_bigram(word) or word)
     return matches
 
 
 def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Return the text as it is cut into words, and which part of it each character comes from.
+    """Return the folded text, and for each of its characters the span that it comes from.
 
-    The lower case of a final sigma depends on what follows: there is one sigma here.
+    The lower case of a sigma depends on what follows it, so both forms become one here.
     """
     if _keeps_places(text, analyzer):
-        folded = analyzer.fold(text).replace("ς", "σ")
+        folded = analyzer.splitter.fold(text).replace("ς", "σ")
         return folded, [(at, at + 1) for at in range(len(text))]
     pieces: list[str] = []
-    places: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for cluster in _clusters().finditer(text):
         piece = _fold_cluster(cluster[0], analyzer)
         pieces.append(piece)
-        places += [cluster.span()] * len(piece)
-    return "".join(pieces), places
+        spans += [cluster.span()] * len(piece)
+    return "".join(pieces), spans
 
 
 def _keeps_places(text: str, analyzer: Analyzer) -> bool:
-    """Tell, at a glance, that each character becomes one; a hundred times as fast as trying."""
+    """Tell quickly whether each character becomes one character; it takes 1 % of the time."""
     if text.isascii():
         return True
     composed = analyzer.normalize in (None, "NFC") and scripts.is_surely_nfc(text)
@@ -157,7 +157,7 @@ def _keeps_places(text: str, analyzer: Analyzer) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
-    folded = analyzer.fold(cluster)
+    folded = analyzer.splitter.fold(cluster)
     if analyzer.token_pattern == AUTO_0_1:
         folded = scripts.join_conjuncts(folded)
     return folded.replace("ς", "σ")
@@ -165,7 +165,7 @@ def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
 
 @lru_cache(maxsize=1)
 def _clusters() -> Pattern[str]:
-    """Return a pattern for a character and what may be composed with it."""
+    """Return a pattern for a character and the marks that may combine with it."""
     marks = "".join(map(chr, scripts.marks()))
     return compile_pattern(f"(?s:.)[{marks}\u200c\u200d\uff9e\uff9f\u1160-\u11ff]*")
 
@@ -189,7 +189,7 @@ def _densest(matches: Sequence[Match], length: int) -> Sequence[Match]:
 
 
 def _window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]:
-    """Return where to cut a text so that the matches are in the middle, if there is room."""
+    """Return the part of a text to show, with the matches in the middle if there is room."""
     first, last = matches[0].start, min(matches[-1].end, matches[0].start + length)
     start = max(0, min(first - (length - (last - first)) // 2, len(text) - length))
     end = min(len(text), start + length)
@@ -203,7 +203,7 @@ def _window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]
 
 
 def _joined(matches: Sequence[Match]) -> list[Match]:
-    """Make one of matches that overlap, as bigrams do."""
+    """Merge matches that overlap, as bigrams do."""
     joined: list[Match] = []
     for match in matches:
         if joined and match.start < joined[-1].end:
@@ -216,7 +216,7 @@ def _joined(matches: Sequence[Match]) -> list[Match]:
 def _pieces(
     text: str, matches: Sequence[Match], start: int, end: int
 ) -> Iterator[tuple[str, bool]]:
-    """Cut a part of a text where matches begin and end; tell which of the pieces match."""
+    """Split a part of a text where matches begin and end; tell which pieces match."""
     at = start
     for match in matches:
         first, last = max(match.start, at), min(match.end, end)

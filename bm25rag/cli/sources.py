@@ -1,4 +1,4 @@
-"""What stands on the command line as SOURCE, as a stream of documents."""
+"""The SOURCE arguments of the command line, as a stream of documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bm25rag import Document
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.wording import describe
 from bm25rag.errors import MetadataError, MissingDependencyError
-from bm25rag.metadata import plain_metadata
+from bm25rag.metadata.values import plain_metadata
 from bm25rag.readers import (
     KINDS,
     PASSAGE_SIZE,
@@ -39,20 +39,21 @@ __all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "reading_options", "source_opti
 
 SOURCES_HELP = """\b
 SOURCE is one of
-  a file of JSON lines         one document a line (.jsonl, .ndjson)
+  a file of JSON lines         one document per line (.jsonl, .ndjson)
   a JSON array of objects      one document each (.json)
-  a CSV or TSV file            one document a row; the header names the fields
-  an HTML page                 cut into passages (.html; needs bm25rag[html])
+  a CSV or TSV file            one document per row; the header names the fields
+  an HTML page                 split into passages (.html; needs bm25rag[html])
   a BEIR folder                its corpus.jsonl, title and text joined
-  another folder               all of these in it, and its Markdown and text
-                               files, cut into passages
+  another folder               all such files in it, and its Markdown and text
+                               files, split into passages
   any other file               one document of plain text
-  -                            JSON lines from the standard input
-and --format says so where the name does not. Files may be gzipped (.gz).
+  -                            JSON lines from standard input
+If the name of a file does not show its kind, use --format. Files may be gzipped
+(.gz).
 
 In a folder, ids are FILE#NUMBER or FILE#ID, where FILE is the path below the
-folder; a file that stands alone is called by its name. Hidden files, hidden
-folders and node_modules are left out, and links to folders are not followed."""
+folder; for a single file, FILE is its name. Hidden files, hidden folders and
+node_modules are left out, and links to folders are not followed."""
 
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4
@@ -62,22 +63,22 @@ _READERS = {"jsonl": read_jsonl, "beir": read_jsonl, "json": read_json} | {
 }
 _NAMES_SHOWN = 3
 
-# Articles in cells are longer than the limit of the csv module. The process is ours.
+# Cells may hold whole articles, beyond the csv module's limit. The process is ours.
 csv.field_size_limit(2**31 - 1)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def reading_options(function: _Function) -> _Function:
-    """Add the options that say how to read files."""
+    """Add the options for reading files."""
     for decorate in (
         click.option(
             "--on-error",
             type=click.Choice(["skip", "stop"]),
             default="skip",
             show_default=True,
-            help="A file that cannot be read is reported, and the exit code is 4; or nothing"
-            " is written at all, as always when SOURCE is one file.",
+            help="skip: report files that cannot be read, and exit with code 4. stop: write"
+            " nothing, as is always done if SOURCE is one file.",
         ),
         click.option(
             "--passage-size",
@@ -85,14 +86,14 @@ def reading_options(function: _Function) -> _Function:
             default=PASSAGE_SIZE,
             show_default=True,
             metavar="CHARACTERS",
-            help="How long passages should be at most.",
+            help="Maximum length of a passage.",
         ),
         click.option(
             "--metadata-field",
             "metadata_fields",
             multiple=True,
             metavar="NAME",
-            help="Field or column to keep as metadata; repeatable.  [default: all that are left]",
+            help="Field or column to keep as metadata; repeatable.  [default: all others]",
         ),
         click.option(
             "--text-field",
@@ -101,7 +102,7 @@ def reading_options(function: _Function) -> _Function:
             metavar="NAME",
             default=TEXT_FIELDS,
             show_default=True,
-            help="Field or column with text, joined by a space; repeatable.",
+            help="Field or column with text; repeatable, joined by a space.",
         ),
         click.option(
             "--id-field",
@@ -116,7 +117,7 @@ def reading_options(function: _Function) -> _Function:
             ),
             default="auto",
             show_default=True,
-            help="What SOURCE is; lines: one document a line of text.",
+            help="What SOURCE is; lines: one document per line of text.",
         ),
     ):
         function = decorate(function)
@@ -124,13 +125,13 @@ def reading_options(function: _Function) -> _Function:
 
 
 def source_options(function: _Function) -> _Function:
-    """Add SOURCE... and the options that say how to read it."""
+    """Add SOURCE... and the options for reading it."""
     duplicates = click.option(
         "--on-duplicate",
         type=click.Choice(["error", "skip", "replace"]),
         default="error",
         show_default=True,
-        help="What to do when an id comes again.",
+        help="What to do if an id occurs again.",
     )
     sources = click.argument(
         "sources",
@@ -143,7 +144,7 @@ def source_options(function: _Function) -> _Function:
 
 
 class _File(NamedTuple):
-    """A file to be read; ``name`` is what ids call it, in its folder if it comes from one."""
+    """A file to be read; ``name`` is its name in ids, the path in its folder if it has one."""
 
     path: Path
     name: str
@@ -152,26 +153,26 @@ class _File(NamedTuple):
 
 
 class Sources:
-    """The documents of all sources, and what was left out while they were read.
+    """The documents of all sources, and a record of what was left out.
 
     Parameters
     ----------
     sources
-        What stands on the command line.
+        The arguments of the command line.
     options
-        Those of ``reading_options``.
+        The values of ``reading_options``.
     index_path
-        A folder that is not read: the index itself.
+        A folder to leave out: the index itself.
 
     Attributes
     ----------
     skipped
-        What should have been read and could not be: by its name, the complaint.
+        Files that could not be read: the error by name.
 
     Raises
     ------
     FileNotFoundError
-        If one of the sources is not there.
+        If a source does not exist.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class Sources:
         Raises
         ------
         ValueError
-            If a file cannot be read and that is a reason to stop, or if none could be.
+            If a file cannot be read and that stops the command, or if none could be read.
         """
         read = False
         for source in self._sources:
@@ -209,7 +210,7 @@ class Sources:
             raise ValueError(message)
 
     def report(self) -> None:
-        """Tell what was left out and what was skipped, with the reasons."""
+        """Report what was left out and what was skipped, with the reasons."""
         for reason, names in self._left_out.items():
             write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
         by_complaint: dict[str, list[str]] = {}
@@ -225,7 +226,7 @@ class Sources:
     # --- files ------------------------------------------------------------------
 
     def _kind(self, source: Path) -> str:
-        """Return how a source is read; "folder" for one of which every file is."""
+        """Return how a source is read; "folder" if each of its files is."""
         format_: str = self._options["format_"]
         if format_ == "auto":
             format_ = _guess(source)
@@ -238,7 +239,7 @@ class Sources:
         elif kind == "beir":
             corpus = find_beir_corpus(source)
             if corpus is None:
-                message = f"{source}: no BEIR folder, there is no corpus.jsonl in it"
+                message = f"{source}: not a BEIR folder, there is no corpus.jsonl in it"
                 raise ValueError(message)
             for found in find_files(source, self._index_path):
                 if found.path != corpus:
@@ -256,7 +257,7 @@ class Sources:
             elif found.problem is not None:
                 self._leave_out(found.problem, found.name)
             elif kind is None:
-                self._leave_out("no kind that is read", found.name)
+                self._leave_out("not of a kind that is read", found.name)
             else:
                 yield _File(found.path, found.name, kind, True)
 
@@ -271,7 +272,7 @@ class Sources:
     # --- documents --------------------------------------------------------------
 
     def _documents(self, file: _File) -> Iterator[Document] | None:
-        """Return the documents of a file; None if it is skipped, which it is as a whole."""
+        """Return the documents of a file; None if it is skipped, always as a whole."""
         if self._stops and not file.in_folder:
             return self._read(file)
         try:
@@ -286,7 +287,7 @@ class Sources:
         return None
 
     def _check(self, documents: Sequence[Document], file: _File) -> None:
-        """Raise ``ValueError`` for what the index would refuse later, and all files with it."""
+        """Raise ``ValueError`` for what the index would refuse later, together with all files."""
         seen: set[str] = set()
         for document in documents:
             try:
@@ -297,7 +298,7 @@ class Sources:
             if document.id in seen and self._options.get("on_duplicate", "error") == "error":
                 message = (
                     f"{file.path}: the id {document.id!r} occurs twice; ids must differ "
-                    "(--id-field says where they stand)"
+                    "(--id-field names their field)"
                 )
                 raise ValueError(message)
             seen.add(document.id)
@@ -323,7 +324,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _name_of(source: Path) -> str:
-    """Return what ids call a file that stands alone: its name, however its path is spelt."""
+    """Return the name in ids of a file given by itself: without its path."""
     return "<stdin>" if str(source) == "-" else source.name or str(source)
 
 

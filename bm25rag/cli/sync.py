@@ -1,4 +1,4 @@
-"""``sync``: makes an index hold what a folder holds."""
+"""``sync``: makes an index match a folder."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bm25rag.cli.terminal import counted, one_line, shows_progress, write_messag
 
 __all__ = ["sync_command"]
 
-# Documents that are compared with the index at once.
+# Documents compared with the index at once.
 _BATCH = 1000
 
 
 class _Changes:
-    """What a folder has that an index has not, and the other way round; counted."""
+    """The differences between a folder and an index, and their counts."""
 
     def __init__(self, index: BM25Index, documents: Sources) -> None:
         self._index, self._documents = index, documents
@@ -34,12 +34,12 @@ class _Changes:
         self.added, self.replaced, self.unchanged = 0, 0, 0
 
     def _new(self) -> Iterator[Document]:
-        """Yield the documents that the index has not, or has otherwise.
+        """Yield the documents that are not in the index, or differ there.
 
         Raises
         ------
         ValueError
-            If an id comes twice.
+            If an id occurs twice.
         """
         documents = iter(self._documents)
         while batch := list(islice(documents, _BATCH)):
@@ -58,15 +58,15 @@ class _Changes:
                 yield document
 
     def count(self) -> int:
-        """Count the changes, write none of them, and return how many documents would go."""
+        """Count the changes without writing them; return how many documents would be deleted."""
         for _ in self._new():
             pass
         return len(self._gone())
 
     def write(self) -> int:
-        """Write the changes, and return how many documents went.
+        """Write the changes; return how many documents were deleted.
 
-        Where there are none, nothing is committed: readers have nothing to refresh.
+        Without changes, nothing is committed, so readers have nothing to refresh.
         """
         index = self._index
         index.add_documents(self._new(), on_duplicate="replace", progress=shows_progress())
@@ -76,9 +76,9 @@ class _Changes:
         return deleted
 
     def _gone(self) -> list[str]:
-        """Return the ids of the index that the folder has no longer; ask last.
+        """Return the ids in the index that are no longer in the folder; call it last.
 
-        What could not be read may still be there, and is kept as it was.
+        Documents that could not be read may still exist, and stay as they are.
         """
         gone = [id for id in self._index.ids() if id not in self._seen]
         if not self._documents.skipped:
@@ -86,18 +86,18 @@ class _Changes:
         return [old.id for old in self._index.get(gone) if not self._may_be_there(old)]
 
     def _may_be_there(self, old: Document) -> bool:
-        """Tell whether a document is of a file that was skipped, or below such a folder."""
+        """Tell whether a document comes from a skipped file, or from below a skipped folder."""
         skipped, source = self._documents.skipped, old.metadata.get("source")
         if isinstance(source, str) and f"{old.id}#".startswith(f"{source}#"):
             parents = PurePosixPath(source).parents
             return source in skipped or any(str(parent) in skipped for parent in parents)
-        # A record may have a source of its own; its id begins with the file all the same.
+        # A record may have its own source field; its id still begins with the file.
         return old.id.startswith(tuple(f"{name}{end}" for name in skipped for end in "#/"))
 
 
-def _same(one: Document, other: Document) -> bool:
-    # As JSON, since 1, 1.0 and True are equal in Python.
-    return one.text == other.text and _canonical(one.metadata) == _canonical(other.metadata)
+def _same(old: Document, new: Document) -> bool:
+    # As JSON: in Python, 1, 1.0 and True are equal.
+    return old.text == new.text and _canonical(old.metadata) == _canonical(new.metadata)
 
 
 def _canonical(metadata: dict[str, Any]) -> str:
@@ -114,19 +114,18 @@ def _canonical(metadata: dict[str, Any]) -> str:
 @click.argument("folder", type=PATH)
 @index_argument
 @reading_options
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def sync_command(
     folder: Path, index_path: Path, untrusted: bool, dry_run: bool, **options: Any
 ) -> None:
-    """Add, replace and delete until INDEX holds what FOLDER holds now.
+    """Add, replace and delete documents until INDEX matches FOLDER.
 
-    INDEX is one that 'bm25rag index' has made; give the options that say how to
-    read as you did there. Documents that have not changed are left alone, and
-    documents that are not from FOLDER are deleted. All changes become visible
-    at once, in the end.
+    INDEX was made by 'bm25rag index'; give the same options for reading files.
+    Unchanged documents are left alone, and documents that are not from FOLDER are
+    deleted. All changes become visible at once, at the end.
 
-    Documents of a file that is there and cannot be read stay as they were. If
-    no file can be read at all, nothing is changed.
+    Documents of a file that exists but cannot be read stay as they are. If no file
+    can be read at all, nothing changes.
     """
     start = perf_counter()
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""The one way to the terminal: nothing that a document, a name or an error holds can steer it."""
+"""The only way to the terminal: text from documents, names or errors cannot control it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = [
     "write_result",
 ]
 
-# C0 but for tab and newline, DEL and C1 can steer a terminal; a carriage return writes over
-# what stands there. Bidi controls change the order in which everything after them is read.
-# Lone surrogates cannot be encoded.
+# C0 except tab and newline, DEL and C1 can control a terminal; a carriage return overwrites the
+# line. Bidi controls change the order in which everything after them is read. Lone surrogates
+# cannot be encoded.
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 UNSAFE = re.compile(f"[{_CONTROLS}{_BIDI}]")
@@ -38,19 +38,19 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text of several lines with everything escaped that could steer a terminal."""
+    """Escape everything in a text that could control a terminal; lines and tabs stay."""
     return UNSAFE.sub(_escape, text)
 
 
 def one_line(text: object) -> str:
-    """Do so for an id, a name or a complaint: its newlines and tabs are escaped too."""
+    """Escape as ``visible`` does, and newlines and tabs too: for ids, names and errors."""
     return _UNSAFE_IN_LINE.sub(_escape, str(text))
 
 
 def readable(text: str) -> str:
-    """Return prose for reading: white space collapsed, controls as U+FFFD, bidi controls left out.
+    """Return prose for reading: white space collapsed, controls as U+FFFD, bidi controls removed.
 
-    A right-to-left mark is common in Arabic and Hebrew, and its escape would be noise.
+    Right-to-left marks are common in Arabic and Hebrew, and their escapes would be noise.
     """
     return _BIDI_CONTROL.sub("", _CONTROL.sub("\ufffd", re.sub(r"\s+", " ", text)))
 
@@ -59,41 +59,41 @@ class _Console(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render with whatever was not escaped before the layout escaped now."""
+        """Render, and escape whatever was not escaped before the layout."""
         for segment in super().render(renderable, options):
-            # What is marked as control moves the cursor on behalf of rich itself.
+            # Segments marked as control move the cursor for rich itself.
             if segment.control or not UNSAFE.search(segment.text):
                 yield segment
             else:
                 yield Segment(visible(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the group of commands, which knows the exit code."""
+        """Leave it to the command group, which knows the exit code."""
         raise BrokenPipeError
 
 
 def result_console(stream: IO[str] | None = None) -> Console:
-    """Return a console for results; texts are shown as they are, never as markup."""
+    """Return a console for results; texts are never read as markup."""
     return _Console(file=stream or _stdout(), markup=False, emoji=False, highlight=False)
 
 
 def write_result(text: str) -> None:
-    """Write a result to the standard output."""
+    """Write a result to standard output."""
     click.echo(visible(text), file=_stdout())
 
 
 def _stdout() -> IO[Any]:
-    # Whatever the locale: most texts of the world are in no other encoding.
+    # In UTF-8 whatever the locale: documents may be in any script.
     return click.open_file("-", "w", encoding="utf-8")
 
 
 def write_message(text: str) -> None:
-    """Write a message to the standard error."""
+    """Write a message to standard error."""
     click.echo(visible(text), err=True)
 
 
 def shows_progress() -> bool:
-    """Tell whether messages go to a terminal, where a progress bar can be drawn."""
+    """Tell whether messages go to a terminal, which can show a progress bar."""
     return Console(stderr=True).is_terminal
 
 

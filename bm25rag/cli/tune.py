@@ -1,4 +1,4 @@
-"""``tune``: the settings that suit an index best, by judgements."""
+"""``tune``: finds the best settings for an index, by relevance judgements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["tune_command"]
     "variants",
     multiple=True,
     type=click.Choice(VARIANTS),
-    help="Formula to try; repeatable.  [default: all]",
+    help="Variant to try; repeatable.  [default: all]",
 )
 @click.option(
     "--k1", multiple=True, type=float, default=K1, show_default=True, help="To try; repeatable."
@@ -55,13 +55,13 @@ __all__ = ["tune_command"]
     "--analyzers",
     "with_analyzers",
     is_flag=True,
-    help="Also try without stop words, without stemmer and without both: indexes anew, in memory.",
+    help="Also try no stop words, no stemmer, and neither; this reindexes in memory.",
 )
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(min=2))
-@click.option("--seed", default=0, show_default=True, type=int, help="Of the order of queries.")
-@click.option("--output", "-o", metavar="FOLDER", type=PATH, help="Save the index, tuned, here.")
-@click.option("--force", is_flag=True, help="Replace the index that is there.")
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object, with all points.")
+@click.option("--seed", default=0, show_default=True, type=int, help="For the order of queries.")
+@click.option("--output", "-o", metavar="FOLDER", type=PATH, help="Save the tuned index here.")
+@click.option("--force", is_flag=True, help="Replace an existing index.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all settings tried.")
 def tune_command(
     index_path: Path,
     untrusted: bool,
@@ -78,10 +78,10 @@ def tune_command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Try variants, k1 and b on judged queries, and tell what the best of them gains.
+    """Try variants, k1 and b on judged queries, and report what the best settings gain.
 
-    What is gained is measured by cross-validation, on queries that the settings were not
-    chosen by. The index stays as it is; --output saves a tuned one.
+    The gain is measured by cross-validation, on queries that were not used to choose the
+    settings. The index does not change; --output saves a tuned one.
     """
     if output is not None:
         check_output(output, force)
@@ -90,11 +90,11 @@ def tune_command(
     qrels = read_qrels(qrels_path)
     with usage_errors():
         analyzers = other_analyzers(index.analyzer) if with_analyzers else []
-        for one in k1:
-            index.tune(k1=one)
-        for one in b:
-            index.tune(b=one)
-    found = tune(
+        for value in k1:
+            index.tune(k1=value)
+        for value in b:
+            index.tune(b=value)
+    tuning = tune(
         index,
         queries,
         qrels,
@@ -108,9 +108,9 @@ def tune_command(
         progress=shows_progress(),
     )
     if output is not None:
-        found.apply(index).save(output)
+        tuning.apply(index).save(output)
     if as_json:
-        write_result(to_json(found.to_dict(), indent=2))
+        write_result(to_json(tuning.to_dict(), indent=2))
         return
-    tell(found.notes)
-    write_result(f"{len(found.points):,} settings tried\n{found}")
+    tell(tuning.notes)
+    write_result(f"{len(tuning.points):,} settings tried\n{tuning}")

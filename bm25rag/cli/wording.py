@@ -1,4 +1,4 @@
-"""What errors of the library say, in the words of the command line."""
+"""Rewords the library's errors for the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bm25rag.errors import (
 
 __all__ = ["describe", "describe_warning"]
 
-# The arguments that are options here. Messages of the library begin with the argument's name.
+# The arguments that are options here. The library's messages begin with the argument's name.
 _ARGUMENTS = (
     "variant|k1|b|delta|delta_on|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"
 )
@@ -23,7 +23,7 @@ _NAMED = re.compile(rf"^({_ARGUMENTS})(?=:? )|\b({_ARGUMENTS})=(?=\S)")
 
 
 def describe(error: Exception) -> str:
-    """Return what an error says, with the options and the ways out of the command line."""
+    """Return the message of an error, with the options and remedies of the command line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = str(error)
@@ -41,7 +41,7 @@ def describe(error: Exception) -> str:
     if isinstance(error, NotAnIndexError) and "there is no" in text:
         return f"{text}; 'bm25rag index' makes one"
     if isinstance(error, MetadataError):
-        return str(error.at(""))  # rows are counted in what Python passes
+        return str(error.at(""))  # rows refer to arguments in Python
     if isinstance(error, UntrustedIndexError):
         return text.replace("untrusted=True", "--untrusted")
     if "no text field" in text:
@@ -55,5 +55,5 @@ def _option(found: re.Match[str]) -> str:
 
 
 def describe_warning(warning: Warning | str) -> str:
-    """Return what a warning says."""
+    """Return the message of a warning."""
     return str(warning).replace("index.reanalyze()", "from Python, index.reanalyze()")

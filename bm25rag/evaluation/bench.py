@@ -70,7 +70,7 @@ def benchmark(
     warmup: int = 20,
     timeout: float = 600.0,
     prices: Sequence[Instance] = PRICES,
-    told: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Measure systems, or go on where an earlier call was interrupted.
 
@@ -95,7 +95,7 @@ def benchmark(
         Seconds for each system.
     prices
         Machines that can be rented.
-    told
+    log
         Called with a line for each system.
 
     Returns
@@ -110,7 +110,7 @@ def benchmark(
     """
     loaded = load_collection(collection)
     evaluator = Evaluator(loaded.qrels, measures)
-    known = {one.id for one in loaded.read()}
+    known = {document.id for document in loaded.read()}
     setting = {
         "collection": loaded.name,
         "documents": len(known),
@@ -123,14 +123,14 @@ def benchmark(
         "warmup": warmup,
         "measures": list(measures),
     }
-    place = Path(folder)
-    _claim(place, {"setting": setting, "machine": machine()})
+    output = Path(folder)
+    _claim(output, {"setting": setting, "machine": machine()})
     job = {
         "collection": collection,
         "folder": str(Path.cwd()),
         "k": k,
         # Deep enough for all measures: what is cut at 10 has no recall at 100.
-        "depth": max(k, *(one.cutoff or _DEPTH for one in evaluator.measures.values())),
+        "depth": max(k, *(measure.cutoff or _DEPTH for measure in evaluator.measures.values())),
         "cpus": cpus,
         "memory": memory,
         "trials": trials,
@@ -140,19 +140,19 @@ def benchmark(
     }
     rows = []
     for name in systems or list(SYSTEMS):
-        file = place / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.row.json"
+        file = output / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.row.json"
         if not file.exists():
-            raw = _run(job | {"system": name}, place, timeout)
+            raw = _run(job | {"system": name}, output, timeout)
             row = {"system": name} | _summary(raw, evaluator, known)
             _write(file, row | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
         row = json.loads(file.read_text(encoding="utf-8"))
-        told(f"{name}: {row.get('error') or 'measured'}")
+        log(f"{name}: {row.get('error') or 'measured'}")
         rows.append(row | _costs(row, cpus, prices))
-    told_of = PRICES_OF if prices is PRICES else "your own"
+    price_source = PRICES_OF if prices is PRICES else "your own"
     return {
         "setting": setting,
         "machine": machine(),
-        "prices": f"Prices: {told_of}.",
+        "prices": f"Prices: {price_source}.",
         "rows": rows,
     }
 
@@ -163,10 +163,10 @@ def _digest(collection: Collection) -> str:
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _claim(place: Path, now: dict[str, Any]) -> None:
+def _claim(folder: Path, now: dict[str, Any]) -> None:
     """Keep results of different machines and settings apart."""
-    place.mkdir(parents=True, exist_ok=True)
-    file = place / "setting.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "setting.json"
     if not file.exists():
         _write(file, now)
         return
@@ -176,7 +176,7 @@ def _claim(place: Path, now: dict[str, Any]) -> None:
             old, new = then[part].get(name), now[part][name]
             if old != new:
                 raise ValueError(
-                    f"{place}: its results are of another {part}: {name} was {old!r} and is "
+                    f"{folder}: its results are of another {part}: {name} was {old!r} and is "
                     f"{new!r}; give another folder, results are never mixed"
                 )
 
@@ -191,9 +191,9 @@ def _write(file: Path, value: Any) -> None:
 # --- processes ------------------------------------------------------------------------------
 
 
-def _run(job: dict[str, Any], place: Path, timeout: float) -> dict[str, Any]:
+def _run(job: dict[str, Any], folder: Path, timeout: float) -> dict[str, Any]:
     """Let a process measure a system; whatever becomes of it, return a result."""
-    files = {name: place / f"job.{name}" for name in ("json", "result", "saved")}
+    files = {name: folder / f"job.{name}" for name in ("json", "result", "saved")}
     files["result"].unlink(missing_ok=True)
     _write(files["json"], job | {"saved": str(files["saved"])})
     error = _call(files["json"], files["result"], timeout)

@@ -64,7 +64,7 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     path = Path(folder)
     corpus = find_beir_corpus(path)
     if corpus is None:
-        raise FileNotFoundError(f"{path}: no BEIR folder, there is no corpus.jsonl in it")
+        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no corpus.jsonl in it")
     judged = read_qrels(_find_qrels(path, split))
     texts = {query.id: query.text for query in read_queries(_find_queries(path))}
     bare = [id for id in judged if id not in texts]
@@ -78,14 +78,14 @@ def _find_queries(path: Path) -> Path:
     for name in ("queries.jsonl", "queries.jsonl.gz"):
         if (path / name).is_file():
             return path / name
-    raise FileNotFoundError(f"{path}: no BEIR folder, there is no queries.jsonl in it")
+    raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
 
 
 def _find_qrels(path: Path, split: str) -> Path:
     file = path / "qrels" / f"{split}.tsv"
     if not file.is_file():
-        there = sorted(one.stem for one in (path / "qrels").glob("*.tsv"))
-        raise FileNotFoundError(f"{file}: no such split; those in this folder are {there}")
+        splits = sorted(path.stem for path in (path / "qrels").glob("*.tsv"))
+        raise FileNotFoundError(f"{file}: no such split; those in this folder are {splits}")
     return file
 
 
@@ -124,9 +124,9 @@ def load_ir_dataset(name: str) -> Collection:
     if lacking:
         raise ValueError(f"the dataset {name!r} has no {' and no '.join(lacking)}")
     qrels: dict[str, dict[str, int]] = {}
-    for one in dataset.qrels_iter():
-        qrels.setdefault(one.query_id, {})[one.doc_id] = one.relevance
-    texts = {one.query_id: one.default_text() for one in dataset.queries_iter()}
+    for judgement in dataset.qrels_iter():
+        qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = judgement.relevance
+    texts = {query.query_id: query.default_text() for query in dataset.queries_iter()}
     queries = {id: texts[id] for id in qrels if id in texts}
     return Collection(name, lambda: map(_document, dataset.docs_iter()), queries, qrels)
 

@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from bm25rag._types import check_real
+from bm25rag.common.checks import check_real
 
 __all__ = [
     "PRICES",

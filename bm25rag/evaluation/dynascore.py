@@ -20,7 +20,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from bm25rag._types import check_real
+from bm25rag.common.checks import check_real
 
 __all__ = ["Dynascores", "dynascore"]
 
@@ -96,7 +96,7 @@ def dynascore(
         )
         for system, row in table.items()
     }
-    return Dynascores(dict(sorted(scores.items(), key=lambda one: -one[1])), rates)
+    return Dynascores(dict(sorted(scores.items(), key=lambda item: -item[1])), rates)
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bm25rag.evaluation.measures import Qrels, Run
 from bm25rag.readers.lines import fail, numbered_lines
 
-__all__ = ["read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = ["read_qrels", "read_run", "run_lines", "write_qrels", "write_run"]
 
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
 
@@ -56,16 +56,18 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     for number, line in numbered_lines(file):
         if line.split("\t") == _BEIR_HEADER:
             continue
-        one = _judgement(file, number, line)
-        grades = qrels.setdefault(one.query, {})
-        if one.document not in grades:
-            grades[one.document] = one.grade
-        elif grades[one.document] == one.grade:
+        judgement = _judgement(file, number, line)
+        grades = qrels.setdefault(judgement.query, {})
+        if judgement.document not in grades:
+            grades[judgement.document] = judgement.grade
+        elif grades[judgement.document] == judgement.grade:
             repeated.append(number)
         else:
-            what = f"document {one.document!r} of query {one.query!r}"
+            what = f"document {judgement.document!r} of query {judgement.query!r}"
             fail(
-                file, number, f"{what} is judged {grades[one.document]} above and {one.grade} here"
+                file,
+                number,
+                f"{what} is judged {grades[judgement.document]} above and {judgement.grade} here",
             )
     if not qrels:
         fail(file, None, "no judgements in it")
@@ -193,18 +195,37 @@ def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None
     ValueError
         If an id or the tag is empty or has white space in it.
     """
-    name = _field("tag", tag)
-    _write(path, (line for query in run for line in _run_lines(query, run[query], name)))
+    _write(path, (line for query in run for line in run_lines(query, _ranking(run[query]), tag)))
 
 
-def _run_lines(query: str, found: Mapping[str, float], tag: str) -> Iterator[str]:
-    id = _field("query id", query)
-    ordered = sorted(found.items(), key=lambda one: -one[1])
-    for rank, (document, score) in enumerate(ordered, start=1):
-        yield f"{id} Q0 {_field('document id', document)} {rank} {float(score)!r} {tag}"
+def _ranking(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(scores.items(), key=lambda found: -found[1])
+
+
+def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> Iterator[str]:
+    """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
+
+    Parameters
+    ----------
+    query
+        The query id.
+    ranking
+        Document ids and scores, best first.
+    tag
+        Name of the system.
+
+    Raises
+    ------
+    ValueError
+        If an id or the tag is empty or has white space in it.
+    """
+    id, name = _field("query id", query), _field("tag", tag)
+    for rank, (document, score) in enumerate(ranking, start=1):
+        yield f"{id} Q0 {_field('document id', document)} {rank} {float(score)!r} {name}"
 
 
 def _field(kind: str, value: str) -> str:
+    """Return a value that TREC's formats can hold: white space separates their fields."""
     if not value or value.split() != [value]:
         message = f"{kind} {value!r} is empty or has white space in it"
         raise ValueError(f"{message}, which TREC's formats cannot hold")

@@ -55,12 +55,12 @@ class Evaluation:
     notes: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        told = (
+        left_out = (
             (self.missing, "judged queries have no results and count as 0"),
             (self.unjudged, "queries have no judgements and do not count"),
             (self.without_relevant, "judged queries have no relevant document and count as 0"),
         )
-        notes = tuple(f"{len(some)} {what}: {_few(some)}" for some, what in told if some)
+        notes = tuple(f"{len(ids)} {why}: {_few(ids)}" for ids, why in left_out if ids)
         object.__setattr__(self, "notes", notes)
 
     def values(self, measure: str) -> list[float]:
@@ -73,7 +73,7 @@ class Evaluation:
         """
         if measure not in self.mean:
             raise ValueError(f"{measure!r} was not evaluated; measures are {list(self.mean)}")
-        return [one[measure] for one in self.per_query.values()]
+        return [values[measure] for values in self.per_query.values()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
@@ -177,7 +177,7 @@ class Evaluator:
             for query in self.qrels
         }
         return Evaluation(
-            {name: fmean(one[name] for one in per_query.values()) for name in self.measures},
+            {name: fmean(values[name] for values in per_query.values()) for name in self.measures},
             per_query,
             tuple(query for query in self.qrels if not scores.get(query)),
             tuple(query for query in scores if query not in self.qrels),

@@ -9,7 +9,7 @@ import numpy as np
 
 from bm25rag.evaluation.measures import Qrels
 from bm25rag.index import BM25Index
-from bm25rag.search import BatchResult
+from bm25rag.search.results import BatchResult
 
 __all__ = ["Asked", "ask", "run_of"]
 
@@ -87,10 +87,10 @@ def ask(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> Asked:
     kept = {id: dict(qrels[id]) for id in judged}
     relevant = [id for grades in kept.values() for id, grade in grades.items() if grade > 0]
     absent = [id for id in relevant if id not in index]
-    told = (
+    left_out = (
         (len(queries) - len(judged), "queries have no judgements and are left out"),
         (len(qrels) - len(judged), "judged queries have no text and are left out"),
         (len(absent), f"relevant documents are not in the index: {absent[:3]}"),
     )
-    notes = tuple(f"{count:,} {what}" for count, what in told if count)
+    notes = tuple(f"{count:,} {what}" for count, what in left_out if count)
     return Asked(judged, kept, notes)

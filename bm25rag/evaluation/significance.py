@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bm25rag._types import Float64
+from bm25rag.common.arrays import Float64
 from bm25rag.evaluation.measures import Evaluation
 from bm25rag.evaluation.optional import load
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.variants import VARIANTS
+from bm25rag.scoring.variants import VARIANTS
 
 __all__ = ["SYSTEMS", "System", "make_system"]
 
@@ -101,10 +101,12 @@ class Bm25s(System):
 
     def build(self, documents: Sequence[Document]) -> None:
         """Index documents."""
-        self._ids = [one.id for one in documents]
+        self._ids = [document.id for document in documents]
         backend = "numba" if self._backend == "numba" else "numpy"
         self._index = self._bm25s.BM25(backend=backend)
-        self._index.index(self._tokens([one.text or "" for one in documents]), show_progress=False)
+        self._index.index(
+            self._tokens([document.text or "" for document in documents]), show_progress=False
+        )
         if backend == "numba":
             self._index.activate_numba_scorer()
 
@@ -162,8 +164,8 @@ class RankBm25(System):
 
     def build(self, documents: Sequence[Document]) -> None:
         """Index documents."""
-        self._ids = [one.id for one in documents]
-        self._index = self._type([(one.text or "").lower().split() for one in documents])
+        self._ids = [document.id for document in documents]
+        self._index = self._type([(document.text or "").lower().split() for document in documents])
 
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k."""
@@ -185,8 +187,8 @@ class Tantivy(System):
         builder.add_text_field("text", stored=False, tokenizer_name="en_stem")
         self._index = self._tantivy.Index(builder.build())
         writer = self._index.writer()
-        for one in documents:
-            writer.add_document(self._tantivy.Document(id=one.id, text=one.text or ""))
+        for document in documents:
+            writer.add_document(self._tantivy.Document(id=document.id, text=document.text or ""))
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
@@ -199,7 +201,7 @@ class Tantivy(System):
             return []
         parsed = self._index.parse_query(words, ["text"])
         hits = self._searcher.search(parsed, k).hits
-        return [(self._searcher.doc(place)["id"][0], float(score)) for score, place in hits]
+        return [(self._searcher.doc(address)["id"][0], float(score)) for score, address in hits]
 
 
 class Made(System):

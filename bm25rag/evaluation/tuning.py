@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from bm25rag._types import Float64, check_count
 from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Float64
+from bm25rag.common.checks import check_count
 from bm25rag.evaluation.measures import Evaluation, Evaluator, Qrels
 from bm25rag.evaluation.notation import parse_measure
 from bm25rag.evaluation.runs import ask, run_of
@@ -108,8 +109,8 @@ class Tuning:
             "best": self.best.to_dict(),
             "best_mean": self.best_mean,
             "held_out": self.held_out.to_dict(),
-            "points": [one.to_dict() | {"mean": mean} for one, mean in self.points],
-            "chosen": [one.to_dict() for one in self.chosen],
+            "points": [settings.to_dict() | {"mean": mean} for settings, mean in self.points],
+            "chosen": [settings.to_dict() for settings in self.chosen],
             "notes": list(self.notes),
         }
 
@@ -242,9 +243,9 @@ def _grid(
     for analyzer in (present.analyzer, *analyzers):
         for variant in variants:
             # What the formula does not have is left as it is.
-            for one in [present.k1] if variant in ("tfldp", "tfidf") else k1:
-                for other in [present.b] if variant == "tfidf" else b:
-                    settings = Settings(variant, float(one), float(other), analyzer)
+            for k1_value in [present.k1] if variant in ("tfldp", "tfidf") else k1:
+                for b_value in [present.b] if variant == "tfidf" else b:
+                    settings = Settings(variant, float(k1_value), float(b_value), analyzer)
                     if settings != present:
                         yield settings
 

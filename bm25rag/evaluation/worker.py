@@ -99,8 +99,8 @@ def _measure(system: System, job: dict[str, Any]) -> dict[str, Any]:
     if system.can_save:
         result["saved"] = job["saved"]
         system.save(Path(job["saved"]))
-        files = [one for one in Path(job["saved"]).rglob("*") if one.is_file()]
-        result["disk"] = sum(one.stat().st_size for one in files)
+        files = [file for file in Path(job["saved"]).rglob("*") if file.is_file()]
+        result["disk"] = sum(file.stat().st_size for file in files)
     return result
 
 

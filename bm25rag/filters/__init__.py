@@ -1,6 +1,6 @@
-"""The filter language: plain dicts, sets of ids and callables become a tree that is evaluated.
+"""The filter language: dicts, sets of ids and callables are parsed into a tree.
 
-``docs/filters.md`` describes the language for users; adapters translate theirs into it.
+``docs/filters.md`` describes the language for users; adapters translate their own into it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from bm25rag.filters.nodes import (
     Or,
     split,
 )
+from bm25rag.filters.operators import Operator
 from bm25rag.filters.parse import FilterSpec, escape_key, parse_filter
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "IdCondition",
     "IdSet",
     "Not",
+    "Operator",
     "Or",
     "escape_key",
     "parse_filter",

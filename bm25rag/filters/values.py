@@ -1,4 +1,4 @@
-"""What metadata values mean to a filter: typed equality, instants, canonical spelling."""
+"""What values mean to a filter: typed equality, instants, canonical spelling."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 _YEAR_ONE = datetime(1, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
-# Types whose values Python equates exactly where filters do; not bools, which it takes for numbers.
+# Types whose values Python equates exactly where filters do; not bool, which equals a number.
 _ALIKE = frozenset({str, int, float, type(None)})
 
 
 def equal(value: Any, operand: Any) -> bool:
     """Compare two metadata values, typed and exact.
 
-    1 equals 1.0, a bool is no number, NaN and infinities equal nothing, datetimes compare as
+    1 equals 1.0, a bool is not a number, NaN and infinities equal nothing, datetimes compare as
     instants and never equal a date, lists and dicts compare by the same rules inside.
 
     Parameters
@@ -46,7 +46,7 @@ def equal(value: Any, operand: Any) -> bool:
 def instant(moment: datetime) -> timedelta:
     """Return the time since the year 1 in UTC; a naive datetime counts as UTC.
 
-    A difference and not a datetime in UTC, which would overflow at both ends of the calendar.
+    It is not a datetime in UTC, which would overflow at both ends of the calendar.
     """
     if moment.tzinfo is None:
         return moment - _YEAR_ONE
@@ -73,7 +73,7 @@ def instant_of(value: Any) -> timedelta | None:
 def canonical(value: Any) -> str:
     """Spell a value so that two spellings are the same if and only if the values are equal.
 
-    Tuples are collections without order (the operands of ``$in``), timedeltas are instants.
+    Tuples are collections without order, as the operand of ``$in``; timedeltas are instants.
     """
     match value:
         case None:
@@ -100,9 +100,9 @@ def canonical(value: Any) -> str:
 
 
 class Members:
-    """Operands of ``$in`` as a set, to be the key of a filter: spelling many takes long.
+    """The operands of ``$in`` as a set, for a filter's key: spelling out many takes long.
 
-    Once found equal to others it is so at once, since both hold the same set from then on.
+    Two that were found equal share one set from then on, so comparing them again is fast.
     """
 
     __slots__ = ("_set",)
@@ -126,22 +126,22 @@ class Members:
         return sum(map(sys.getsizeof, self._set), sys.getsizeof(self._set))
 
 
-def rule_of(name: str, operand: Any) -> Hashable:
-    """Spell a predicate so that two are the same if and only if they pass the same values."""
+def key_of(operand: Any) -> Hashable:
+    """Return a key that two operands share if and only if they are equal."""
     if type(operand) is tuple and _ALIKE.issuperset(map(type, operand)):
-        return name, Members(operand)
-    return f"{name} {canonical(operand)}"
+        return Members(operand)
+    return canonical(operand)
 
 
 def _canonical_number(value: float) -> str:
-    """Spell a number; in base 16, because Python limits the length of decimal integers."""
+    """Spell a number in base 16, because Python limits the length of decimal integers."""
     if isinstance(value, int):
         return hex(value)
     return hex(int(value)) if value.is_integer() else value.hex()
 
 
 def fresh(value: Any) -> Any:
-    """Copy a JSON value, so that an edit of the copy never reaches the original."""
+    """Copy a JSON value, so that changing the copy never changes the original."""
     if isinstance(value, dict):
         return {key: fresh(item) for key, item in value.items()}
     if isinstance(value, list):

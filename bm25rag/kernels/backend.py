@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-from bm25rag._types import check_choice
+from bm25rag.common.checks import check_choice
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.numpy_twin import NumpyBackend
 

@@ -23,7 +23,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import (
+    Bool,
+    Float32,
+    Float64,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Unsigned,
+)
 
 # The term of a token that is a stop word.
 STOPPED = 0xFFFFFFFF

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bm25rag._types import Bool, Int64, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
     CodedRun,

@@ -6,7 +6,7 @@ from itertools import repeat
 
 import numpy as np
 
-from bm25rag._types import Bool, Float32, Float64, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt32, Unsigned
 from bm25rag.kernels.boundary import (
     STOPPED,
     Backend,

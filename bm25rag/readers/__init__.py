@@ -1,12 +1,13 @@
-"""Files to documents: JSON, CSV, BEIR folders, plain text, passages of Markdown and HTML.
+"""Reads documents from files: JSON, CSV, BEIR folders, text, passages of Markdown and HTML.
 
-Every reader is a generator, so that a corpus need not fit in memory twice, and
-every complaint about the input is a ``ValueError`` that begins with
-``file:line:``. Files are UTF-8, with or without a byte order mark; names that
-end in ``.gz`` are unpacked on the way; ``-`` is the standard input.
+The command line, ``bm25rag.evaluation`` and the examples use these readers.
 
-Ids are made from the name that the caller gives a file (``guide.md#3``): its
-path within the folder that is read, with ``/`` on every platform.
+Every reader is a generator, so a corpus need not fit in memory twice. Every error in the input
+is a ``ValueError`` whose message begins with ``file:line:``. Files are UTF-8, with or without a
+byte order mark; files whose names end in ``.gz`` are unpacked; ``-`` is standard input.
+
+Ids are made from the name that the caller gives a file (``guide.md#3``): its path within the
+folder that is read, with ``/`` on every platform.
 """
 
 from __future__ import annotations

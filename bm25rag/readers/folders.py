@@ -1,4 +1,4 @@
-"""What files a folder holds, which of them can be read, and what is left out."""
+"""Finds the files in a folder: which can be read, and which are left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["KINDS", "Found", "find_files", "kind_of"]
 
-# How a file is read, by how its name ends; .gz may follow.
+# How a file is read, by the suffix of its name; .gz may follow.
 KINDS = {
     ".md": "passages",
     ".markdown": "passages",
@@ -25,14 +25,14 @@ KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-_MACHINES_OWN = ("node_modules", "__pycache__")
+_GENERATED = ("node_modules", "__pycache__")
 
 
 class Found(NamedTuple):
     """A file or folder, its path within the folder that was walked, and what is wrong with it.
 
-    ``problem`` is None for a file that can be read. ``expected`` tells what could not
-    be read, and should have been, from what is left out on purpose.
+    ``problem`` is None for a file that can be read. ``expected`` is True for what should have
+    been read and could not be, and False for what is left out on purpose.
     """
 
     path: Path
@@ -42,30 +42,30 @@ class Found(NamedTuple):
 
 
 def kind_of(path: Path) -> str | None:
-    """Return how a file is read, by its name; None if that does not tell."""
+    """Return how a file is read, by its name; None if the name does not tell."""
     return KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
 
 
 def find_files(folder: Path, without: Path | None = None) -> Iterator[Found]:
-    """Walk a folder in order: its files first, then its folders, each sorted by name.
+    """Walk a folder: first its files, then its folders, each sorted by name.
 
     Parameters
     ----------
     folder
-        Where to begin. Links to folders are not followed.
+        The folder. Links to folders are not followed.
     without
-        A folder below it to leave out: the index itself.
+        A folder inside it to leave out: the index itself.
 
     Yields
     ------
     Found
-        Every file, and what is left out: whatever is hidden, ``node_modules``, what is
-        neither a file nor a folder, and what the system refuses to show.
+        Every file, and what is left out: hidden entries, ``node_modules``, what is neither a
+        file nor a folder, and what the system does not allow to read.
 
     Raises
     ------
     OSError
-        If the system refuses to show the folder itself.
+        If the system does not allow to read the folder itself.
     """
     refused: list[OSError] = []
     for where, folders, files in os.walk(folder, onerror=refused.append):
@@ -104,14 +104,14 @@ def _look_at(path: Path, folder: Path) -> Found:
         regular = S_ISREG(path.stat().st_mode)
     except OSError as error:
         return Found(path, name, error.strerror, expected=kind_of(path) is not None)
-    # A pipe would be waited for, perhaps for ever.
-    return Found(path, name, None if regular else "no regular file")
+    # Reading a pipe could block forever.
+    return Found(path, name, None if regular else "not a regular file")
 
 
 def _look_into(path: Path, folder: Path, without: Path | None) -> Found:
     if path.name.startswith("."):
         problem: str | None = "hidden"
-    elif path.name in _MACHINES_OWN:
+    elif path.name in _GENERATED:
         problem = path.name
     elif path.is_symlink():
         problem = "a link to a folder"

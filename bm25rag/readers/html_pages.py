@@ -1,7 +1,7 @@
-"""HTML pages cut into passages, with Beautiful Soup.
+"""HTML pages split into passages, with Beautiful Soup.
 
-Beautiful Soup since it is alive since 2004, typed, MIT, and pure Python: no wheel to wait
-for when a new Python comes. Extractors that guess what is the main text lose some of it.
+Beautiful Soup has been maintained since 2004, is typed, MIT-licensed and pure Python: a new version
+of Python needs no new wheel. Extractors that guess the main text lose some of it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["read_html"]
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-# What begins a paragraph of its own; all else is written within a line.
+# Elements that begin a paragraph; all others are inline.
 _PARAGRAPHS = re.compile(
     "address|article|aside|blockquote|body|caption|center|dd|details|dialog|dir|div|dl|dt|fieldset"
     "|figcaption|figure|footer|form|frameset|h[1-6]|header|hgroup|hr|html|legend|li|main|menu|nav"
     "|ol|option|p|pre|section|summary|table|tbody|tfoot|thead|title|tr|ul"
 ).fullmatch
-# What a browser does not show as text, and ways to other pages.
+# What a browser does not show as text, and navigation.
 _LEFT_OUT = ("script", "style", "template", "noscript", "svg", "iframe", "object", "nav")
-# What separates words, but not paragraphs.
+# Elements that separate words but not paragraphs.
 _SPACES = ("br", "td", "th")
-# Python's names of the encodings that pages are in. It has others, which must not be tried:
-# the time of punycode is quadratic.
+# Python's names of the encodings used on the web. Others must not be tried: decoding punycode
+# takes quadratic time.
 _ENCODINGS = {
     *("utf-8", "koi8-r", "koi8-u", "cp866", "cp874", "tis-620", "mac-roman", "mac-cyrillic"),
     *("gb18030", "gbk", "gb2312", "hz", "big5", "big5hkscs", "euc_kr", "cp949"),
@@ -45,10 +45,10 @@ _ENCODINGS = {
     *(f"cp{number}" for number in range(1250, 1259)),
     *(f"iso8859-{number}" for number in range(2, 17)),
 }
-# What the HTML standard takes the names for: a declaration that can be read is no UTF-16.
+# As in the HTML standard: a declaration that can be read at all is not UTF-16.
 _MEANT = dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8")
 _MEANT |= dict.fromkeys(["ascii", "iso8859-1"], "cp1252")
-# Five bytes mean nothing to Python, and control characters to browsers.
+# Five bytes are undefined in Python's codec; browsers read them as control characters.
 _WINDOWS_1252 = "".join(
     chr(byte) if (char := bytes([byte]).decode("cp1252", "replace")) == "\ufffd" else char
     for byte in range(256)
@@ -56,11 +56,11 @@ _WINDOWS_1252 = "".join(
 
 
 def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> Iterator[Document]:
-    """Cut an HTML page into passages at headings and paragraphs.
+    """Split an HTML page into passages at headings and paragraphs.
 
-    Scripts, styles and navigation are left out. The page's title is its first
-    heading where it has no ``h1``. The text is decoded as the page declares, in the
-    sense of the HTML standard, or else as UTF-8.
+    Scripts, styles and navigation are left out. If the page has no ``h1``, its title is the first
+    heading. The text is decoded as the page declares, as the HTML standard defines it, or as
+    UTF-8.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
     MissingDependencyError
         If Beautiful Soup is not installed.
     ValueError
-        If the bytes are not in the declared encoding, or no HTML at all.
+        If the bytes do not fit the declared encoding, or are not HTML at all.
     """
     soup = _parse(path)
     yield from cut_blocks(_blocks(soup), size, name or name_of(path))
@@ -92,7 +92,7 @@ def _parse(path: Path) -> BeautifulSoup:
         raise MissingDependencyError(message) from cause
     try:
         with warnings.catch_warnings():
-            # It asks whether XHTML is XML, and whether a short page is a file's name.
+            # It warns if XHTML looks like XML, and if a short page looks like a file name.
             warnings.simplefilter("ignore")
             return BeautifulSoup(_decode(path), "html.parser")
     except ParserRejectedMarkup as cause:
@@ -116,7 +116,7 @@ def _decode(path: Path) -> str:
         fail(path, None, f"cannot be read as {shown}: {cause}", cause)
     encoding = _MEANT.get(name, name)
     if encoding not in _ENCODINGS:
-        fail(path, None, f"cannot be read as {shown}: no encoding of the web; save it as UTF-8")
+        fail(path, None, f"cannot be read as {shown}: it is not used on the web; save it as UTF-8")
     return _decode_as(encoding, raw, path, shown)
 
 
@@ -130,7 +130,7 @@ def _decode_as(encoding: str, raw: bytes, path: Path, shown: str) -> str:
 
 
 def _blocks(soup: BeautifulSoup) -> Iterator[Block]:
-    # By identity: tags are equal that have equal contents.
+    # By identity: tags with equal contents are equal.
     for _, found in groupby(_texts(soup), lambda found: id(found[0])):
         inside = list(found)
         name = inside[0][0].name
@@ -142,7 +142,7 @@ def _blocks(soup: BeautifulSoup) -> Iterator[Block]:
 
 
 def _texts(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
-    """Yield each text of a page with what begins the paragraph that it stands in."""
+    """Yield each text of a page with the element of its paragraph."""
     from bs4.element import NavigableString, Tag
 
     shown = list(_shown(soup))
@@ -153,7 +153,7 @@ def _texts(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
     for node, paragraph in shown:
         if paragraph is title:
             continue
-        # Comments, declarations and the like are subclasses of what is text.
+        # Comments, declarations and the like are subclasses of NavigableString.
         if type(node) is NavigableString:
             yield paragraph, node
         elif isinstance(node, Tag) and node.name in _SPACES:
@@ -161,9 +161,9 @@ def _texts(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
 
 
 def _shown(soup: BeautifulSoup) -> Iterator[tuple[PageElement, Tag]]:
-    """Yield what a browser shows, in order, each with the paragraph that it stands in.
+    """Yield what a browser shows, in order, each with the element of its paragraph.
 
-    In one walk, since tags that are not closed stand within one another by the thousand.
+    One iterative walk: unclosed tags may be nested thousands deep.
     """
     from bs4.element import Tag
 

@@ -1,4 +1,4 @@
-"""JSON lines, in BEIR's shape or with fields named by the caller, and JSON arrays."""
+"""JSON lines, in BEIR's format or with fields named by the caller, and JSON arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
 def read_jsonl(
     path: Path, fields: Fields | None = None, name: str | None = None
 ) -> Iterator[Document]:
-    """Read one document a line.
+    """Read one document per line.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def read_jsonl(
     fields
         Which fields make a document.
     name
-        The path of the file in its folder, if that is read as a whole; see ``Records``.
+        The path of the file in its folder, if the whole folder is read; see ``Records``.
 
     Yields
     ------
@@ -56,7 +56,7 @@ def read_jsonl(
     Raises
     ------
     ValueError
-        If a line is no JSON object or a field is missing or of a wrong type.
+        If a line is not a JSON object, or a field is missing or has the wrong type.
     """
     records = Records(path, fields or Fields(), name)
     for number, line in numbered_lines(path):
@@ -81,9 +81,9 @@ def read_json(
     Raises
     ------
     OtherContentError
-        If this is no array.
+        If this is not an array.
     ValueError
-        If it holds anything but objects, or a field is missing or of a wrong type.
+        If an element is not an object, or a field is missing or has the wrong type.
     """
     values = _parse(content(path), path, None)
     if not isinstance(values, list):
@@ -98,12 +98,12 @@ def read_json(
 
 
 def is_jsonl(path: Path) -> bool:
-    """Tell whether a file is JSON lines by its name."""
+    """Tell by its name whether a file is JSON lines."""
     return path.name.lower().endswith(_SUFFIXES)
 
 
 def find_beir_corpus(folder: Path) -> Path | None:
-    """Return the corpus file of a BEIR folder, or None where the folder is none."""
+    """Return the corpus file of a BEIR folder; None for any other folder."""
     for name in ("corpus.jsonl", "corpus.jsonl.gz"):
         if (folder / name).is_file():
             return folder / name

@@ -1,4 +1,4 @@
-"""Bytes to lines of text, and the one way to complain about them."""
+"""Decodes files into lines of text, and reports errors in them."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ __all__ = [
 
 
 class OtherContentError(ValueError):
-    """A file is well formed, and not documents: a suffix says little about JSON."""
+    """A well-formed file that does not contain documents, as JSON files often do not."""
 
 
 def _open(path: Path) -> AbstractContextManager[IO[bytes]]:
     if str(path) == "-":
         if sys.stdin is None:
-            fail(path, None, "the standard input is closed")
+            fail(path, None, "standard input is closed")
         return nullcontext(sys.stdin.buffer)
     return io.BufferedReader(gzip.GzipFile(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open for reading; a damaged archive names its file."""
+    """Open for reading; the error for a damaged archive names its file."""
     try:
         with _open(path) as stream:
             yield stream
     except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        message = f"{path}: not a whole gzip file ({cause})"
+        message = f"{path}: not a complete gzip file ({cause})"
         raise ValueError(message) from cause
 
 
 def name_of(path: Path) -> str:
-    """Return the path as messages show it, and ids if they are given no other name."""
+    """Return the path as messages show it, and as ids do by default."""
     return "<stdin>" if str(path) == "-" else path.as_posix()
 
 
 def fail(
     path: Path, line: int | str | None, problem: str, cause: Exception | None = None
 ) -> NoReturn:
-    """Raise the ``ValueError`` that names file and line, or whatever else the file consists of."""
-    place = name_of(path)
+    """Raise a ``ValueError`` that names the file and the line, or another part of the file."""
+    where = name_of(path)
     if line is not None:
-        place = f"{place}:{line}" if isinstance(line, int) else f"{place}: {line}"
-    message = f"{place}: {problem}"
+        where = f"{where}:{line}" if isinstance(line, int) else f"{where}: {line}"
+    message = f"{where}: {problem}"
     raise ValueError(message) from cause
 
 
@@ -72,27 +72,27 @@ def _decode(raw: bytes, path: Path, line: int | None) -> str:
 
 
 def decoded_lines(path: Path) -> Iterator[str]:
-    """Yield all lines as they are, with what ends them; only a newline ends one."""
+    """Yield all lines with their line ends; only a newline ends a line."""
     with open_bytes(path) as stream:
         for number, raw in enumerate(stream, start=1):
             yield _decode(raw, path, number)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, numbered from 1, without what ends them."""
+    """Yield the lines that are not blank, numbered from 1, without their line ends."""
     for number, line in enumerate(decoded_lines(path), start=1):
         if line.strip():
             yield number, line.rstrip("\r\n")
 
 
 def raw_content(path: Path) -> bytes:
-    """Return the whole of a file."""
+    """Return the bytes of a file."""
     with open_bytes(path) as stream:
         return stream.read()
 
 
 def content(path: Path) -> str:
-    """Return the whole of a text file, lines ended by a newline alone."""
+    """Return the text of a file, with newlines as line ends."""
     text = _decode(raw_content(path), path, None).replace("\r\n", "\n")
     if "\0" in text:
         fail(path, text.count("\n", 0, text.index("\0")) + 1, "not a text: there is a NUL byte")

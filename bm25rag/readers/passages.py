@@ -1,4 +1,4 @@
-"""Markdown and text files cut into passages at headings and paragraphs."""
+"""Markdown and text files split into passages at headings and paragraphs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def _blocks(text: str, markdown: bool) -> Iterator[Block]:
-    """Cut a text at blank lines and, in Markdown, at headings outside of fenced code."""
+    """Split a text at blank lines and, in Markdown, at headings outside fenced code."""
     paragraph: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -57,14 +57,14 @@ def _blocks(text: str, markdown: bool) -> Iterator[Block]:
 
 
 def _without_closing(heading: str) -> str:
-    """Leave out the signs that close a heading; in a regular expression this is quadratic."""
+    """Remove closing ``#`` signs from a heading; a regular expression would be quadratic."""
     heading = heading.rstrip(" \t")
     opened = heading.rstrip("#")
     return opened.rstrip(" \t") if opened.endswith((" ", "\t")) else heading
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
-    """Cut a text longer than `size` after a white space, or hard where there is none."""
+    """Split a text longer than ``size`` after white space, or anywhere if there is none."""
     start = 0
     while len(text) - start > size:
         end = max(text.rfind(space, start + 1, start + size + 1) for space in " \n\t")
@@ -78,7 +78,7 @@ def _pieces(text: str, size: int) -> Iterator[str]:
 
 
 def _pack(paragraphs: Sequence[str], size: int) -> Iterator[str]:
-    """Join paragraphs while they stay within `size` characters together."""
+    """Join paragraphs as long as together they have at most ``size`` characters."""
     packed = ""
     for paragraph in paragraphs:
         for piece in _pieces(paragraph, size):
@@ -99,7 +99,7 @@ def _sections(blocks: Iterator[Block]) -> Iterator[tuple[list[str], list[str]]]:
         if not block.level:
             paragraphs.append(block.text)
             continue
-        # A heading with nothing below it is told by the sections inside of it.
+        # A heading with no paragraphs of its own appears in the sections inside it.
         if paragraphs or (headings and block.level <= headings[-1].level):
             yield [heading.text for heading in headings], paragraphs
             paragraphs = []
@@ -109,7 +109,7 @@ def _sections(blocks: Iterator[Block]) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Document]:
-    """Make passages of blocks; see ``read_passages``."""
+    """Make passages from blocks; see ``read_passages``."""
     number = 0
     for headings, paragraphs in _sections(blocks):
         heading = " > ".join(filter(None, headings))
@@ -125,19 +125,19 @@ def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Docume
 def read_passages(
     path: Path, size: int = PASSAGE_SIZE, name: str | None = None
 ) -> Iterator[Document]:
-    """Cut a Markdown or text file into passages at headings and paragraphs.
+    """Split a Markdown or text file into passages at headings and paragraphs.
 
-    A passage never crosses a heading; its text begins with the headings above
-    it, so that the words of a chapter's title find its sections.
+    A passage never crosses a heading. Its text begins with the headings above it, so that the
+    words of a chapter's title find its sections.
 
     Parameters
     ----------
     path
-        The file. Headings are understood in ``.md`` and ``.markdown`` files.
+        The file. Headings are recognized in ``.md`` and ``.markdown`` files.
     size
-        Characters a passage should have at most, its headings not counted.
+        The maximum characters of a passage, not counting its headings.
     name
-        What ids and metadata call the file; None for its path.
+        The name of the file in ids and metadata; None for its path.
 
     Yields
     ------

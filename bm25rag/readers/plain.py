@@ -1,4 +1,4 @@
-"""Plain text files, one document each or one a line."""
+"""Plain text files, one document per file or per line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def _plain(id: str, text: str, source: str) -> Document:
 
 
 def read_text(path: Path, name: str | None = None) -> Iterator[Document]:
-    """Read a file as one document; its id is the name, or else the path."""
+    """Read a file as one document; its id is the name, by default the path."""
     name = name or name_of(path)
     yield _plain(name, content(path), name)
 
 
 def read_lines(path: Path, name: str | None = None) -> Iterator[Document]:
-    """Read one document a line; ids are ``name#line``, blank lines are passed over."""
+    """Read one document per line; ids are ``name#line``, blank lines are skipped."""
     name = name or name_of(path)
     for number, line in numbered_lines(path):
         yield _plain(f"{name}#{number}", line, name)

@@ -1,4 +1,4 @@
-"""Records, that is to say fields by name, to documents."""
+"""Turns records, which have fields by name, into documents."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ID_FIELDS = ("_id", "id")
 class Fields(NamedTuple):
     """Which fields of a record make a document.
 
-    ``id``: where the id stands; None takes ``_id``, then ``id``, then makes
-    ``file#line``, also where these are blank. Integers are turned into strings.
-    ``texts``: joined by a space; those that are absent, null or empty are left out,
-    but one at least must be there.
-    ``metadata``: what is kept as metadata; None means all that are left.
+    ``id``: the field with the id; None tries ``_id``, then ``id``, and makes ``file#line`` if
+    both are missing or blank. Integers become strings.
+    ``texts``: the fields with text, joined by a space; missing, null or empty ones are skipped,
+    but at least one must be present.
+    ``metadata``: the fields to keep as metadata; None means all others.
     """
 
     id: str | None = None
@@ -33,9 +33,9 @@ class Fields(NamedTuple):
 class Records(NamedTuple):
     """A file of records.
 
-    Where it is one of many in a folder, ``name`` is its path in that: ids begin with
-    it, so that the files do not get in each other's way, and it is the metadata's
-    ``source``, unless the records have a field of that name.
+    For a file in a folder, ``name`` is its path in the folder. Ids begin with it, so that ids of
+    different files differ, and it is the metadata's ``source``, unless the records have a field
+    of that name.
     """
 
     path: Path
@@ -43,21 +43,21 @@ class Records(NamedTuple):
     name: str | None
 
     def document(self, record: Mapping[str, Any], number: int, line: int | str) -> Document:
-        """Return the document that a record makes.
+        """Return the document for a record.
 
         Parameters
         ----------
         record
             Its fields.
         number
-            Stands in its id if the record has none.
+            The number for its id if the record has no id.
         line
-            Where it is, for messages.
+            Its position, for messages.
 
         Raises
         ------
         ValueError
-            If a field is missing or of a wrong type.
+            If a field is missing or has the wrong type.
         """
         id, taken = id_of(record, self.path, line, self.fields.id)
         text = text_of(record, self.path, line, self.fields.texts)
@@ -75,7 +75,7 @@ class Records(NamedTuple):
 
 
 def reject_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, for ``json.loads``."""
+    """Refuse NaN and Infinity in ``json.loads``."""
     message = f"{name} is not JSON"
     raise ValueError(message)
 
@@ -92,7 +92,7 @@ def _id_of(value: object, path: Path, line: int | str, field: str) -> str:
 def id_of(
     record: Mapping[str, Any], path: Path, line: int | str, field: str | None
 ) -> tuple[str | None, str | None]:
-    """Return the id of a record, None if it has none or a blank one, and the field for it."""
+    """Return the id of a record, None if it is missing or blank, and the field it came from."""
     taken = None
     for candidate in _ID_FIELDS if field is None else (field,):
         if candidate in record:
@@ -107,7 +107,7 @@ def id_of(
 
 
 def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequence[str]) -> str:
-    """Return the texts of the fields that are there, joined by a space."""
+    """Return the texts of the fields that are present, joined by a space."""
     present = [(field, record[field]) for field in fields if record.get(field) is not None]
     if not present:
         wanted = " or ".join(repr(field) for field in fields)

@@ -1,4 +1,4 @@
-"""CSV and TSV, with a header, one document a row."""
+"""CSV and TSV files with a header, one document per row."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["read_csv", "read_tsv"]
 def read_csv(
     path: Path, fields: Fields | None = None, name: str | None = None
 ) -> Iterator[Document]:
-    """Read a CSV file: a header, then one document a row.
+    """Read a CSV file: a header, then one document per row.
 
     Parameters
     ----------
     path, fields, name
         As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#line``.
-        Cells are strings. Semicolons separate them where the header has no comma.
+        Cells are strings. If the header has semicolons and no commas, semicolons separate cells.
 
     Yields
     ------
@@ -33,7 +33,7 @@ def read_csv(
     Raises
     ------
     ValueError
-        If there is no header, a row has more cells, quotes are wrong or a column is missing.
+        If there is no header, a row has too many cells, quotes are wrong or a column is missing.
     """
     lines = decoded_lines(path)
     header = next(lines, "")
@@ -44,7 +44,7 @@ def read_csv(
 def read_tsv(
     path: Path, fields: Fields | None = None, name: str | None = None
 ) -> Iterator[Document]:
-    """Read the same with tabs between the cells, and quotes as they are."""
+    """Read a TSV file: as ``read_csv``, with tabs between cells, and quotes without meaning."""
     return _read_rows(decoded_lines(path), "\t", Records(path, fields or Fields(), name))
 
 
@@ -53,14 +53,14 @@ def _read_rows(lines: Iterator[str], delimiter: str, records: Records) -> Iterat
     for line, columns, row in _rows(lines, delimiter, path):
         if len(row) > len(columns):
             fail(path, line, f"{len(row)} cells, but the header has {len(columns)}")
-        # A row that ends early has no such fields.
+        # A row that is too short lacks the last fields.
         yield records.document(dict(zip(columns, row, strict=False)), line, line)
 
 
 def _rows(
     lines: Iterator[str], delimiter: str, path: Path
 ) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Yield each row that is not blank with the line where it begins and with the header."""
+    """Yield each row that is not blank, after its first line's number and the header."""
     if delimiter == "\t":
         reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     else:

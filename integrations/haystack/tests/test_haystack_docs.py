@@ -60,6 +60,18 @@ def test_the_code_of_a_page_runs(
     run_page(page)
 
 
+def test_the_projects_readme_shows_what_the_adapter_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = HERE.parents[1] / "README.md"
+    if not page.is_file():
+        pytest.skip("the project's README is in the repository, not in the distribution")
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    (block,) = (one for one in blocks if "haystack_integrations" in one)
+    exec(block, {})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"^# (.*)$", block, re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_says_since_when_haystack_has_an_allowlist(page: Path) -> None:
     if not page.is_file():

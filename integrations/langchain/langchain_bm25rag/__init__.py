@@ -1,4 +1,4 @@
-"""BM25 for LangChain: a retriever and a document index over one ``bm25rag.BM25Index``."""
+"""BM25 for LangChain: a retriever and a document index over a ``bm25rag.BM25Index``."""
 
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.retriever import BM25Retriever

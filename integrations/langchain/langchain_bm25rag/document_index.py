@@ -1,4 +1,4 @@
-"""BM25DocumentIndex: what ``langchain_core.indexing.index()`` writes to."""
+"""BM25DocumentIndex, to which ``langchain_core.indexing.index()`` writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import in_write_thread
 from langchain_bm25rag.documents import add_documents, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
 
@@ -17,24 +17,24 @@ from langchain_bm25rag.searching import SearchingBM25
 class BM25DocumentIndex(SearchingBM25, DocumentIndex):
     """LangChain's ``DocumentIndex`` over a ``BM25Index``.
 
-    It searches as ``BM25Retriever`` does, and may share its index:
+    It searches like ``BM25Retriever``, and may share its index:
     ``BM25DocumentIndex(index=retriever.index)``.
     """
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Add documents, in place of those with the same id; all of them or none.
+        """Add all documents, or none on error, replacing those with the same ids.
 
         Parameters
         ----------
         items
             The documents; one without an id gets a UUID.
         **kwargs
-            None is known.
+            Not accepted.
 
         Raises
         ------
         TypeError
-            If an element is no document, or a keyword is given.
+            If an element is not a document, or a keyword is given.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """
@@ -42,7 +42,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         return UpsertResponse(succeeded=add_documents(self.index, items), failed=[])
 
     async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Do as ``upsert``, in a thread."""
+        """Run ``upsert`` in a thread."""
         return await in_write_thread(self.index, self.upsert, items, **kwargs)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
@@ -53,7 +53,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         ids
             The ids; a number becomes a string.
         **kwargs
-            None is known.
+            Not accepted.
 
         Raises
         ------
@@ -72,18 +72,18 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         )
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Do as ``delete``, in a thread."""
+        """Run ``delete`` in a thread."""
         return await in_write_thread(self.index, self.delete, ids, **kwargs)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Return documents in the order of their ids; unknown ids are left out.
+        """Return documents in the order of the ids; unknown ids are skipped.
 
         Parameters
         ----------
         ids
             The ids; a number becomes a string.
         **kwargs
-            None is known.
+            Not accepted.
 
         Raises
         ------

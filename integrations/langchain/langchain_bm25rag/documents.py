@@ -1,4 +1,4 @@
-"""Between LangChain's documents and bm25rag's."""
+"""Converts LangChain's documents to bm25rag's, and back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from langchain_core.documents import Document
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
+from bm25rag.adapters import check_sequence
 from bm25rag.errors import MetadataError
 
 _END = object()
 
 
 def to_document(found: StoredDocument | Hit) -> Document:
-    """Make a LangChain document of a stored one.
+    """Convert a stored document to a LangChain document.
 
     Raises
     ------
@@ -34,14 +35,14 @@ def to_document(found: StoredDocument | Hit) -> Document:
 
 
 def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
-    """Add documents, in place of those with the same id; all of them or none.
+    """Add all documents, or none on error, replacing those with the same ids.
 
     Parameters
     ----------
     index
-        Where to.
+        The index to add to.
     documents
-        Any iterable, which is read once. A document without an id gets a UUID.
+        Any iterable; it is read once. A document without an id gets a UUID.
 
     Returns
     -------
@@ -51,11 +52,11 @@ def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
     Raises
     ------
     TypeError
-        If an element is no document.
+        If an element is not a document.
     MetadataError
         If metadata cannot be stored; the message names row, document and key.
     """
-    return _add(index, _from_documents(_iterate("documents", documents, "Document")))
+    return _add(index, _from_documents(iter(check_sequence("documents", documents, "Document"))))
 
 
 def add_texts(
@@ -64,19 +65,19 @@ def add_texts(
     metadatas: Iterable[Mapping[str, Any] | None] | None,
     ids: Iterable[str | float | None] | None,
 ) -> list[str]:
-    """Add texts; otherwise as ``add_documents``.
+    """Add texts as ``add_documents`` adds documents.
 
     Parameters
     ----------
     index
-        Where to.
+        The index to add to.
     texts
         Any iterable of texts.
     metadatas
-        A dict for each, or None; an empty list counts as none at all.
+        A dict or None for each text; an empty list means no metadata.
     ids
-        An id for each, or None for a UUID; an empty list counts as none at all. A number
-        becomes a string, as in LangChain's ``Document``.
+        An id for each text, or None for a UUID; an empty list means no ids. A number becomes a
+        string, as in LangChain's ``Document``.
 
     Raises
     ------
@@ -87,39 +88,39 @@ def add_texts(
     MetadataError
         If metadata cannot be stored; the message names row, document and key.
     """
-    given = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
-    beside = {
-        name: _iterate(name, values, kind)
-        for name, (values, kind) in given.items()
+    optional = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
+    columns = {
+        name: iter(check_sequence(name, values, kind))
+        for name, (values, kind) in optional.items()
         if values is not None and not (isinstance(values, Sized) and len(values) == 0)
     }
     try:
-        return _add(index, _from_texts(_iterate("texts", texts, "str"), beside))
+        return _add(index, _from_texts(iter(check_sequence("texts", texts, "str")), columns))
     except MetadataError as error:
         raise error.at(error.row.replace("documents", "metadatas")) from None
 
 
 def read_ids(ids: Iterable[str | float]) -> list[str]:
-    """Return the ids of documents as they are stored: a number becomes a string.
+    """Return document ids as they are stored: a number becomes a string.
 
     Raises
     ------
     TypeError
-        If they are no iterable of strings and numbers.
+        If they are not an iterable of strings and numbers.
     """
-    given = _iterate("ids", ids, "str")
+    given = check_sequence("ids", ids, "str")
     return [_id_of(id, row, " or a number") for row, id in enumerate(given)]
 
 
 def _add(index: BM25Index, documents: Iterator[StoredDocument]) -> list[str]:
     ids: list[str] = []
 
-    def noted() -> Iterator[StoredDocument]:
+    def noting_ids() -> Iterator[StoredDocument]:
         for document in documents:
             ids.append(document.id)
             yield document
 
-    index.add_documents(noted(), on_duplicate="replace")
+    index.add_documents(noting_ids(), on_duplicate="replace")
     return ids
 
 
@@ -134,11 +135,11 @@ def _from_documents(documents: Iterator[Any]) -> Iterator[StoredDocument]:
 
 
 def _from_texts(
-    texts: Iterator[Any], beside: Mapping[str, Iterator[Any]]
+    texts: Iterator[Any], columns: Mapping[str, Iterator[Any]]
 ) -> Iterator[StoredDocument]:
     row = -1
     for row, text in enumerate(texts):
-        values = {name: next(given, _END) for name, given in beside.items()}
+        values = {name: next(column, _END) for name, column in columns.items()}
         for name, value in values.items():
             if value is _END:
                 raise _wrong_length(name, f"only {row}")
@@ -152,14 +153,14 @@ def _from_texts(
         id = values.get("ids")
         id = str(uuid4()) if id is None else _id_of(id, row, ", a number or None")
         yield StoredDocument(id, text, dict(metadata or {}))
-    for name, given in beside.items():
-        if next(given, _END) is not _END:
+    for name, column in columns.items():
+        if next(column, _END) is not _END:
             raise _wrong_length(name, f"more than {row + 1}")
 
 
 def _id_of(id: object, row: int, or_none: str) -> str:
     is_number = isinstance(id, Number) and not isinstance(id, bool)
-    # NaN, a data frame's gap, is not equal to itself; all gaps would become one id.
+    # NaN, a data frame's missing value, does not equal itself; all of them would become one id.
     if isinstance(id, str) or (is_number and id == id):
         return str(id)
     message = f"ids[{row}] must be a str{or_none}, got {id!r:.100}"
@@ -168,13 +169,3 @@ def _id_of(id: object, row: int, or_none: str) -> str:
 
 def _wrong_length(name: str, got: str) -> ValueError:
     return ValueError(f"{name} must have one element for each text, got {got}")
-
-
-def _iterate(name: str, values: Iterable[Any], kind: str) -> Iterator[Any]:
-    message = f"{name} must be an iterable of {kind}, got {type(values).__name__}"
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(message)
-    if isinstance(values, Mapping) or hasattr(values, "columns"):  # it would yield its keys
-        message = f"{message}; pick one column of it, such as frame['text']"
-        raise TypeError(message)
-    return iter(values)

@@ -1,4 +1,4 @@
-"""Filters: bm25rag's own, in which a callable takes a LangChain ``Document``."""
+"""bm25rag's filters, with callables that take a LangChain ``Document``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bm25rag.filters import Filter as ParsedFilter
 from langchain_bm25rag.documents import to_document
 
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
-"""What ``filter`` takes, beside None."""
+"""The values of ``filter`` except None."""
 
 
 def read_filter(filter: Any) -> ParsedFilter | None:
-    """Check a filter, in full, and return it parsed.
+    """Check a whole filter, and return it parsed.
 
     Parameters
     ----------
@@ -28,18 +28,18 @@ def read_filter(filter: Any) -> ParsedFilter | None:
     Raises
     ------
     TypeError
-        If it is none of these, or holds an async or a generator function.
+        If it is none of these, or contains an async or a generator function.
     FilterError
-        If a dict is malformed; the message points at the place.
+        If a dict is malformed; the message says where.
     """
     parsed = parse_filter(filter)
     for function in _callables(parsed):
-        CallableFilter(type(function).__call__)  # refuses an object whose call is async too
+        CallableFilter(type(function).__call__)  # also refuses an object whose __call__ is async
     return parsed
 
 
 def copy_filter(filter: Any) -> Any:
-    """Return a filter that later changes of the one given do not reach; callables stay."""
+    """Return a copy that later changes of the original do not reach; callables are shared."""
     if isinstance(filter, Mapping):
         return {key: copy_filter(value) for key, value in filter.items()}
     if isinstance(filter, (list, tuple)):
@@ -64,26 +64,26 @@ def search(
     parsed = read_filter(filter)
     if next(_callables(parsed), None) is None:
         return index.search(query, k, parsed, min_score)
-    # A view: the callables judge the very state that is searched, whatever is written meanwhile.
-    view = index.tune()
-    return view.search(query, k, _on_documents(parsed, view), min_score)
+    # The callables see the very state that is searched, whatever is written meanwhile.
+    snapshot = index.snapshot()
+    return snapshot.search(query, k, _on_documents(parsed, snapshot), min_score)
 
 
 @dataclass(frozen=True)
 class _DocumentFilter(ParsedFilter):
-    """A leaf that the core evaluates: a function of the document, not of the metadata."""
+    """A function of the document, where the core's own leaf takes the metadata."""
 
     function: Callable[..., object]
-    view: BM25Index
+    snapshot: BM25Index
 
     @property
     def key(self) -> None:
-        """None: what the function says may change from call to call."""
+        """None: the result of the function may change from call to call."""
         return None
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
-        document = to_document(self.view.get([id])[0])
+        document = to_document(self.snapshot.get([id])[0])
         return CallableFilter(lambda _: self.function(document)).matches(id, {})
 
 
@@ -98,14 +98,14 @@ def _callables(filter: ParsedFilter | None) -> Iterator[Callable[..., object]]:
             yield from _callables(part)
 
 
-def _on_documents(filter: Any, view: BM25Index) -> ParsedFilter:
-    """Put functions of the document in the place of functions of the metadata."""
+def _on_documents(filter: Any, snapshot: BM25Index) -> ParsedFilter:
+    """Replace functions of the metadata by functions of the document."""
     match filter:
         case CallableFilter(function):
-            return _DocumentFilter(function, view)
+            return _DocumentFilter(function, snapshot)
         case And(parts) | Or(parts):
-            return type(filter)(tuple(_on_documents(part, view) for part in parts))
+            return type(filter)(tuple(_on_documents(part, snapshot) for part in parts))
         case Not(part):
-            return Not(_on_documents(part, view))
+            return Not(_on_documents(part, snapshot))
     parsed: ParsedFilter = filter
     return parsed

@@ -1,4 +1,4 @@
-"""Opening a saved index, or making the one that is not there yet."""
+"""Opens a saved index, or makes it if there is none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import Tokenizer
+from bm25rag.adapters import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError
 from langchain_bm25rag.settings import make_index
 
@@ -20,25 +20,25 @@ def open_index(
     bm25_params: Mapping[str, Any] | None,
     options: Mapping[str, Any],
 ) -> BM25Index:
-    """Open the index in a folder; to write, make it if there is none.
+    """Open the index in a folder; in mode ``"w"``, make it if there is none.
 
     Parameters
     ----------
     path
         The folder.
     analyzer, bm25_params
-        What a new index is made with, and an old one must have been made with.
+        The settings of a new index; an existing one must have the same.
     tokenizer
-        In place of an analyzer, a callable.
+        A callable in place of an analyzer.
     options
-        Other arguments of ``BM25Index.open``: ``mode``, ``timeout`` ....
+        Other arguments of ``BM25Index.open``: ``mode``, ``timeout``, ...
 
     Raises
     ------
     StorageError
-        As ``BM25Index.open`` does.
+        As from ``BM25Index.open``.
     ValueError
-        If the index there was made with other settings than given.
+        If the existing index has different settings.
     """
     empty = make_index(analyzer, tokenizer, bm25_params, "tokenizer")
     index = _open_or_make(path, empty, options)
@@ -61,9 +61,9 @@ def _open_or_make(
             if options["mode"] != "w":
                 raise
         try:
-            empty.save(path, overwrite=False)  # which refuses a folder that holds anything else
+            empty.save(path, overwrite=False)  # refuses a folder that holds anything else
         except FileExistsError:
-            pass  # another process was quicker
+            pass  # another process was faster
         except LockedError:  # another process is making it
             if time.monotonic() >= until:
                 raise
@@ -76,20 +76,20 @@ def _check_same(
     analyzer: Analyzer | None,
     bm25_params: Mapping[str, Any],
 ) -> None:
-    if analyzer is not None and not index.analyzer.is_what(analyzer):
+    if analyzer is not None and not index.analyzer.satisfies(analyzer):
         message = (
             f"analyzer is {analyzer!r}, but the index in {str(path)!r} was made with "
-            f"{index.analyzer!r}: leave analyzer out, or make a new index by "
+            f"{index.analyzer!r}: leave analyzer out, or make a new index with "
             "index.reanalyze(analyzer)"
         )
         raise ValueError(message)
     wanted = index.tune(**bm25_params)
     for name in bm25_params:
-        given, there = getattr(wanted, name), getattr(index, name)
-        if given != there:
+        given, existing = getattr(wanted, name), getattr(index, name)
+        if given != existing:
             message = (
                 f"bm25_params[{name!r}] is {given!r}, but the index in {str(path)!r} has "
-                f"{there!r}: leave it out, or search a tuned view, "
+                f"{existing!r}: leave it out, or search a tuned view, "
                 f"from_index(index.tune({name}={given!r}))"
             )
             raise ValueError(message)

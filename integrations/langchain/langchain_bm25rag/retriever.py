@@ -1,4 +1,4 @@
-"""BM25Retriever: what a chain, an agent or an ensemble asks."""
+"""BM25Retriever, for chains, agents and ensembles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 
 from bm25rag import Analyzer
-from bm25rag.analysis import Tokenizer
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import Tokenizer, in_write_thread
 from langchain_bm25rag.documents import add_documents, add_texts, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
 from langchain_bm25rag.settings import make_index, naming_preprocess_func
@@ -20,10 +19,10 @@ from langchain_bm25rag.threads import in_build_thread
 class BM25Retriever(SearchingBM25):
     """An exact, updatable, durable BM25 retriever.
 
-    It returns the documents that contain a term of the query, and no others, as fresh
-    objects that equal what was stored. ``k``, ``filter`` and ``min_score`` stand in the
-    constructor, and per call in ``invoke``, ``ainvoke``, ``batch``, ``abatch`` and ``bind``,
-    where ``None`` means the constructor's.
+    It returns only documents that contain a term of the query, as new objects equal to those
+    that were stored. ``k``, ``filter`` and ``min_score`` are arguments of the constructor, and of
+    each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch`` and ``bind``, where ``None`` means
+    the constructor's.
 
     Examples
     --------
@@ -49,17 +48,17 @@ class BM25Retriever(SearchingBM25):
         Parameters
         ----------
         texts
-            Any iterable of texts, an empty one too.
+            Any iterable of texts; it may be empty.
         metadatas
-            A dict of JSON values, dates and datetimes for each, or ``None``; an empty list
-            counts as none at all. Bm25rag's page "Metadata" says what else is taken.
+            A dict of JSON values, dates and datetimes for each text, or ``None``; an empty list
+            means no metadata. The page "Metadata" of bm25rag lists what else is accepted.
         ids
-            An id for each, or ``None`` for a UUID; an empty list counts as none at all. Of
-            equal ids the last stays. A number becomes a string.
+            An id for each text, or ``None`` for a UUID; an empty list means no ids. Of equal
+            ids the last wins. A number becomes a string.
         bm25_params
             ``k1``, ``b``, ``variant``, ``delta`` and ``delta_on``, as in ``BM25Index``.
         preprocess_func
-            A callable from a text to a list or tuple of terms, in place of an analyzer.
+            A callable from text to a list or tuple of terms, in place of an analyzer.
         analyzer
             How texts become terms; ``None`` for ``Analyzer()``, English.
         **kwargs
@@ -70,7 +69,7 @@ class BM25Retriever(SearchingBM25):
         TypeError
             If an argument or an element has the wrong type.
         ValueError
-            If the iterables differ in length, or a parameter cannot be honoured.
+            If the iterables differ in length, or a parameter is not supported.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """
@@ -94,9 +93,9 @@ class BM25Retriever(SearchingBM25):
         Parameters
         ----------
         documents
-            Any iterable, an empty one too; a document without an id gets a UUID.
+            Any iterable; it may be empty. A document without an id gets a UUID.
         bm25_params, preprocess_func, analyzer, **kwargs
-            As in ``from_texts``, which also says what is raised.
+            As in ``from_texts``, which also lists the exceptions.
         """
         retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
         with naming_preprocess_func(preprocess_func):
@@ -115,7 +114,7 @@ class BM25Retriever(SearchingBM25):
         analyzer: Analyzer | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Do as ``from_texts``, in a thread."""
+        """Run ``from_texts`` in a thread."""
         return await in_build_thread(
             cls.from_texts,
             texts,
@@ -137,7 +136,7 @@ class BM25Retriever(SearchingBM25):
         analyzer: Analyzer | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Do as ``from_documents``, in a thread."""
+        """Run ``from_documents`` in a thread."""
         return await in_build_thread(
             cls.from_documents,
             documents,
@@ -148,7 +147,7 @@ class BM25Retriever(SearchingBM25):
         )
 
     def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Add documents, in place of those with the same id; all of them or none.
+        """Add all documents, or none on error, replacing those with the same ids.
 
         Parameters
         ----------
@@ -163,7 +162,7 @@ class BM25Retriever(SearchingBM25):
         Raises
         ------
         TypeError
-            If an element is no document.
+            If an element is not a document.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         ReadOnlyError
@@ -172,7 +171,7 @@ class BM25Retriever(SearchingBM25):
         return add_documents(self.index, documents)
 
     async def aadd_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Do as ``add_documents``, in a thread."""
+        """Run ``add_documents`` in a thread."""
         return await in_write_thread(self.index, self.add_documents, documents)
 
     def delete(self, ids: Iterable[str | float]) -> int:
@@ -186,23 +185,23 @@ class BM25Retriever(SearchingBM25):
         Returns
         -------
         count
-            How many documents went.
+            How many documents were deleted.
 
         Raises
         ------
         TypeError
-            If ``ids`` is no iterable of strings and numbers.
+            If ``ids`` is not an iterable of strings and numbers.
         ReadOnlyError
             If the index was opened for reading.
         """
         return self.index.delete(read_ids(ids))
 
     async def adelete(self, ids: Iterable[str | float]) -> int:
-        """Do as ``delete``, in a thread."""
+        """Run ``delete`` in a thread."""
         return await in_write_thread(self.index, self.delete, ids)
 
     def get_by_ids(self, ids: Iterable[str | float]) -> list[Document]:
-        """Return documents in the order of their ids; unknown ids are left out.
+        """Return documents in the order of the ids; unknown ids are skipped.
 
         Parameters
         ----------
@@ -212,10 +211,10 @@ class BM25Retriever(SearchingBM25):
         Raises
         ------
         TypeError
-            If ``ids`` is no iterable of strings and numbers.
+            If ``ids`` is not an iterable of strings and numbers.
         """
         return [to_document(found) for found in self.index.get(read_ids(ids))]
 
     async def aget_by_ids(self, ids: Iterable[str | float]) -> list[Document]:
-        """Do as ``get_by_ids``, in a thread."""
+        """Run ``get_by_ids`` in a thread."""
         return await run_in_executor(None, self.get_by_ids, ids)

@@ -1,12 +1,13 @@
-"""What the retriever and the document index share: their fields, and searching."""
+"""The base class of the retriever and the document index: their fields, and searching."""
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -19,21 +20,20 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import Tokenizer
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, in_write_thread
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
-from langchain_bm25rag.settings import check_call, check_k, check_min_score
+from langchain_bm25rag.settings import check_call
 
-# LangChain makes a model, and a JSON schema, of the bare types of configurable fields; an
-# annotation survives that in a named alias.
+# LangChain makes a model and a JSON schema from the bare types of configurable fields; only in a
+# named alias does an annotation survive that.
 Index = TypeAliasType(
     "Index", Annotated[BM25Index, WithJsonSchema({"title": "BM25Index", "type": "object"})]
 )
 
 _SHORT = reprlib.Repr()
-_SHORT.maxother = 200  # characters; an index tells its size and settings in about 150
+_SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
 
 class SearchingBM25(BaseRetriever):
@@ -45,45 +45,46 @@ class SearchingBM25(BaseRetriever):
     """The index; several retrievers may share one."""
 
     k: SkipValidation[int] = 4
-    """How many documents to return at most, >= 0."""
+    """The maximum number of documents to return, >= 0."""
 
     filter: SkipValidation[Filter | None] = None
     """Which documents may be returned: a dict in bm25rag's filter language, a set of ids, or a
-    callable, which is asked about documents that match and pass the rest, at every search."""
+    callable, which every search calls with the documents that match and pass the rest."""
 
     min_score: SkipValidation[float | None] = None
-    """The least score that is returned."""
+    """The lowest score that is returned."""
 
     score_key: str | None = None
-    """Where in the metadata of a result its score stands; ``None`` for nowhere."""
+    """The metadata key for the score of a result; ``None`` for none."""
 
     id_key: str | None = None
-    """Where in the metadata of a result its id stands; ``None`` for nowhere."""
+    """The metadata key for the id of a result; ``None`` for none."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.filter is not None:
             read_filter(self.filter)
             self.filter = copy_filter(self.filter)
-        check_k(self.k)
-        check_min_score(self.min_score)
+        check_count("k", self.k)
+        if self.min_score is not None:
+            check_real("min_score", self.min_score, -math.inf, math.inf)
         if self.score_key is not None and self.score_key == self.id_key:
             message = f"score_key and id_key must differ, got {self.id_key!r} for both"
             raise ValueError(message)
         return self
 
     def __repr_str__(self, join_str: str) -> str:
-        # Pydantic's hook behind repr and str; a filter may hold any number of ids.
-        return join_str.join(f"{name}={_SHORT.repr(it)}" for name, it in self.__repr_args__())
+        # Pydantic's hook for repr and str; a filter may contain any number of ids.
+        return join_str.join(f"{name}={_SHORT.repr(value)}" for name, value in self.__repr_args__())
 
     @classmethod
     def from_index(cls, index: BM25Index, **kwargs: Any) -> Self:
-        """Search an index that is there.
+        """Search an existing index.
 
         Parameters
         ----------
         index
-            The index, which is shared and not copied.
+            The index; it is shared, not copied.
         **kwargs
             Other fields: ``k``, ``filter``, ``min_score``, ``score_key``, ``id_key``, ``tags``, ...
         """
@@ -94,7 +95,7 @@ class SearchingBM25(BaseRetriever):
         cls,
         path: str | PathLike[str],
         *,
-        mode: Literal["r", "w"] = "r",
+        mode: Mode = "r",
         mmap: bool = True,
         tokenizer: Tokenizer | None = None,
         verify: bool = False,
@@ -111,34 +112,34 @@ class SearchingBM25(BaseRetriever):
         path
             The folder.
         mode
-            ``"r"`` to search; ``refresh`` then goes to what was committed since.
-            ``"w"`` to write too: the folder is locked until ``close``, and made if it is
-            missing; ``commit`` makes the changes durable, and ``with`` commits and closes.
+            ``"r"`` to search; ``refresh`` then loads later commits. ``"w"`` to write too: the
+            folder is locked until ``close``, and made if it is missing; ``commit`` makes the
+            changes durable, and ``with`` commits and closes.
         mmap
-            Whether to map the files or to read them.
+            Whether to map the files into memory rather than read them.
         tokenizer
             The ``preprocess_func`` that the index was made with, if any.
         verify
-            Whether to check every byte now.
+            Whether to check every byte on opening.
         untrusted
-            Whether the folder may come from a stranger; see ``BM25Index.open``.
+            Whether the folder comes from an untrusted source; see ``BM25Index.open``.
         timeout
             How many seconds ``mode="w"`` waits for another writer to close, >= 0.
         analyzer, bm25_params
-            As in ``BM25Retriever.from_texts``: the settings of an index that is made now.
-            One that is there must have the same.
+            As in ``BM25Retriever.from_texts``: the settings of a new index. An existing one must
+            have the same.
         **kwargs
             Other fields, which are not saved.
 
         Raises
         ------
         StorageError
-            If the folder holds no index, a damaged one, or what ``untrusted`` refuses, or if
+            If the folder holds no index, a damaged one, or one that ``untrusted`` refuses, or if
             another writer still has it open.
         TokenizerRequiredError
             If the index was made with a callable and ``tokenizer`` is missing.
         ValueError
-            If the index was made with another ``analyzer`` or other ``bm25_params``.
+            If the index was made with a different ``analyzer`` or ``bm25_params``.
         """
         options = {
             "mode": mode,
@@ -151,7 +152,7 @@ class SearchingBM25(BaseRetriever):
         try:
             return cls(index=index, **kwargs)
         except BaseException:
-            index.close()  # or the folder stays locked while a traceback holds the index
+            index.close()  # otherwise the folder stays locked while a traceback holds the index
             raise
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -159,7 +160,7 @@ class SearchingBM25(BaseRetriever):
         self.index.save(path)
 
     async def asave(self, path: str | PathLike[str]) -> None:
-        """Do as ``save``, in a thread."""
+        """Run ``save`` in a thread."""
         await in_write_thread(self.index, self.save, path)
 
     def commit(self) -> None:
@@ -173,11 +174,11 @@ class SearchingBM25(BaseRetriever):
         self.index.commit()
 
     async def acommit(self) -> None:
-        """Do as ``commit``, in a thread."""
+        """Run ``commit`` in a thread."""
         await in_write_thread(self.index, self.commit)
 
     def refresh(self) -> bool:
-        """Go to the last commit of the folder, as another process may have made it.
+        """Load the last commit of the folder, which another process may have made.
 
         Returns
         -------
@@ -192,16 +193,16 @@ class SearchingBM25(BaseRetriever):
         return self.index.refresh()
 
     async def arefresh(self) -> bool:
-        """Do as ``refresh``, in a thread."""
+        """Run ``refresh`` in a thread."""
         return await in_write_thread(self.index, self.refresh)
 
     def close(self) -> None:
-        """Give up the writer's lock, without a commit; without a lock, do nothing.
+        """Release the writer's lock without a commit; do nothing if there is no lock.
 
         Warns
         -----
         ResourceWarning
-            If there are changes since the last commit, which are lost.
+            If there are uncommitted changes; they are lost.
         """
         self.index.close()
 
@@ -214,7 +215,7 @@ class SearchingBM25(BaseRetriever):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Commit, or, after an error, go back to the last commit; then close."""
+        """Commit, or after an error return to the last commit; then close."""
         self.index.__exit__(kind, error, trace)
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:

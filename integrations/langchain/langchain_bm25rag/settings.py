@@ -1,16 +1,13 @@
-"""What LangChain's older BM25 retriever was told, said to bm25rag."""
+"""Translates the settings of LangChain's older BM25 retriever into bm25rag's."""
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import Tokenizer
+from bm25rag.adapters import Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
 _ELSEWHERE = {
@@ -35,16 +32,16 @@ def make_index(
     preprocess_func
         A callable from text to terms, in place of an analyzer.
     bm25_params
-        ``k1``, ``b``, and what else ``BM25Index`` takes: ``variant``, ``delta``, ``delta_on``.
+        ``k1``, ``b``, ``variant``, ``delta`` and ``delta_on``, as in ``BM25Index``.
     name
-        What the caller's argument for the callable is called.
+        The name of the caller's argument for the callable.
 
     Raises
     ------
     TypeError
         If an argument has the wrong type.
     ValueError
-        If both an analyzer and a callable are given, or a parameter that cannot be honoured.
+        If both an analyzer and a callable are given, or a parameter is not supported.
     """
     if preprocess_func is not None:
         if analyzer is not None:
@@ -60,7 +57,7 @@ def make_index(
 
 @contextmanager
 def naming_preprocess_func(preprocess_func: Tokenizer | None) -> Iterator[None]:
-    """Say ``preprocess_func`` where the core, which knows it as the tokenizer, refuses its result.
+    """Name ``preprocess_func`` in errors where the core names the tokenizer.
 
     Raises
     ------
@@ -85,68 +82,28 @@ def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:
         raise TypeError(message)
     for name in bm25_params:
         if name not in _PARAMETERS:
-            why = _ELSEWHERE.get(name, f"known are {', '.join(_PARAMETERS)}")
-            message = f"bm25_params[{name!r}] cannot be honoured: {why}"
+            why = _ELSEWHERE.get(name, f"the parameters are {', '.join(_PARAMETERS)}")
+            message = f"bm25_params[{name!r}] is not supported: {why}"
             raise ValueError(message)
     return dict(bm25_params)
 
 
-def check_k(k: Any) -> None:
-    """Check the field ``k``, as the core checks it at every search.
-
-    Raises
-    ------
-    TypeError
-        If it is no integer.
-    ValueError
-        If it is negative.
-    """
-    message = f"k must be an integer >= 0, got {k!r}"
-    try:
-        count = operator.index(k)
-    except TypeError:
-        raise TypeError(message) from None
-    if isinstance(k, bool):
-        raise TypeError(message)
-    if count < 0:
-        raise ValueError(message)
-
-
-def check_min_score(score: Any) -> None:
-    """Check the field ``min_score``, as the core checks it at every search.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a real number nor None.
-    ValueError
-        If it is NaN.
-    """
-    message = f"min_score must be a number or None, got {score!r}"
-    if score is None:
-        return
-    if isinstance(score, bool) or not isinstance(score, Real):
-        raise TypeError(message)
-    if math.isnan(score):
-        raise ValueError(message)
-
-
 def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
-    """Check what a search was called with, beside what the core checks.
+    """Check those arguments of a search that the core does not check.
 
     Parameters
     ----------
     name
-        The class that was asked.
+        The name of the class.
     query
-        The query, which in a chain may be anything.
+        The query; in a chain it may be anything.
     given
-        Other keywords; LangChain leaves its own ``verbose`` among them.
+        Other keywords; LangChain's own ``verbose`` may be among them.
 
     Raises
     ------
     TypeError
-        If the query is no text, or there are keywords that mean nothing.
+        If the query is not a text, or a keyword is unknown.
     """
     if not isinstance(query, str):
         message = f"query must be a str, got {type(query).__name__}{_hint(query)}"

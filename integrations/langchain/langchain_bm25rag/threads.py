@@ -1,4 +1,4 @@
-"""Threads in which indexes are made, apart from asyncio's own, of which there are few."""
+"""Threads that build indexes, separate from asyncio's own few threads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _T = TypeVar("_T")
 
 
 async def in_build_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Call a function that makes an index in one of the threads that are there for that."""
-    # LangChain's function copies the context, on which tracing relies, only for asyncio's threads.
+    """Call a function that builds an index in one of the threads for that."""
+    # Tracing relies on the context, which LangChain's function copies only for asyncio's threads.
     call = partial(copy_context().run, partial(function, *args, **kwargs))
     return await run_in_executor(_builders(os.getpid()), call)
 
 
-# Of a process: after a fork the parent's threads are not there.
+# One pool for each process: after a fork, the parent's threads do not exist.
 @cache
 def _builders(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="bm25rag-build")

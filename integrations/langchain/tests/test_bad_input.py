@@ -269,15 +269,15 @@ def test_int_keys_are_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"epsilon": 0.25}, r"bm25_params\['epsilon'\] cannot be honoured: .*robertson"),
+        ({"epsilon": 0.25}, r"bm25_params\['epsilon'\] is not supported: .*robertson"),
         ({"tokenizer": str.split}, r"bm25_params\['tokenizer'\] .*preprocess_func"),
-        ({"k2": 1}, r"bm25_params\['k2'\] cannot be honoured: known are variant, k1, b"),
+        ({"k2": 1}, r"bm25_params\['k2'\] is not supported: the parameters are variant, k1, b"),
         ({"k1": -1}, "k1 must be a number from 0"),
         ({"b": 2}, "b must be a number from 0 to 1"),
         ({"variant": "okapi"}, "variant must be one of"),
     ],
 )
-def test_parameters_that_cannot_be_honoured_say_so(params: dict[str, Any], match: str) -> None:
+def test_unsupported_parameters_say_so(params: dict[str, Any], match: str) -> None:
     """Each by name."""
     with pytest.raises(ValueError, match=match):
         BM25Retriever.from_texts(["cat"], bm25_params=params)

@@ -144,3 +144,14 @@ def test_the_code_of_a_page_runs(
     source = "\n".join(blocks)
     assert "assert" in source
     exec(compile(source, page.name, "exec"), {"__name__": page.stem})
+
+
+def test_the_projects_readme_shows_what_the_adapter_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its lines of code print what the comments behind them say."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (block,) = (one for one in blocks if "langchain_bm25rag" in one)
+    exec(block, {})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"^# (.*)$", block, re.MULTILINE)

@@ -240,7 +240,7 @@ def test_unknown_operators_and_conditions_are_named(retriever: BM25Retriever) ->
 
 def test_what_is_too_large_to_translate_is_refused(retriever: BM25Retriever) -> None:
     for leaf, message in (
-        (MetadataFilter(key="k", value=[0, 1] * 30), "so many zeros and ones"),
+        (MetadataFilter(key="k", value=[0, 1] * 30), "too many zeros and ones"),
         (MetadataFilter(key="k", value="x" * 1000, operator="in"), "give a list"),
     ):
         with pytest.raises(ValueError, match=f"filter on 'k': .*{message}"):

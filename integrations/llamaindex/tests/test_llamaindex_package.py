@@ -50,6 +50,18 @@ def test_the_documentation_runs(page: Path) -> None:
         exec(compile(block, page.name, "exec"), {})
 
 
+def test_the_projects_readme_shows_what_the_adapter_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = ROOT / "README.md"
+    if not page.exists():
+        pytest.skip("the project's README is in the repository alone")
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = (one for one in blocks if "llama_index.retrievers.bm25rag" in one)
+    exec(block, {})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"^# (.*)$", block, re.MULTILINE)
+
+
 def run(example: Path, *arguments: str, **settings: str) -> str:
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI")}
     done = subprocess.run(

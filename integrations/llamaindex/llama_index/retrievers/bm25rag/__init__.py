@@ -1,4 +1,4 @@
-"""BM25 for LlamaIndex, on the exact, updatable and durable index of bm25rag."""
+"""BM25 for LlamaIndex on bm25rag's exact, updatable and durable index."""
 
 from llama_index.retrievers.bm25rag.base import BM25Retriever
 from llama_index.retrievers.bm25rag.syncing import SyncResult

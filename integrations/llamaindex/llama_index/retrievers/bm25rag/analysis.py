@@ -1,4 +1,4 @@
-"""The parameters of analysis, as LlamaIndex's users know them, to the Analyzer of the core."""
+"""Translates the analysis parameters that LlamaIndex's users know into the core's Analyzer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any, Protocol
 import Stemmer
 
 from bm25rag import Analyzer
-from bm25rag.analysis import Tokenizer
-from bm25rag.languages import STOPWORD_LISTS, load_stopwords
+from bm25rag.adapters import STOPWORD_LISTS, Tokenizer, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
 DEFAULT_PATTERN = "auto"
-# Language, stemmer, skip_stemming, token_pattern and tokenizer as they are if none is given.
+# The defaults of language, stemmer, skip_stemming, token_pattern and tokenizer.
 NO_ANALYSIS = (DEFAULT_LANGUAGE, None, False, DEFAULT_PATTERN, None)
 
 
 class WordStemmer(Protocol):
-    """What ``PyStemmer`` and the like have."""
+    """What ``PyStemmer`` and similar packages provide."""
 
     def stemWords(self, words: list[str]) -> list[str]:  # noqa: N802 - the name is PyStemmer's
         """Return the stem of each word."""
@@ -31,14 +30,14 @@ StemmerLike = WordStemmer | Callable[[str], str] | str
 
 
 class Stemming:
-    """A tokenizer that stems with an object of the user's, one thread at a time.
+    """A tokenizer that stems with the user's object, one thread at a time.
 
     Parameters
     ----------
     analyzer
-        What makes the words, without a stemmer.
+        Splits texts into words; it has no stemmer.
     stemmer
-        What stems them.
+        Stems the words.
     """
 
     def __init__(self, analyzer: Analyzer, stemmer: WordStemmer | Callable[[str], str]) -> None:
@@ -78,7 +77,7 @@ def make_analyzer(
     TypeError
         If an argument has the wrong type.
     ValueError
-        If a language or a stemmer is unknown, or ``tokenizer`` comes with what it replaces.
+        If a language or a stemmer is unknown, or ``tokenizer`` is given with what it replaces.
     """
     if tokenizer is not None:
         if stemmer is not None or skip_stemming or token_pattern != DEFAULT_PATTERN:
@@ -87,9 +86,9 @@ def make_analyzer(
     if isinstance(language, (list, tuple, set, frozenset)):  # bm25s takes lists of stop words
         raise TypeError(
             f"language must be a name, an ISO 639 code or None, got {type(language).__name__}; "
-            "for stop words of your own give existing_bm25=BM25Index(Analyzer(stopwords=words))"
+            "for your own stop words, give existing_bm25=BM25Index(Analyzer(stopwords=words))"
         )
-    # A pattern of the user's cuts Chinese, Japanese and Korean too.
+    # The user's pattern applies to Chinese, Japanese and Korean too.
     cjk: bool | str = "auto" if token_pattern == DEFAULT_PATTERN else False
 
     def analyzer(algorithm: str | None) -> Analyzer:
@@ -101,7 +100,7 @@ def make_analyzer(
         try:
             return analyzer("auto")
         except ValueError as error:
-            error.add_note("BM25Retriever does without a stemmer by skip_stemming=True")
+            error.add_note("BM25Retriever(skip_stemming=True) uses no stemmer")
             raise
     if isinstance(stemmer, str):
         return analyzer(stemmer)
@@ -125,10 +124,10 @@ def _stem_function(stemmer: Any) -> Callable[[list[str]], Sequence[str]]:
 
 
 def _algorithm_of(stem: Callable[[list[str]], Sequence[str]]) -> str | None:
-    """Return the algorithm that stems the probe words alike: a stemmer does not tell its name."""
+    """Return the algorithm that gives the same stems: a stemmer does not know its own name."""
     candidates: list[str] = Stemmer.algorithms()
     words = _probe_words()
-    for probe in (list(words[::100]), list(words)):  # few words tell most of them apart
+    for probe in (list(words[::100]), list(words)):  # a few words tell most of them apart
         stems = list(stem(probe))
         candidates = [
             name for name in candidates if Stemmer.Stemmer(name, 0).stemWords(probe) == stems
@@ -140,6 +139,6 @@ def _algorithm_of(stem: Callable[[list[str]], Sequence[str]]) -> str | None:
 
 @cache
 def _probe_words() -> tuple[str, ...]:
-    """Return words of many languages on which all algorithms differ."""
+    """Return words of many languages; no two algorithms stem all of them alike."""
     words = set().union(*map(load_stopwords, STOPWORD_LISTS))
     return tuple(sorted(words))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import operator
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -36,56 +35,54 @@ from llama_index.retrievers.bm25rag.analysis import (
 from llama_index.retrievers.bm25rag.changes import NodeStore
 from llama_index.retrievers.bm25rag.checks import check_docstore, check_existing, docstore_of
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.lookup import held_index_ids
 from llama_index.retrievers.bm25rag.modes import choose_mode
-from llama_index.retrievers.bm25rag.own import held_index_ids
 from llama_index.retrievers.bm25rag.scored import with_text
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import Tokenizer
-from bm25rag.variants import VariantName
-from bm25rag.write_threads import in_write_thread
+from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
     r"""Retrieves nodes by BM25: exact, filtered before ranking, updatable, durable.
 
-    Only nodes that contain a term of the query are returned, each a fresh copy.
+    It returns fresh copies of nodes, and only of nodes that contain a term of the query.
 
     Parameters
     ----------
     nodes
-        The nodes to index; a node takes the place of one with the same id.
+        The nodes to index; a node replaces one with the same id.
     stemmer
         A ``Stemmer.Stemmer``, the name of its algorithm, or a callable from word to stem;
         ``None`` for the language's.
     language
-        A name or ISO code, which chooses stop words and stemmer; ``None`` for neither.
+        A name or ISO code that selects stop words and stemmer; ``None`` for neither.
     existing_bm25
         A core index to use, with its own analyzer and parameters; ``nodes`` are added to it.
-        Opened with ``mode="w"`` its folder follows with ``retriever.bm25.commit()``.
+        If it was opened with ``mode="w"``, ``retriever.bm25.commit()`` saves changes to its folder.
     similarity_top_k
-        How many nodes to return at most.
+        The maximum number of nodes to return.
     callback_manager
         LlamaIndex's callback manager.
     objects
-        Index nodes with objects that retrieval shall go on to.
+        Index nodes with objects for recursive retrieval.
     object_map
-        The same as a dict of objects by index id.
+        The same objects, by index id.
     verbose
         Whether to show progress.
     skip_stemming
-        Whether to do without a stemmer.
+        Whether to leave words unstemmed.
     token_pattern
         A regular expression for words. ``"auto"`` is ``(?u)\b\w\w+\b`` where that works, and
-        cuts Chinese, Japanese and Korean into bigrams.
+        splits Chinese, Japanese and Korean into bigrams.
     filters
         Which nodes may be returned.
     tokenizer
-        A callable from text to terms, in place of all analysis.
+        A callable from text to terms that replaces all analysis.
     metadata_mode
         Which text is indexed: the content with the metadata for embedding (``EMBED``), with
-        those for the LLM (``LLM``), with all (``ALL``) or alone (``NONE``). ``None`` for the
-        mode of the nodes in ``existing_bm25``, or else ``EMBED``.
+        the metadata for the LLM (``LLM``), with all metadata (``ALL``) or alone (``NONE``).
+        ``None`` for the mode of the nodes in ``existing_bm25``, or ``EMBED``.
     k1, b, variant
         The parameters of BM25 and the member of its family, as in ``bm25rag.BM25Index``;
         ``None`` for its defaults.
@@ -95,8 +92,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
     TypeError
         If an argument has the wrong type.
     ValueError
-        If neither nodes nor an index are given, a value is wrong, or ``metadata_mode`` is not
-        the one of the nodes in ``existing_bm25``.
+        If neither nodes nor an index are given, a value is wrong, or ``metadata_mode`` differs
+        from that of the nodes in ``existing_bm25``.
     MetadataError
         If the metadata of a node cannot be stored; the message names node and key.
     """
@@ -121,7 +118,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         b: float | None = None,
         variant: VariantName | None = None,
     ) -> None:
-        known = dict(object_map or {}) | {one.index_id: one.obj for one in objects or ()}
+        known = dict(object_map or {}) | {node.index_id: node.obj for node in objects or ()}
         super().__init__(callback_manager, known, None, verbose)
         self._given_objects, self._live = dict(known), {}
         self.similarity_top_k = similarity_top_k
@@ -164,15 +161,15 @@ class BM25Retriever(NodeStore, BaseRetriever):
         b: float | None = None,
         variant: VariantName | None = None,
     ) -> Self:
-        """Make a retriever of nodes, or of those in the docstore of an index or by itself.
+        """Make a retriever from nodes, from a docstore, or from the docstore of an index.
 
         Parameters
         ----------
         index
-            An index of LlamaIndex with its nodes in its docstore. What its own retriever goes
-            on to from index nodes, this one does.
+            A LlamaIndex index with its nodes in its docstore. This retriever resolves index
+            nodes to the same objects as the index's own retriever.
         nodes
-            The nodes; exactly one of ``index``, ``nodes`` and ``docstore`` is given, or, with
+            The nodes. Give exactly one of ``index``, ``nodes`` and ``docstore``, or, with
             ``existing_bm25``, at most one.
         docstore
             A document store of nodes.
@@ -186,7 +183,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         Raises
         ------
         ValueError
-            If not exactly one of the three is given, or the index keeps its nodes elsewhere.
+            If the number of these is wrong, or the index keeps its nodes elsewhere.
         """
         sources = sum(source is not None for source in (index, nodes, docstore))
         if sources != 1 and (existing_bm25 is None or sources):
@@ -227,21 +224,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     @property
     def similarity_top_k(self) -> int:
-        """How many nodes to return at most."""
+        """The maximum number of nodes to return."""
         return self._similarity_top_k
 
     @similarity_top_k.setter
     def similarity_top_k(self, value: int) -> None:
-        message = f"similarity_top_k must be an integer >= 0, got {value!r}"
-        try:
-            top_k = operator.index(value)
-        except TypeError:
-            raise TypeError(message) from None
-        if isinstance(value, bool):
-            raise TypeError(message)
-        if top_k < 0:
-            raise ValueError(message)
-        self._similarity_top_k = top_k
+        self._similarity_top_k = check_count("similarity_top_k", value)
 
     @property
     def filters(self) -> MetadataFilters | None:
@@ -254,7 +242,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     @property
     def metadata_mode(self) -> MetadataMode:
-        """Which text is indexed: the content with metadata, and with which."""
+        """Which text is indexed: the content, with which of the metadata."""
         return self._metadata_mode
 
     @metadata_mode.setter
@@ -265,12 +253,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     @property
     def language(self) -> str | None:
-        """The language of stop words and stemmer, by its name."""
+        """The name of the language of stop words and stemmer."""
         return self._analyzer.language
 
     @property
     def stemmer(self) -> str | StemmerLike | None:
-        """The name of the stemmer's algorithm, or the stemmer of the user's that is like none."""
+        """The name of the stemmer's algorithm, or the user's own stemmer if it matches none."""
         tokenizer = self.bm25.analyzer.tokenizer
         return tokenizer.stemmer if isinstance(tokenizer, Stemming) else self._analyzer.stemmer
 
@@ -298,16 +286,16 @@ class BM25Retriever(NodeStore, BaseRetriever):
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
     ) -> list[NodeWithScore]:
-        """Retrieve with other settings, for this query only.
+        """Retrieve with different settings, for this query only.
 
         Parameters
         ----------
         query
             A string or a query bundle.
         similarity_top_k
-            How many nodes to return at most; ``None`` for the retriever's.
+            The maximum number of nodes to return; ``None`` for the retriever's.
         filters
-            Which nodes may be returned, in place of the retriever's; ``None`` for those.
+            Which nodes may be returned; ``None`` for the retriever's filters.
             ``MetadataFilters(filters=[])`` lets every node pass.
 
         Raises
@@ -326,7 +314,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
     ) -> list[NodeWithScore]:
-        """Do what ``search`` does, in a thread.
+        """Run ``search`` in a thread.
 
         Parameters
         ----------
@@ -344,7 +332,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         return changed
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        # Filters are translated for what is searched, whatever is written meanwhile.
+        # Filters are translated for the very state that is searched, whatever is written meanwhile.
         index = self.bm25 if self._filters is None else self.bm25.snapshot()
         filter = translate(self._filters, index)
         hits = index.search(query_bundle.query_str, self._similarity_top_k, filter)
@@ -368,21 +356,21 @@ class BM25Retriever(NodeStore, BaseRetriever):
     def persist(self, path: str | PathLike[str]) -> None:
         """Save the retriever in a folder: index, analysis, nodes and settings.
 
-        In the folder that it was loaded from or last saved in, only what is new is written.
-        Objects of index nodes that are no nodes cannot be saved; ``from_persist_dir`` asks
+        Into the folder that it was loaded from or last saved in, only changes are written.
+        Objects of index nodes that are not nodes cannot be saved; ``from_persist_dir`` asks
         for them.
 
         Raises
         ------
         ValueError
-            If the stemmer is an object that is none of PyStemmer's algorithms.
+            If the stemmer is an object that matches none of PyStemmer's algorithms.
         NotAnIndexError
             If the folder holds something else.
         """
         if isinstance(self.bm25.analyzer.tokenizer, Stemming):
             raise ValueError(
-                "stemmer cannot be saved: it stems like none of PyStemmer's algorithms. "
-                "Use one of those, or give a tokenizer, to persist and to from_persist_dir"
+                "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
+                "them, or give a tokenizer, to the constructor and to from_persist_dir"
             )
         settings = persistence.Settings(
             similarity_top_k=self._similarity_top_k,
@@ -394,7 +382,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         persistence.save(self.bm25, Path(path), settings)
 
     async def apersist(self, path: str | PathLike[str]) -> None:
-        """Do what ``persist`` does, in a thread."""
+        """Run ``persist`` in a thread."""
         await in_write_thread(self.bm25, self.persist, path)
 
     @classmethod
@@ -407,14 +395,14 @@ class BM25Retriever(NodeStore, BaseRetriever):
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,
     ) -> Self:
-        """Load a retriever that ``persist`` has saved; it can be changed, in memory.
+        """Load a retriever that ``persist`` saved; it can be changed in memory.
 
         Parameters
         ----------
         path
             The folder.
         tokenizer
-            The tokenizer it was made with, if any.
+            The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
 

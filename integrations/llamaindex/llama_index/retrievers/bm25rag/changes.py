@@ -1,4 +1,4 @@
-"""Nodes come and go: what a BM25Retriever has beside retrieving."""
+"""Adding, deleting, returning and comparing nodes: what BM25Retriever does besides retrieving."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
-from llama_index.retrievers.bm25rag.own import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 
 from bm25rag import BM25Index, Deleted, Document, Hit
+from bm25rag.adapters import in_write_thread
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
-from bm25rag.write_threads import in_write_thread
 
 
 class NodeMetadataError(MetadataError):
-    """Metadata of a node cannot be stored."""
+    """The metadata of a node cannot be stored."""
 
     def __str__(self) -> str:
         return super().__str__().replace("metadata of document", "metadata of node", 1)
 
 
 class Live(NamedTuple):
-    """An index node's id and object, which cannot be stored, and what was stored of the node."""
+    """An index node's index id, its object, which cannot be stored, and the stored document."""
 
     index_id: str
     obj: object
     stored: Document
 
     def is_of(self, found: Document | Hit) -> bool:
-        """Whether what the index holds is this node still; its metadata may be others."""
+        """Whether the index still holds this node; its metadata may have changed."""
         return (found.text, found.payload) == (self.stored.text, self.stored.payload)
 
 
@@ -46,9 +46,9 @@ class NodeStore:
 
     bm25: BM25Index
     _objects: dict[str, Any]
-    # What the user has given by index id, which is the user's to keep.
+    # The objects that the user gave, by index id; they stay when nodes go.
     _given_objects: dict[str, Any]
-    # By node id, the index nodes that were added with an object.
+    # The index nodes that were added with an object, by node id.
     _live: dict[str, Live]
     _metadata_mode: MetadataMode
     _verbose: bool
@@ -59,9 +59,10 @@ class NodeStore:
 
     @property
     def object_map(self) -> dict[str, Any]:
-        """What retrieval goes on to, by index id: what was given, and objects of nodes held."""
+        """Objects for recursive retrieval by index id: those given, and those of nodes held."""
         if self._live:
-            held = {one.id for one in self.bm25.get(list(self._live)) if self._live_of(one)}
+            stored = self.bm25.get(list(self._live))
+            held = {document.id for document in stored if self._live_of(document)}
             self._forget_objects([id for id in list(self._live) if id not in held])
         return self._objects
 
@@ -70,19 +71,19 @@ class NodeStore:
         self._objects = value
 
     def __bool__(self) -> bool:
-        """Return True, also without nodes: LlamaIndex asks whether there is a retriever."""
+        """Return True even without nodes: LlamaIndex asks whether there is a retriever."""
         return True
 
     def add_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
-        """Add nodes, all of them or, if anything is wrong, none; return their ids.
+        """Add all nodes, or none if anything is wrong; return their ids.
 
-        A node takes the place of one with the same id. The objects of index nodes, such as
-        retrievers, go into ``object_map``, and leave it with the node.
+        A node replaces one with the same id. The objects of index nodes, such as retrievers,
+        go into ``object_map``, and leave it with the node.
 
         Raises
         ------
         TypeError
-            If something is no node.
+            If an element is not a node.
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         """
@@ -108,14 +109,14 @@ class NodeStore:
         Parameters
         ----------
         node_ids
-            Their ids; unknown ones are ignored.
+            The ids; unknown ids are ignored.
         filters
-            What they pass.
+            The filters that the nodes pass.
 
         Returns
         -------
         count
-            How many nodes went; its ``ids`` are those that this call has deleted.
+            How many nodes were deleted; its ``ids`` are theirs.
 
         Raises
         ------
@@ -131,27 +132,27 @@ class NodeStore:
         return self._delete_passing(node_ids, checked)
 
     def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
-        """Delete the nodes of a source document; return how many there were."""
+        """Delete the nodes of a source document; return how many they were."""
         if not isinstance(ref_doc_id, str):
             raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
         source = MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)
         return self._delete_passing(None, MetadataFilters(filters=[source]))
 
     def clear(self) -> Deleted:
-        """Delete all nodes; return how many there were."""
+        """Delete all nodes; return how many they were."""
         return self._delete(self.bm25.ids())
 
     def get_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Return nodes by id, in the order asked, or those that pass filters, or all.
+        """Return nodes by id, in the given order, or those that pass filters, or all.
 
         Parameters
         ----------
         node_ids
-            Their ids; unknown ones are left out. ``None`` for all, in the order of the index.
+            The ids; unknown ids are skipped. ``None`` for all, in the order of the index.
         filters
-            What they pass; ``None`` for any.
+            The filters that the nodes pass; ``None`` for any.
 
         Returns
         -------
@@ -169,29 +170,29 @@ class NodeStore:
         return [self._to_node(document) for document in found]
 
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
-        """Hold what a document store holds: add, update and delete nodes.
+        """Add, update and delete nodes until the index holds what a document store holds.
 
-        A node is updated if anything differs of what is kept of it: text, metadata,
+        A node is updated if anything that is stored of it differs: text, metadata,
         relationships, excluded keys, templates.
 
         Parameters
         ----------
         docstore
-            The document store, of the nodes and not of the documents they were cut from.
+            A document store of the nodes, not of the documents that they were split from.
         inner_nodes
-            Whether to hold nodes that others in the store were cut from, as
-            ``HierarchicalNodeParser`` makes them. ``None`` for what the index does: it holds some
-            or, if it holds nodes, none.
+            Whether to hold nodes that others in the store were split from, as
+            ``HierarchicalNodeParser`` makes them. ``None`` to do as the index does now; an empty
+            index takes them.
 
         Returns
         -------
         result
-            The ids of the nodes added, updated and deleted.
+            The ids of the added, updated and deleted nodes.
 
         Raises
         ------
         ValueError
-            If the document store holds whole documents, and the index nodes cut from such.
+            If the document store holds whole documents, and the index nodes split from them.
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         """
@@ -206,33 +207,33 @@ class NodeStore:
     # --- asynchronous twins ---------------------------------------------------------
 
     async def aadd_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
-        """Do what ``add_nodes`` does, in a thread."""
+        """Run ``add_nodes`` in a thread."""
         return await in_write_thread(self.bm25, self.add_nodes, nodes)
 
     async def adelete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> Deleted:
-        """Do what ``delete_nodes`` does, in a thread."""
+        """Run ``delete_nodes`` in a thread."""
         return await in_write_thread(self.bm25, self.delete_nodes, node_ids, filters)
 
     async def adelete_ref_doc(self, ref_doc_id: str) -> Deleted:
-        """Do what ``delete_ref_doc`` does, in a thread."""
+        """Run ``delete_ref_doc`` in a thread."""
         return await in_write_thread(self.bm25, self.delete_ref_doc, ref_doc_id)
 
     async def aclear(self) -> Deleted:
-        """Do what ``clear`` does, in a thread."""
+        """Run ``clear`` in a thread."""
         return await in_write_thread(self.bm25, self.clear)
 
     async def aget_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Do what ``get_nodes`` does, in a thread."""
+        """Run ``get_nodes`` in a thread."""
         return await asyncio.to_thread(self.get_nodes, node_ids, filters)
 
     async def async_sync(
         self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None
     ) -> SyncResult:
-        """Do what ``sync`` does, in a thread.
+        """Run ``sync`` in a thread.
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ class NodeStore:
             self.bm25, partial(self.sync, docstore, inner_nodes=inner_nodes)
         )
 
-    # --- beneath ----------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------
 
     def _to_document(self, number: int, node: BaseNode) -> Document:
         try:
@@ -256,7 +257,7 @@ class NodeStore:
     ) -> Deleted:
         index = self.bm25.snapshot()
         ids = _ids_of(index, node_ids, filters)
-        # Others may write meanwhile: what a node is when it goes counts.
+        # Others may write meanwhile: a node must still pass the filters when it is deleted.
         return self._delete(ids, translate(filters, index, lasting=True))
 
     def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
@@ -265,7 +266,7 @@ class NodeStore:
         return deleted
 
     def _forget_objects(self, ids: Iterable[str]) -> None:
-        """Take the objects of index nodes that are there no more out of ``object_map``."""
+        """Remove the objects of deleted index nodes from ``object_map``."""
         if not self._live:
             return
         for index_id, *_ in filter(None, [self._live.pop(id, None) for id in ids]):
@@ -303,6 +304,6 @@ def _ids_of(
 
 
 def _of_node(error: MetadataError, row: str) -> MetadataError:
-    """Return an error about metadata in the words of nodes, which have no payload."""
+    """Reword an error about metadata for nodes, which have no payload."""
     problem = error.problem.replace("as the payload", "in a MediaResource of the node")
     return NodeMetadataError(error.document, error.key, problem, row)

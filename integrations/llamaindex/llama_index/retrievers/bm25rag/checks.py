@@ -1,4 +1,4 @@
-"""What users give is what is expected, or an error names it and says what to give."""
+"""Checks of what users pass: an error names the argument and says what to pass instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bm25rag import BM25Index
 
 
 def check_nodes(nodes: object) -> list[BaseNode]:
-    """Return nodes as a list; refuse a single one, a mapping and anything but nodes."""
+    """Return nodes as a list; refuse a single node, a mapping and anything but nodes."""
     if isinstance(nodes, (BaseNode, str, Mapping)) or not isinstance(nodes, Iterable):
         hint = "; put it into a list" if isinstance(nodes, BaseNode) else ""
         hint = "; give its values()" if isinstance(nodes, Mapping) else hint
@@ -44,7 +44,7 @@ def check_node_ids(node_ids: object) -> list[str]:
 
 
 def check_docstore(docstore: object) -> BaseDocumentStore:
-    """Return a document store; refuse anything else, an index with a hint."""
+    """Return a document store; refuse anything else. For an index, the error has a hint."""
     if isinstance(docstore, BaseDocumentStore):
         return docstore
     hint = "; give its .docstore" if hasattr(docstore, "docstore") else ""
@@ -54,7 +54,7 @@ def check_docstore(docstore: object) -> BaseDocumentStore:
 
 
 def docstore_of(index: Any) -> BaseDocumentStore:
-    """Return the document store of an index, which has to hold its nodes."""
+    """Return the document store of an index; it must hold the index's nodes."""
     docstore = getattr(index, "docstore", None)
     if not isinstance(docstore, BaseDocumentStore):
         raise TypeError(f"index must be an index of LlamaIndex, got {type(index).__name__}")
@@ -68,10 +68,10 @@ def docstore_of(index: Any) -> BaseDocumentStore:
 
 
 def check_existing(index: object, analysis: bool, parameters: list[str]) -> None:
-    """Refuse what is no core index, and what an index brings itself."""
+    """Refuse anything but a core index, and settings that the index has already."""
     if not isinstance(index, BM25Index):
-        came = f"{type(index).__module__}.{type(index).__qualname__}"
-        raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {came}")
+        got = f"{type(index).__module__}.{type(index).__qualname__}"
+        raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {got}")
     if analysis:
         raise ValueError(
             "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "

@@ -1,8 +1,9 @@
-"""MetadataFilters to the filter language of the core, with LlamaIndex's meaning.
+"""Translates MetadataFilters into the core's filter language, with LlamaIndex's meaning.
 
-LlamaIndex compares as Python does, on metadata written as JSON: ``True == 1``, dates are
-ISO strings, as the adapter stores them, CONTAINS, ANY and ALL are ``in``. A missing or null
-value passes NE, NIN and IS_EMPTY only. The condition NOT passes what none of its filters match.
+LlamaIndex compares as Python does, on metadata written as JSON: ``True == 1``; dates are
+ISO strings, and the adapter stores them so; CONTAINS, ANY and ALL mean ``in``. A missing or null
+value passes only NE, NIN and IS_EMPTY. The condition NOT passes nodes that match none of its
+filters.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from llama_index.core.vector_stores.types import (
     MetadataFilter,
     MetadataFilters,
 )
-from llama_index.retrievers.bm25rag.own import (
-    OWN_KEY,
+from llama_index.retrievers.bm25rag.lookup import (
+    LACKS_KEY,
+    NODE_KEY,
     REF_DOC_ID,
     SOURCE_PATH,
-    WITHOUT_KEY,
     sources_without_key,
 )
 from pydantic_core import to_jsonable_python
@@ -36,12 +37,12 @@ from bm25rag.filters import FilterSpec, escape_key, parse_filter
 # LlamaIndex's stores write the id of the source document under these keys.
 _SOURCE_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
 
-# What passes nothing: no id is in the empty set.
+# Matches no node: no id is in the empty set.
 _NOTHING: frozenset[str] = frozenset()
 
 # How ISO strings begin.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-# What lists do not pass, and strings, numbers, flags and what is missing do.
+# Lists pass none of these; strings, numbers, booleans and missing values pass one.
 _NO_LISTS: list[dict[str, Any]] = [
     {"$gte": ""},
     {"$gte": -math.inf},
@@ -54,7 +55,7 @@ _LONGEST_CONTAINER = 200
 
 
 def check_filters(filters: object) -> MetadataFilters | None:
-    """Return ``filters`` if it is what LlamaIndex calls filters, or ``None``.
+    """Return ``filters`` if it is ``MetadataFilters`` or ``None``.
 
     Raises
     ------
@@ -69,22 +70,22 @@ def check_filters(filters: object) -> MetadataFilters | None:
 def translate(
     filters: MetadataFilters | None, index: BM25Index, *, lasting: bool = False
 ) -> FilterSpec | None:
-    """Write ``filters`` in the core's filter language; ``None`` and an empty list pass everything.
+    """Translate ``filters`` into the core's filter language; ``None`` and an empty list pass all.
 
     Parameters
     ----------
     filters
         The filters.
     index
-        A snapshot, what they are for: nodes in it may lack the key under which their source is
-        looked up, and have dates.
+        A snapshot of the index that is filtered: its nodes may lack the key by which their source
+        is looked up, and may have dates.
     lasting
-        Whether they pass nothing that they should not in a later state of the index either.
+        Whether the result must also hold for a later state of the index.
 
     Raises
     ------
     TypeError
-        If an operator does not take the value it is given; the message names the key.
+        If a value does not suit its operator; the message names the key.
     ValueError
         If a filter has an unknown operator or condition, or a value too large to translate.
     """
@@ -117,21 +118,21 @@ def _translate_one(filter: MetadataFilter, index: BM25Index, lasting: bool) -> F
 
 
 def _with_lost_sources(spec: FilterSpec, index: BM25Index, lasting: bool) -> FilterSpec:
-    """Let nodes without the key pass by the source that their payloads name."""
+    """Filter nodes without the key by the source that their payloads name."""
     lost = sources_without_key(index)
     if not lost and not lasting:
         return spec
     test = parse_filter(spec)
-    bare = set(index.ids(WITHOUT_KEY)).difference(*lost.values())
+    bare = set(index.ids(LACKS_KEY)).difference(*lost.values())
     passing = bare if test is None or test.matches("", {}) else set[str]()
     for source, ids in lost.items():
-        if test is None or test.matches("", {OWN_KEY: {REF_DOC_ID: source}}):
+        if test is None or test.matches("", {NODE_KEY: {REF_DOC_ID: source}}):
             passing |= ids
-    # By id only while the key is missing: with it the node is another one since.
+    # By id only while the key is missing: a node that has it was written again.
     return {
         "$or": [
-            {"$and": [spec, {"$not": WITHOUT_KEY}]},
-            {"$and": [passing, WITHOUT_KEY]},
+            {"$and": [spec, {"$not": LACKS_KEY}]},
+            {"$and": [passing, LACKS_KEY]},
         ]
     }
 
@@ -139,7 +140,7 @@ def _with_lost_sources(spec: FilterSpec, index: BM25Index, lasting: bool) -> Fil
 def _with_dates(
     spec: FilterSpec, filter: MetadataFilter, index: BM25Index, lasting: bool
 ) -> FilterSpec:
-    """Let dates pass as their ISO strings would: those that were written through the core."""
+    """Filter dates, which were written through the core, as their ISO strings."""
     asked = filter.value if isinstance(filter.value, list) else [filter.value]
     texts = [value for value in asked if isinstance(value, str)]
     path = escape_key(filter.key)
@@ -147,7 +148,7 @@ def _with_dates(
     dates = {"$or": [{path: {"$gte": date.min}}, {path: {"$gte": datetime.min}}]}
     if texts and (lasting or index.count(dates)):
         dated.append(dates)
-    if any(map(_DATE.match, texts)):  # in a list, a date is like no other text
+    if any(map(_DATE.match, texts)):  # a date inside a list is stored unlike other text
         dated.append({"$not": {"$or": [{path: test} for test in _NO_LISTS]}})
     if not dated:
         return spec
@@ -168,7 +169,7 @@ def _refuse(filter: MetadataFilter, expected: str) -> TypeError:
     )
 
 
-# --- where a key is found ---------------------------------------------------------
+# --- paths ---------------------------------------------------------
 
 
 def _path(key: str) -> str:
@@ -178,7 +179,7 @@ def _path(key: str) -> str:
 def _passing(
     filter: MetadataFilter, tests: Iterable[dict[str, Any]], below: str = ""
 ) -> FilterSpec:
-    """Pass what one of the tests holds for."""
+    """Pass nodes for which one of the tests holds."""
     path = _path(filter.key) + below
     return _one_of([{path: test} for test in tests])
 
@@ -193,15 +194,15 @@ def _one_of(parts: list[FilterSpec]) -> FilterSpec:
 
 
 def _equals(filter: MetadataFilter, value: Any) -> list[Any]:
-    """Return the metadata values that Python holds equal to ``value``."""
+    """Return the metadata values that equal ``value`` in Python."""
     if value is None or value != value:  # NaN equals nothing
         return []
     if isinstance(value, list):
-        places = [_equals(filter, item) for item in value]
-        if sum(len(place) > 1 for place in places) > _MOST_ALTERNATIVES.bit_length() - 1:
-            raise ValueError(f"filter on {filter.key!r}: a list of so many zeros and ones")
-        return [list(items) for items in product(*places)]
-    # The core holds bools and numbers apart, Python does not.
+        alternatives = [_equals(filter, item) for item in value]
+        if sum(len(values) > 1 for values in alternatives) > _MOST_ALTERNATIVES.bit_length() - 1:
+            raise ValueError(f"filter on {filter.key!r}: a list with too many zeros and ones")
+        return [list(items) for items in product(*alternatives)]
+    # To the core booleans are not numbers; to Python they are.
     return [value, bool(value)] if not isinstance(value, str) and value in (0, 1) else [value]
 
 
@@ -255,7 +256,7 @@ def _ordered(
 
 
 def _contains(filter: MetadataFilter, value: Any) -> FilterSpec:
-    """Pass lists with the value, strings with the part and dicts with the key."""
+    """Pass lists that contain the value, strings that contain the part, dicts that have the key."""
     values = [None] if value is None else _equals(filter, value)
     elements = _passing(filter, [{"$contains": each} for each in values])
     if not isinstance(value, str):
@@ -277,7 +278,7 @@ def _text(name: str) -> Callable[[MetadataFilter], FilterSpec]:
     def build(filter: MetadataFilter) -> FilterSpec:
         if not isinstance(filter.value, str):
             raise _refuse(filter, "a string")
-        # Every string is at least "": that keeps lists out, whose elements the core would match.
+        # Every string is >= "": that excludes lists, whose elements the core would match.
         return _passing(filter, [{"$gte": "", name: filter.value}])
 
     return build

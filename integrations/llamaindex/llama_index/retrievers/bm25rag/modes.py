@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from llama_index.core.schema import MetadataMode
-from llama_index.retrievers.bm25rag.own import mode_of
+from llama_index.retrievers.bm25rag.lookup import mode_of
 from llama_index.retrievers.bm25rag.persistence import saved_mode
 
 from bm25rag import BM25Index
 
 
 def choose_mode(index: BM25Index, given: object) -> MetadataMode:
-    """Return the mode that is given, or that of an index, or ``EMBED``.
+    """Return the given mode, or that of the index, or ``EMBED``.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no metadata mode.
+        If it is not a metadata mode.
     ValueError
-        If the nodes of the index were indexed by another.
+        If the nodes of the index were indexed with another mode.
     """
     wanted = None if given is None else _check_mode(given)
     saved = saved_mode(index)
@@ -25,7 +25,7 @@ def choose_mode(index: BM25Index, given: object) -> MetadataMode:
     if wanted is not None and held is not None and wanted is not held:
         raise ValueError(
             f"metadata_mode must be {held.value!r}, by which the nodes of the index were indexed, "
-            f"got {wanted.value!r}; a new BM25Retriever(nodes, metadata_mode=...) takes another"
+            f"got {wanted.value!r}; a new BM25Retriever(nodes, metadata_mode=...) can use another"
         )
     return wanted or held or saved or MetadataMode.EMBED
 

@@ -1,9 +1,9 @@
-"""Nodes to documents of the core and back.
+"""Converts nodes to documents of the core, and back.
 
-A document's text is the text that is indexed. Its metadata are what LlamaIndex's filters see of
-the node's, dates as ISO strings, and under one key what else is looked up (``own.py``). Its payload
-is JSON of what else there is to the node. The text of a node is almost always a part of
-the text that is indexed, so the payload says where.
+A document's text is the text that is indexed. Its metadata are those of the node that LlamaIndex's
+filters see, with dates as ISO strings, and one key for the fields of ``lookup.py``. Its payload is
+JSON of everything else in the node. The node's own text is almost always a part of the indexed
+text, so the payload stores its position.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.storage.docstore.utils import doc_to_json
-from llama_index.retrievers.bm25rag.own import (
+from llama_index.retrievers.bm25rag.lookup import (
     DATES,
     MARK,
     MODE,
-    OWN_KEY,
-    describe,
+    NODE_KEY,
     index_id_of,
+    lookup_fields,
     mode_in,
+    nodes_without_key,
     parse_payload,
     source_of,
-    without_key,
 )
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
-from bm25rag.documents import decode_metadata, encode_metadata
+from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import CorruptIndexError, MetadataError
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -54,7 +54,7 @@ _TEXT_NODE = TextNode.__pydantic_validator__
 
 
 def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
-    """Return what the core shall keep of a node; all of it but the embedding.
+    """Return the document that stores a node: everything but its embedding.
 
     Raises
     ------
@@ -62,21 +62,21 @@ def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
         If the metadata cannot be stored; the message names node and key.
     """
     text = node.get_content(metadata_mode=mode)
-    kept: dict[str, Any] = {MODE: mode.value, "node": _fields(node)}
+    stored_fields: dict[str, Any] = {MODE: mode.value, "node": _fields(node)}
     if type(node) is not TextNode:
-        kept["class"] = class_name(type(node))
+        stored_fields["class"] = class_name(type(node))
     content = _content(node)
     if content is not None and content in text:
         start = text.index(content)
-        kept["at"] = [start, start + len(content)]
+        stored_fields["at"] = [start, start + len(content)]
     else:
-        kept["text"] = content
-    own = describe(mode, node.ref_doc_id, _index_id(node))
+        stored_fields["text"] = content
+    lookup = lookup_fields(mode, node.ref_doc_id, _index_id(node))
     written, dates = _write_dates(node.metadata, node.node_id)
     if dates is not None:
-        kept[DATES] = dates
-    payload = json.dumps({MARK: kept}, separators=(",", ":")).encode("ascii")
-    return Stored(node.node_id, text, {**written, OWN_KEY: own}, payload)
+        stored_fields[DATES] = dates
+    payload = json.dumps({MARK: stored_fields}, separators=(",", ":")).encode("ascii")
+    return Stored(node.node_id, text, {**written, NODE_KEY: lookup}, payload)
 
 
 def _index_id(node: BaseNode) -> str | None:
@@ -86,20 +86,22 @@ def _index_id(node: BaseNode) -> str | None:
     return None
 
 
-def adopt(index: BM25Index, mode: MetadataMode) -> None:
-    """Write what is kept beside the metadata again where it is missing.
+def upgrade(index: BM25Index, mode: MetadataMode) -> None:
+    """Restore the lookup fields where they are missing.
 
-    Nodes that version 0.1.0 stored have less of it, and dates as dates. Those whose metadata were
-    written through the core since have none.
+    Nodes that version 0.1.0 stored have fewer of them, and dates that are not strings. Nodes whose
+    metadata were later written through the core have none.
     """
     changed: dict[str, dict[str, Any]] = {}
-    for found, kept in without_key(index):
-        found.metadata.pop(OWN_KEY, None)
+    for found, stored_fields in nodes_without_key(index):
+        found.metadata.pop(NODE_KEY, None)
         written, dates = _write_dates(found.metadata, found.id)
-        own = describe(mode_in(kept) or mode, source_of(kept), index_id_of(kept))
+        lookup = lookup_fields(
+            mode_in(stored_fields) or mode, source_of(stored_fields), index_id_of(stored_fields)
+        )
         if dates is not None:
-            own[DATES] = dates
-        changed[found.id] = {**written, OWN_KEY: own}
+            lookup[DATES] = dates
+        changed[found.id] = {**written, NODE_KEY: lookup}
     if changed:
         index.update_metadata(list(changed), list(changed.values()))
 
@@ -120,7 +122,7 @@ def _content(node: BaseNode) -> str | None:
 
 
 def _fields(node: BaseNode) -> dict[str, Any]:
-    """Return the fields that differ from their defaults, but those the core has beside them."""
+    """Return the fields that differ from their defaults, except those the core stores itself."""
     left_out = {"id_", "metadata", "embedding"}
     if isinstance(node, (TextNode, Node)):
         left_out.add("text")
@@ -133,7 +135,7 @@ def _fields(node: BaseNode) -> dict[str, Any]:
             return fields
         try:
             fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
-        except PydanticSerializationError:  # related nodes bring their metadata along
+        except PydanticSerializationError:  # the metadata of related nodes
             node = _with_plain_relations(node)
             fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
     except PydanticSerializationError as error:
@@ -149,11 +151,11 @@ def _plain(id: str, value: object) -> Any:
 
 
 def _with_plain_relations(node: BaseNode) -> BaseNode:
-    """Return a copy whose related nodes have metadata as the core stores them."""
+    """Return a copy whose related nodes have metadata in the form that the core stores."""
     relations: dict[NodeRelationship, Any] = {}
     for kind, related in node.relationships.items():
         several = related if isinstance(related, list) else [related]
-        plain = [_with_plain_metadata(node.node_id, kind, one) for one in several]
+        plain = [_with_plain_metadata(node.node_id, kind, related_node) for related_node in several]
         relations[kind] = plain if isinstance(related, list) else plain[0]
     return node.model_copy(update={"relationships": relations})
 
@@ -170,7 +172,7 @@ def _with_plain_metadata(
 
 
 def _complete_resources(node: Node, fields: dict[str, Any]) -> None:
-    """Leave the text out, which the core has, and put the bytes in, which a dump leaves out."""
+    """Drop the text, which the core stores, and add the bytes, which a dump omits."""
     for name in _RESOURCES:
         resource = getattr(node, name)
         if resource is not None and resource.data is not None:
@@ -180,12 +182,12 @@ def _complete_resources(node: Node, fields: dict[str, Any]) -> None:
 
 
 def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str | None]:
-    """Return metadata with dates as strings, and what had dates, as the core writes it.
+    """Return metadata with dates as strings, and the entries with dates, encoded by the core.
 
-    LlamaIndex's stores write dates as strings, and its filters compare these.
+    LlamaIndex's stores write dates as strings, and its filters compare those strings.
     """
-    if OWN_KEY in metadata:
-        raise MetadataError(id, OWN_KEY, "the key is reserved")
+    if NODE_KEY in metadata:
+        raise MetadataError(id, NODE_KEY, "the key is reserved")
     composed = {key: value for key, value in metadata.items() if type(value) not in _PLAIN}
     encoded = encode_metadata(composed, id)
     if b'{"$date' not in encoded:
@@ -201,47 +203,47 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 
 
 def to_node(found: Hit | Stored) -> BaseNode:
-    """Return a fresh node of the class it had; a text node of what was not stored as a node.
+    """Return a new node of its original class; a text node if it was not stored as a node.
 
     Parameters
     ----------
     found
-        What the core has found.
+        What the core returned.
 
     Warns
     -----
     UserWarning
-        If its class is not imported; it is a text node then.
+        If its class is not imported; the result is a text node then.
 
     Raises
     ------
     CorruptIndexError
         If the payload is damaged.
     """
-    own = found.metadata.pop(OWN_KEY, None)
-    kept = parse_payload(found)
-    if kept is None:
+    lookup = found.metadata.pop(NODE_KEY, None)
+    stored_fields = parse_payload(found)
+    if stored_fields is None:
         return TextNode(id_=found.id, text=found.text or "", metadata=found.metadata)
-    dates = kept.get(DATES) or (own.get(DATES) if isinstance(own, dict) else None)
+    dates = stored_fields.get(DATES) or (lookup.get(DATES) if isinstance(lookup, dict) else None)
     if isinstance(dates, str):
         _revive(found.metadata, dates)
     try:
-        return _make_node(found, kept)
+        return _make_node(found, stored_fields)
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptIndexError(f"payload of node {found.id!r} makes no node: {error}") from error
+        raise CorruptIndexError(f"payload of node {found.id!r} is not a node: {error}") from error
 
 
-def _make_node(found: Hit | Stored, kept: dict[str, Any]) -> BaseNode:
+def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:
     indexed = found.text or ""
-    fields: dict[str, Any] = kept["node"]
+    fields: dict[str, Any] = stored_fields["node"]
     fields["id_"] = found.id
     fields["metadata"] = found.metadata
-    text = indexed[slice(*kept["at"])] if "at" in kept else kept["text"]
-    name = kept.get("class")
+    text = indexed[slice(*stored_fields["at"])] if "at" in stored_fields else stored_fields["text"]
+    name = stored_fields.get("class")
     kind = TextNode if name is None else _find_or_warn(name, found.id)
     if kind is TextNode:
         fields["text"] = text or ""
-        # What TextNode(**fields) does, in 1.7 and not 4.1 microseconds: the fields were a node's.
+        # As TextNode(**fields), in 1.7 instead of 4.1 microseconds: the fields came from a node.
         node: BaseNode = _TEXT_NODE.validate_python(
             fields, self_instance=TextNode.__new__(TextNode)
         )
@@ -254,18 +256,18 @@ def _make_node(found: Hit | Stored, kept: dict[str, Any]) -> BaseNode:
 
 
 def _revive(metadata: dict[str, Any], encoded: str) -> None:
-    """Put dates in the place of the strings written for them, where those are still there."""
+    """Replace strings by the dates they were written for, where they have not changed."""
     for key, value in decode_metadata(encoded.encode("utf-8", "surrogatepass")).items():
         if key in metadata and metadata[key] == to_jsonable_python(value):
             metadata[key] = value
 
 
-def is_same(one: Stored, other: Stored) -> bool:
-    """Whether two documents are the same node, in all that is kept of it."""
+def is_same(left: Stored, right: Stored) -> bool:
+    """Whether two documents are the same node in everything that is stored of it."""
     return (
-        one.payload == other.payload
-        and (one.text or "") == (other.text or "")
-        and encode_metadata(one.metadata, one.id) == encode_metadata(other.metadata, other.id)
+        left.payload == right.payload
+        and (left.text or "") == (right.text or "")
+        and encode_metadata(left.metadata, left.id) == encode_metadata(right.metadata, right.id)
     )
 
 
@@ -284,13 +286,13 @@ _LLAMA_INDEX = {
 
 
 def find_class(name: str) -> type[BaseNode] | None:
-    """Return the node class of a name, if it is imported; nothing is imported for a name."""
+    """Return the node class of a name if it is imported; this imports nothing."""
     known = _LLAMA_INDEX.get(name)
     if known is not None:
         return known
     waiting = list(BaseNode.__subclasses__())
     while waiting:
-        kind = waiting.pop()  # the latest first: a notebook defines a class again and again
+        kind = waiting.pop()  # the latest first: a notebook may define a class several times
         if class_name(kind) == name:
             return kind
         waiting += kind.__subclasses__()
@@ -302,8 +304,8 @@ def _find_or_warn(name: str, id: str) -> type[BaseNode]:
     if kind is not None:
         return kind
     warnings.warn(
-        f"node {id!r} was stored as a {name}, which is not imported: it comes back as a TextNode; "
-        "import the class before retrieving",
+        f"node {id!r} was stored as a {name}, which is not imported, so it is returned as a "
+        "TextNode; import the class before retrieving",
         UserWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""The settings of a retriever, which are kept with its index, in the same commit."""
+"""The settings of a retriever, saved with its index in the same commit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import MetadataFilters
-from llama_index.retrievers.bm25rag.nodes import adopt
-from llama_index.retrievers.bm25rag.own import DATES_PATH, is_outdated
+from llama_index.retrievers.bm25rag.lookup import DATES_PATH, is_outdated
+from llama_index.retrievers.bm25rag.nodes import upgrade
 
 from bm25rag import BM25Index
-from bm25rag.analysis import Tokenizer
+from bm25rag.adapters import Tokenizer
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 
 _KEY = "llama_index"
@@ -22,7 +22,7 @@ _CLASSES = "classes"
 
 
 class Settings(BaseModel):
-    """What a retriever has that its index has not."""
+    """What a retriever has beyond its index."""
 
     similarity_top_k: int
     filters: MetadataFilters | None
@@ -32,12 +32,12 @@ class Settings(BaseModel):
 
 
 def save(index: BM25Index, folder: Path, settings: Settings) -> None:
-    """Save an index and the settings; what others keep with the index stays."""
+    """Save an index and the settings; what others stored with the index stays."""
     index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
 
 
 def load(folder: Path, tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:
-    """Open an index that can be changed, in memory, with the settings.
+    """Open an index that can be changed in memory, and the settings.
 
     Raises
     ------
@@ -53,8 +53,8 @@ def load(folder: Path, tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings
             raise
         raise NotAnIndexError(
             f"{folder} was written by llama-index-retrievers-bm25, which saves neither "
-            "language nor stemmer nor token pattern: make a BM25Retriever of the nodes and "
-            "persist that into another folder"
+            "language nor stemmer nor token pattern: make a BM25Retriever from the nodes and "
+            "persist it to another folder"
         ) from None
     written = index.extra.get(_KEY)
     if written is None:
@@ -70,25 +70,25 @@ def load(folder: Path, tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings
         raise CorruptIndexError(f"{folder}: wrong settings at {at}: {first['msg']}") from None
     index = copy.copy(index)
     if _CLASSES in written:
-        adopt(index, settings.metadata_mode)
+        upgrade(index, settings.metadata_mode)
     return index, settings
 
 
 def bring_up_to_date(index: BM25Index) -> None:
-    """Make of nodes that version 0.1.0 stored what is stored now.
+    """Bring nodes that version 0.1.0 stored to the current form.
 
     Raises
     ------
     ValueError
-        If that cannot be written.
+        If the index is read-only and needs it.
     """
     if not index.read_only:
         if is_outdated(index):
-            adopt(index, saved_mode(index) or MetadataMode.EMBED)
+            upgrade(index, saved_mode(index) or MetadataMode.EMBED)
     elif is_outdated(index, DATES_PATH):  # filters would not see the dates
         raise ValueError(
             "existing_bm25 holds nodes that llama-index-retrievers-bm25rag 0.1.0 stored, and is "
-            "read-only: load its folder by BM25Retriever.from_persist_dir(path), or open it by "
+            "read-only: load its folder with BM25Retriever.from_persist_dir(path), or open it with "
             "BM25Index.open(path, mode='w')"
         )
 

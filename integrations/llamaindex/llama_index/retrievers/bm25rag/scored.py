@@ -1,4 +1,4 @@
-"""Nodes with scores whose text can be asked for, whatever their class."""
+"""Nodes with scores that have a text, whatever the class of the node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 
 class NodeWithScoreAndText(NodeWithScore):
-    """A node that is no ``TextNode``, such as a ``Document``, with its score.
+    """A node other than a ``TextNode``, such as a ``Document``, with its score.
 
     LlamaIndex's own class raises a ``ValueError`` when asked for the text of such a node.
     """
@@ -24,10 +24,10 @@ class NodeWithScoreAndText(NodeWithScore):
 
 
 def with_text(nodes: Iterable[NodeWithScore]) -> list[NodeWithScore]:
-    """Return what was retrieved so that each has a ``text``."""
+    """Return what was retrieved, each with a ``text``."""
     return [
-        one
-        if isinstance(one.node, TextNode)
-        else NodeWithScoreAndText(node=one.node, score=one.score)
-        for one in nodes
+        found
+        if isinstance(found.node, TextNode)
+        else NodeWithScoreAndText(node=found.node, score=found.score)
+        for found in nodes
     ]

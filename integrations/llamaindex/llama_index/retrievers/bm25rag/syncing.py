@@ -1,4 +1,4 @@
-"""What a document store holds beside what the index holds."""
+"""The difference between a document store and an index."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelati
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
 from llama_index.retrievers.bm25rag.checks import check_docstore
-from llama_index.retrievers.bm25rag.nodes import is_same, to_document, to_node
-from llama_index.retrievers.bm25rag.own import (
+from llama_index.retrievers.bm25rag.lookup import (
     SOURCE_PATH,
     parse_payload,
     read_documents,
     relations_of,
     sources_without_key,
 )
+from llama_index.retrievers.bm25rag.nodes import is_same, to_document, to_node
 
 from bm25rag import BM25Index
 from bm25rag import Document as Stored
 
 
 class SyncResult(NamedTuple):
-    """The ids of the nodes that ``sync`` has added, updated and deleted."""
+    """The ids of the nodes that ``sync`` added, updated and deleted."""
 
     added: list[str]
     updated: list[str]
@@ -31,7 +31,7 @@ class SyncResult(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The nodes of a document store that are new or differ, and the ids that it has not."""
+    """The nodes of a document store that are new or differ, and the ids that it lacks."""
 
     new: dict[str, BaseNode]
     updated: dict[str, BaseNode]
@@ -41,12 +41,12 @@ class Difference(NamedTuple):
 def compare(
     index: BM25Index, docstore: BaseDocumentStore, mode: MetadataMode, inner_nodes: bool | None
 ) -> Difference:
-    """Return what has to be written so that the index holds what a document store holds.
+    """Return what must be written so that the index holds what a document store holds.
 
     Raises
     ------
     ValueError
-        If the document store holds whole documents, and the index nodes cut from such.
+        If the document store holds whole documents, and the index nodes split from them.
     """
     nodes = check_docstore(docstore).docs
     inner = _inner_ids(nodes.values()) & nodes.keys()
@@ -68,10 +68,10 @@ def compare(
 
 
 def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
-    """Whether what the index holds is a node of a document store.
+    """Whether a stored document is a given node of a document store.
 
-    A document store forgets the class of a node if that is none of LlamaIndex's, so what the index
-    holds is compared as that would hold it.
+    A document store loses the class of a node unless it is one of LlamaIndex's own, so the stored
+    node is compared in the form that a document store would return.
     """
     given = to_document(node, mode)
     if is_same(given, found):
@@ -79,7 +79,7 @@ def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
     stored = to_node(found)
     try:
         kept = json_to_doc(doc_to_json(stored))
-    except ValueError:  # no document store holds it
+    except ValueError:  # no document store can hold it
         return False
     return is_same(given, to_document(kept, mode))
 
@@ -88,34 +88,38 @@ def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
 
 
 def _inner_ids(nodes: Iterable[BaseNode]) -> set[str]:
-    """Return the ids that nodes name as what they were cut from, and of those that have parts."""
+    """Return the ids of nodes that others were split from, and of those that name children."""
     inner: set[str] = set()
     for node in nodes:
         parent = node.relationships.get(NodeRelationship.PARENT)
         above = [node.source_node, *(parent if isinstance(parent, list) else [parent])]
-        inner |= {one.node_id for one in above if one is not None and one.node_id != node.node_id}
+        inner |= {
+            related.node_id
+            for related in above
+            if related is not None and related.node_id != node.node_id
+        }
         if node.relationships.get(NodeRelationship.CHILD):
             inner.add(node.node_id)
     return inner
 
 
 def _holds_inner(index: BM25Index, inner: set[str]) -> bool:
-    """Whether the index holds inner nodes, or nothing at all that would say that it does not."""
+    """Whether the index holds inner nodes, or is empty."""
     if not len(index) or any(id in index for id in inner):
         return True
     return any(map(_has_parts, read_documents(index, index.ids())))
 
 
 def _has_parts(found: Stored) -> bool:
-    kept = parse_payload(found)
-    return kept is not None and NodeRelationship.CHILD.value in relations_of(kept)
+    stored_fields = parse_payload(found)
+    return stored_fields is not None and NodeRelationship.CHILD.value in relations_of(stored_fields)
 
 
 # --- whole documents --------------------------------------------------------------
 
 
 def _refuse_whole_documents(index: BM25Index, nodes: dict[str, BaseNode], inner: set[str]) -> None:
-    """Refuse the document store of a pipeline: that holds what the nodes were cut from."""
+    """Refuse the document store of a pipeline: it holds what the nodes were split from."""
     strange = [id for id in nodes if id not in inner and id not in index]
     if not strange:
         return
@@ -128,8 +132,8 @@ def _refuse_whole_documents(index: BM25Index, nodes: dict[str, BaseNode], inner:
         whole = [id for id in strange if cut_from_some and isinstance(nodes[id], Document)]
     if whole:
         raise ValueError(
-            f"docstore holds whole documents, such as {whole[0]!r}, and the index holds nodes cut "
-            "from such: they would be replaced by the documents. Give sync a document store of the "
-            "nodes, filled by docstore.add_documents(nodes) with what the pipeline returns; or "
+            f"docstore holds whole documents, such as {whole[0]!r}, and the index holds nodes "
+            "split from them: the documents would replace the nodes. Give sync a document store of "
+            "the nodes, filled by docstore.add_documents(nodes) with what the pipeline returns; or "
             "call delete_ref_doc(document id) and add_nodes(nodes) for each document that changed"
         )

@@ -1,4 +1,4 @@
-"""Analyzers in the dump of a pipeline: what differs from their language's settings."""
+"""Analyzers in the dump of a pipeline: the settings that differ from their language's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from haystack.core.errors import SerializationError
 from haystack.utils import deserialize_callable, serialize_callable
 
 from bm25rag import Analyzer
-from bm25rag.analysis import Tokenizer
+from bm25rag.adapters import Tokenizer
 
 
 def analyzer_to_dict(analyzer: Analyzer) -> dict[str, Any]:
-    """Return the arguments of ``Analyzer`` that make an equal one.
+    """Return arguments of ``Analyzer`` that make an equal analyzer.
 
     Raises
     ------
     SerializationError
-        If the tokenizer is no function that can be imported by name.
+        If the tokenizer is not a function that can be imported by name.
     """
     if analyzer.tokenizer is not None:
         return {"tokenizer": _name_of(analyzer.tokenizer)}
@@ -37,14 +37,14 @@ def _name_of(tokenizer: Tokenizer) -> str:
 
 
 def analyzer_from_dict(settings: Mapping[str, Any]) -> Analyzer:
-    """Make an analyzer of some of the arguments of ``Analyzer``.
+    """Make an analyzer from some of the arguments of ``Analyzer``.
 
-    A tokenizer's name is imported by Haystack's own function, which decides what may be.
+    Haystack's own function imports a tokenizer by name, and decides whether that is allowed.
 
     Raises
     ------
     DeserializationError
-        If Haystack does not allow to import the tokenizer, or does not find it.
+        If Haystack does not allow importing the tokenizer, or does not find it.
     """
     if isinstance(named := settings.get("tokenizer"), str):
         return Analyzer(**{**settings, "tokenizer": deserialize_callable(named)})

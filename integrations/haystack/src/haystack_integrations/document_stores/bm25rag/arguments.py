@@ -1,9 +1,8 @@
-"""Checks of arguments, in the words of Haystack."""
+"""Checks of arguments that are Haystack's own."""
 
 from __future__ import annotations
 
 import math
-import operator
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,43 +11,16 @@ import numpy as np
 from haystack.dataclasses import Document
 
 from bm25rag import Analyzer
+from bm25rag.adapters import check_real
 
 
-def check_top_k(top_k: object, least: int) -> int:
-    """Return ``top_k`` as an int of at least ``least``; bools and floats are refused."""
-    return check_integer("top_k", top_k, least)
-
-
-def check_integer(name: str, value: object, least: int) -> int:
-    """Return an integer of at least ``least`` as an int; bools and floats are refused."""
-    message = f"{name} must be an integer >= {least}, got {value!r}"
-    if isinstance(value, bool):
-        raise TypeError(message)
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]  # the point of the try
-    except TypeError:
-        raise TypeError(message) from None
-    if number < least:
-        raise ValueError(message)
-    return number
-
-
-def check_number(name: str, value: object, least: float = -math.inf) -> float:
-    """Return a number of at least ``least`` as a float; bools, NaN and texts are refused."""
-    bound = "" if least == -math.inf else f" >= {least:g}"
-    message = f"{name} must be a number{bound}, got {value!r}"
-    if isinstance(value, bool | np.bool_) or not isinstance(
-        value, int | float | np.integer | np.floating
-    ):
-        raise TypeError(message)
-    number = float(value)
-    if not number >= least:
-        raise ValueError(message)
-    return number
+def check_min_score(min_score: object) -> float | None:
+    """Return ``min_score`` as a float; ``None`` for any score."""
+    return None if min_score is None else check_real("min_score", min_score, -math.inf, math.inf)
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return a bool, NumPy's too, as a bool."""
+    """Return a bool, or NumPy's bool, as a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
@@ -59,14 +31,14 @@ def check_strings(name: str, value: object) -> list[str]:
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list of str, got {value!r:.100}")
     strings = list(value)
-    for number, one in enumerate(strings):
-        if not isinstance(one, str):
-            raise TypeError(f"{name}[{number}] must be a str, got {one!r:.100}")
+    for position, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise TypeError(f"{name}[{position}] must be a str, got {string!r:.100}")
     return strings
 
 
 def check_query(query: object, name: str = "query") -> str:
-    """Return a text that is not empty."""
+    """Return a text; refuse an empty one."""
     if not isinstance(query, str):
         raise TypeError(f"{name} must be a str, got {type(query).__name__}")
     if not query:
@@ -75,7 +47,7 @@ def check_query(query: object, name: str = "query") -> str:
 
 
 def check_path(path: object) -> str | None:
-    """Return the path of a folder as a string; ``None`` for memory."""
+    """Return the path of a folder as a string; ``None`` means memory."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
@@ -86,11 +58,11 @@ def check_path(path: object) -> str | None:
 
 
 def check_analyzer(analyzer: object) -> Analyzer | None:
-    """Return an analyzer; ``None`` for that of the index."""
+    """Return an analyzer; ``None`` means that of the index."""
     if not isinstance(analyzer, Analyzer | None):
         raise TypeError(
-            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write "
-            "Analyzer('german'), say; in YAML, analyzer: {language: german}"
+            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write, for example, "
+            "Analyzer('german'), or in YAML, analyzer: {language: german}"
         )
     return analyzer
 
@@ -101,7 +73,7 @@ def check_documents(documents: object) -> list[Document]:
     if isinstance(documents, str | bytes | dict) or not isinstance(documents, Iterable):
         raise ValueError(f"{message}, got {type(documents).__name__}")
     given = list(documents)
-    for number, one in enumerate(given):
-        if not isinstance(one, Document):
-            raise ValueError(f"{message}, got {type(one).__name__} at documents[{number}]")
+    for row, document in enumerate(given):
+        if not isinstance(document, Document):
+            raise ValueError(f"{message}, got {type(document).__name__} at documents[{row}]")
     return given

@@ -1,8 +1,8 @@
-"""Haystack's documents to the core's, and back.
+"""Converts Haystack's documents to the core's, and back.
 
-Content travels as text and ``meta`` as metadata. What is left (that there is no content,
-blob, embeddings, a score) goes into the payload, in the core's own spelling of metadata:
-a document that has only content and meta has none.
+Content becomes text, and ``meta`` becomes metadata. Everything else (a missing content, the blob,
+embeddings, the score) goes into the payload, encoded as the core encodes metadata. A document that
+has only content and meta has no payload.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from haystack.dataclasses import ByteStream, Document, SparseEmbedding
 
 from bm25rag import Document as Stored
 from bm25rag import Hit
-from bm25rag.documents import decode_metadata, encode_metadata
+from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import MetadataError
 
 
@@ -26,31 +26,31 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
     Raises
     ------
     MetadataError
-        If a document cannot be stored as it is; the message names document and place.
+        If a document cannot be stored as it is; the message names document and key.
     """
     stored = []
-    for row, one in enumerate(documents):
+    for row, document in enumerate(documents):
         try:
-            payload = _payload(one)
+            payload = _payload(document)
         except MetadataError as error:
             raise error.at(f"documents[{row}]") from None
-        stored.append(Stored(one.id, one.content or "", one.meta, payload))
+        stored.append(Stored(document.id, document.content or "", document.meta, payload))
     return stored
 
 
 def from_core(
     stored: Stored | Hit, score: float | None = None, with_embedding: bool = True
 ) -> Document:
-    """Return a fresh document.
+    """Return a new document.
 
     Parameters
     ----------
     stored
         What the core returned.
     score
-        The score of a search; ``None`` for the one that the document was written with.
+        The score of a search; ``None`` for the score that the document was written with.
     with_embedding
-        Whether the document has the embedding that it was written with.
+        Whether the result has the embedding that the document was written with.
     """
     if stored.payload is None:
         return Document(id=stored.id, content=stored.text, meta=stored.metadata, score=score)
@@ -92,7 +92,7 @@ def _write_score(document: Document) -> float:
 
 
 def _write_numbers(numbers: Sequence[float], document: str, at: str) -> str:
-    """Spell floats as base64 of little-endian float64: exact, and a tenth of JSON's cost."""
+    """Encode floats as base64 of little-endian float64: exact, at a tenth of JSON's cost."""
     array = np.asarray(numbers) if len(numbers) else np.empty(0)
     if array.ndim != 1 or array.dtype.kind not in "fiu":
         raise MetadataError(document, at, f"expected a list of numbers, got {numbers!r:.60}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from os import PathLike
 from pathlib import Path
@@ -18,39 +19,45 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
 from haystack_integrations.document_stores.bm25rag.arguments import (
     check_analyzer,
     check_flag,
-    check_number,
     check_path,
 )
-from haystack_integrations.document_stores.bm25rag.async_threads import AsyncThreads
 from haystack_integrations.document_stores.bm25rag.operations import Operations
+from haystack_integrations.document_stores.bm25rag.read_threads import ReadThreads
 from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
 
 from bm25rag import Analyzer
-from bm25rag.variants import DeltaOn, VariantName
+from bm25rag.adapters import (
+    DeltaOn,
+    VariantName,
+    check_real,
+    end_write_thread,
+    in_write_thread,
+)
 
 
 class BM25DocumentStore(Operations):
     """Keeps documents and finds them by exact BM25.
 
-    Any number of threads may read and write at once. Each asynchronous method runs its
-    synchronous twin in a thread of the store's own, in which a read never waits for a write.
+    Any number of threads may read and write at once. Each asynchronous method runs the synchronous
+    method in a thread of the store's own; a read never waits for a write.
 
     Parameters
     ----------
     path
-        A folder to keep the documents in, ``~`` for one's home; ``None`` for memory. Each
-        write is committed before it returns, and locks the folder only so long. A read sees
-        the last commit, whichever process has made it.
+        A folder to keep the documents in, ``~`` for the home folder; ``None`` for memory. Each
+        write is committed before it returns, and locks the folder only until then. A read sees
+        the last commit, whichever process made it.
     index
-        A name for the place in memory. The stores of a process that have the same name share
-        their documents, so those of a pipeline still do after ``dumps`` and ``loads``; they
-        last while there is such a store. ``None`` for a name of its own.
+        A name for documents in memory. The stores of a process that have the same name share
+        their documents, so the stores of a pipeline still do after ``dumps`` and ``loads``. The
+        documents live as long as one such store. ``None`` for a unique name.
     analyzer
-        How texts and queries become terms; ``None`` for what the index there has, or English.
+        How texts and queries become terms; ``None`` for the analyzer of the existing index, or
+        English.
     variant, k1, b, delta, delta_on
-        As for ``bm25rag.BM25Index``; ``None`` for what the index there has, or the defaults.
+        As for ``bm25rag.BM25Index``; ``None`` for those of the existing index, or the defaults.
     return_embedding
-        Whether the documents returned have their embeddings; they are kept in any case.
+        Whether returned documents have their embeddings; the embeddings are stored in any case.
     lock_timeout
         How many seconds a write waits while another process writes to the folder.
 
@@ -59,12 +66,12 @@ class BM25DocumentStore(Operations):
     TypeError
         If an argument has the wrong type.
     ValueError
-        If a parameter is out of range, or not what the index there was made with, or both
+        If a parameter is out of range or differs from that of the existing index, or if both
         ``path`` and ``index`` are given.
     bm25rag.errors.StorageError
-        If the folder holds something else, or is damaged.
+        If the folder holds something else or is damaged.
     bm25rag.errors.TokenizerRequiredError
-        If the folder's analyzer has a tokenizer of one's own, and ``analyzer`` is missing.
+        If the folder's analyzer has a custom tokenizer and ``analyzer`` is missing.
 
     Examples
     --------
@@ -90,14 +97,14 @@ class BM25DocumentStore(Operations):
         lock_timeout: float = 60.0,
     ) -> None:
         if path is not None and index is not None:
-            raise ValueError("index names a place in memory; leave it out if there is a path")
+            raise ValueError("index names documents in memory; leave it out if there is a path")
         if not isinstance(index, str | None):
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
         self._path_as_given = check_path(path)
         self.path = Path(self._path_as_given).expanduser() if self._path_as_given else None
         self.index = str(uuid.uuid4()) if path is None and index is None else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
-        self.lock_timeout = check_number("lock_timeout", lock_timeout, least=0.0)
+        self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)
         settings = {
             "analyzer": check_analyzer(analyzer),
             "variant": variant,
@@ -108,18 +115,18 @@ class BM25DocumentStore(Operations):
         }
         given = {name: value for name, value in settings.items() if value is not None}
         self._shared = open_shared_index(self.path or self.index or "", given, self.lock_timeout)
-        # As the index has them, which are Python's numbers where NumPy's were given.
-        there = self._shared.current
-        self._given = {name: _plain(getattr(there, name)) for name in given}
-        self._threads = AsyncThreads()
+        # As the index has them: Python's numbers where NumPy's were given.
+        current = self._shared.current
+        self._given = {name: _plain(getattr(current, name)) for name in given}
+        self._read_threads = ReadThreads()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings that were given, and where the documents are.
+        """Return the settings that were given, and where the documents are stored.
 
         Raises
         ------
         SerializationError
-            If the analyzer has a tokenizer that is no function which can be imported by name.
+            If the analyzer has a tokenizer that cannot be imported by name.
         """
         settings: dict[str, Any] = dict(self._given)
         if isinstance(analyzer := settings.get("analyzer"), Analyzer):
@@ -136,12 +143,12 @@ class BM25DocumentStore(Operations):
 
         ``analyzer`` holds some of ``Analyzer``'s arguments, such as ``{"language": "german"}``,
         or a ``tokenizer`` by name, which is imported if Haystack allows it: see
-        ``allowed_modules`` of ``Pipeline.loads``. Before 3.0 Haystack allows everything.
+        ``allowed_modules`` of ``Pipeline.loads``. Haystack before 3.0 allows everything.
 
         Raises
         ------
         DeserializationError
-            If Haystack does not allow to import the tokenizer, or does not find it.
+            If Haystack does not allow importing the tokenizer, or does not find it.
         """
         settings = dict(data.get("init_parameters", {}))
         if isinstance(settings.get("analyzer"), dict):
@@ -149,39 +156,40 @@ class BM25DocumentStore(Operations):
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     def close(self) -> None:
-        """End the threads of the asynchronous methods, once they have done what they were given.
+        """End the threads of the asynchronous methods once they have finished what they were given.
 
-        The store can still be used: a later call starts new ones.
+        The store can still be used: a later call starts new threads.
         """
-        self._threads.close()
+        end_write_thread(self)
+        self._read_threads.close()
 
-    # --- asynchronous twins -------------------------------------------------------
+    # --- asynchronous versions -------------------------------------------------------
 
     async def close_async(self) -> None:
-        """Do as ``close``."""
+        """Run ``close`` in a thread."""
         await asyncio.to_thread(self.close)
 
     async def write_documents_async(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """Do as ``write_documents``."""
-        return await self._threads.write(self.write_documents, documents, policy)
+        """Run ``write_documents`` in a thread."""
+        return await in_write_thread(self, self.write_documents, documents, policy)
 
     async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """Do as ``delete_documents``."""
-        await self._threads.write(self.delete_documents, document_ids)
+        """Run ``delete_documents`` in a thread."""
+        await in_write_thread(self, self.delete_documents, document_ids)
 
     async def delete_all_documents_async(self) -> None:
-        """Do as ``delete_all_documents``."""
-        await self._threads.write(self.delete_all_documents)
+        """Run ``delete_all_documents`` in a thread."""
+        await in_write_thread(self, self.delete_all_documents)
 
     async def delete_by_filter_async(self, filters: dict[str, Any]) -> int:
-        """Do as ``delete_by_filter``."""
-        return await self._threads.write(self.delete_by_filter, filters)
+        """Run ``delete_by_filter`` in a thread."""
+        return await in_write_thread(self, self.delete_by_filter, filters)
 
     async def update_by_filter_async(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
-        """Do as ``update_by_filter``."""
-        return await self._threads.write(self.update_by_filter, filters, meta)
+        """Run ``update_by_filter`` in a thread."""
+        return await in_write_thread(self, self.update_by_filter, filters, meta)
 
     async def bm25_retrieval_async(
         self,
@@ -191,8 +199,8 @@ class BM25DocumentStore(Operations):
         scale_score: bool = False,
         min_score: float | None = None,
     ) -> list[Document]:
-        """Do as ``bm25_retrieval``."""
-        return await self._threads.read(
+        """Run ``bm25_retrieval`` in a thread."""
+        return await self._read_threads.run(
             self.bm25_retrieval, query, filters, top_k, scale_score, min_score
         )
 
@@ -204,38 +212,38 @@ class BM25DocumentStore(Operations):
         scale_score: bool = False,
         min_score: float | None = None,
     ) -> list[list[Document]]:
-        """Do as ``bm25_retrieval_batch``."""
-        return await self._threads.read(
+        """Run ``bm25_retrieval_batch`` in a thread."""
+        return await self._read_threads.run(
             self.bm25_retrieval_batch, queries, filters, top_k, scale_score, min_score
         )
 
     async def count_documents_async(self) -> int:
-        """Do as ``count_documents``."""
-        return await self._threads.read(self.count_documents)
+        """Run ``count_documents`` in a thread."""
+        return await self._read_threads.run(self.count_documents)
 
     async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
-        """Do as ``filter_documents``."""
-        return await self._threads.read(self.filter_documents, filters)
+        """Run ``filter_documents`` in a thread."""
+        return await self._read_threads.run(self.filter_documents, filters)
 
     async def count_documents_by_filter_async(self, filters: dict[str, Any] | None) -> int:
-        """Do as ``count_documents_by_filter``."""
-        return await self._threads.read(self.count_documents_by_filter, filters)
+        """Run ``count_documents_by_filter`` in a thread."""
+        return await self._read_threads.run(self.count_documents_by_filter, filters)
 
     async def count_unique_metadata_by_filter_async(
         self, filters: dict[str, Any] | None, metadata_fields: list[str]
     ) -> dict[str, int]:
-        """Do as ``count_unique_metadata_by_filter``."""
-        return await self._threads.read(
+        """Run ``count_unique_metadata_by_filter`` in a thread."""
+        return await self._read_threads.run(
             self.count_unique_metadata_by_filter, filters, metadata_fields
         )
 
     async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
-        """Do as ``get_metadata_fields_info``."""
-        return await self._threads.read(self.get_metadata_fields_info)
+        """Run ``get_metadata_fields_info`` in a thread."""
+        return await self._read_threads.run(self.get_metadata_fields_info)
 
     async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
-        """Do as ``get_metadata_field_min_max``."""
-        return await self._threads.read(self.get_metadata_field_min_max, metadata_field)
+        """Run ``get_metadata_field_min_max`` in a thread."""
+        return await self._read_threads.run(self.get_metadata_field_min_max, metadata_field)
 
     async def get_metadata_field_unique_values_async(
         self,
@@ -245,8 +253,8 @@ class BM25DocumentStore(Operations):
         size: int = 10,
         filters: dict[str, Any] | None = None,
     ) -> tuple[list[Any], int]:
-        """Do as ``get_metadata_field_unique_values``."""
-        return await self._threads.read(
+        """Run ``get_metadata_field_unique_values`` in a thread."""
+        return await self._read_threads.run(
             self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
         )
 

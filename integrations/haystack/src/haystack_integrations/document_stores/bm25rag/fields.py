@@ -1,4 +1,4 @@
-"""What can be asked about the fields of many documents' meta, with Haystack's answers."""
+"""Statistics of the fields in the meta of many documents, as Haystack defines them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def field_name(field: object) -> str:
 
 
 def unique_values(metas: Iterable[Meta], field: str) -> list[Any]:
-    """Return the distinct values of a field, null aside, ordered by how they print.
+    """Return the distinct values of a field except null, ordered by how they print.
 
-    Values of unlike types are distinct, 1 and 1.0 and True among them.
+    Values of different types are distinct, even 1, 1.0 and True.
     """
     values = (meta.get(field) for meta in metas)
     unique = {_identity(value): value for value in values if value is not None}
@@ -31,7 +31,7 @@ def _identity(value: Any) -> tuple[str, str]:
 
 
 def types_of_fields(metas: Iterable[Meta]) -> dict[str, dict[str, str]]:
-    """Return the type of each field: boolean, int, float or keyword; the last one seen."""
+    """Return the type of each field's last value: boolean, int, float or keyword."""
     names = {bool: "boolean", int: "int", float: "float"}
     return {
         field: {"type": names.get(type(value), "keyword")}
@@ -42,11 +42,11 @@ def types_of_fields(metas: Iterable[Meta]) -> dict[str, dict[str, str]]:
 
 
 def least_and_greatest(metas: Iterable[Meta], field: str) -> dict[str, Any]:
-    """Return the least and the greatest number or string; ``None`` where they do not compare."""
+    """Return the minimum and maximum of the numbers or strings; ``None`` for a mixture."""
     given = (meta.get(field) for meta in metas)
-    # NaN orders with nothing, and would make the result depend on where it stands.
-    values = [one for one in given if isinstance(one, int | float | str) and one == one]
+    # NaN has no order, and would make the result depend on its position.
+    values = [value for value in given if isinstance(value, int | float | str) and value == value]
     try:
         return {"min": min(values), "max": max(values)}
-    except (TypeError, ValueError):  # unlike types, or no values
+    except (TypeError, ValueError):  # mixed types, or no values
         return {"min": None, "max": None}

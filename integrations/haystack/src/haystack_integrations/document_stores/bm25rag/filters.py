@@ -1,9 +1,9 @@
-"""Haystack's filters to the core's.
+"""Translates Haystack's filters into the core's.
 
-A comparison becomes a dict in the core's language wherever that has Haystack's meaning.
-Dates it has not: a naive one takes the zone of what it is compared with, and strings are
-read by dateutil. There, and for lists and dicts, which compare as Python's do, a condition
-of the core asks Haystack's own function.
+A comparison becomes a dict in the core's language wherever that means the same. It does not for
+dates: in Haystack a naive date takes the time zone of the other operand, and dateutil parses
+strings. For dates, and for lists and dicts, which compare as in Python, an operator of its own
+calls Haystack's function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from haystack.dataclasses import Document
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from bm25rag.documents import decode_metadata, encode_metadata
+from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import FilterError as CoreFilterError
 from bm25rag.errors import MetadataError
 from bm25rag.filters import (
@@ -29,15 +29,16 @@ from bm25rag.filters import (
     Filter,
     IdCondition,
     Not,
+    Operator,
     Or,
     escape_key,
     parse_filter,
 )
 
 Fetch = Callable[[str], Document]
-"""The document of an id, for the few filters that ask for more than id and meta."""
+"""Returns the document of an id, for the few filters that need more than id and meta."""
 
-# What Haystack takes from the document itself; other names without a dot are keys of meta.
+# Fields of the document itself; other names without a dot are keys of meta.
 _OWN_FIELDS = ("blob", "content", "embedding", "meta", "score", "sparse_embedding")
 
 _ORDERINGS = {
@@ -51,7 +52,7 @@ _COMPARISONS = ("==", "!=", *_ORDERINGS, "in", "not in")
 _LOGIC = ("AND", "OR", "NOT")
 _DEEPEST = 100
 
-# Types of which a value is stored as it is.
+# Types whose values are stored unchanged.
 _PLAIN = frozenset({str, int, float, bool, type(None), date, datetime})
 
 _EVERYTHING, _NOTHING = And(()), Or(())
@@ -59,21 +60,21 @@ _LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
 def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
-    """Turn a filter of Haystack's into one of the core's.
+    """Translate a Haystack filter into one of the core's.
 
     Parameters
     ----------
     filters
-        A comparison or a logical filter; ``None`` and ``{}`` for none.
+        A comparison or a logical filter; ``None`` and ``{}`` for no filter.
     fetch
-        Called for documents if a condition is about content, blob, embeddings or score.
+        Called if a condition is about content, blob, embeddings or score.
 
     Raises
     ------
     TypeError
-        If it is no dict.
+        If it is not a dict.
     FilterError
-        Haystack's, if it is malformed; the message points at the place.
+        Haystack's error, if the filter is malformed; the message says where.
     """
     if filters is None:
         return None
@@ -83,8 +84,8 @@ def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
 
 
 def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a filter as it is; raise as ``translate`` if it is malformed."""
-    translate(filters, lambda id: Document(id=id))  # which is not called: nothing is searched
+    """Return a filter unchanged; raise as ``translate`` does if it is malformed."""
+    translate(filters, lambda id: Document(id=id))  # never called: nothing is searched
     return filters
 
 
@@ -103,7 +104,7 @@ def _condition(condition: Any, at: str, depth: int, fetch: Fetch) -> Filter:
         _condition(part, f"{at}.conditions[{number}]", depth + 1, fetch)
         for number, part in enumerate(conditions)
     )
-    if name == "NOT":  # not all of them, as Haystack has it
+    if name == "NOT":  # in Haystack it means: not all of them
         return Not(And(parts))
     return And(parts) if name == "AND" else Or(parts)
 
@@ -123,15 +124,15 @@ def _choose(condition: dict[str, Any], at: str, known: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class _Whole(Filter):
-    """A comparison with a field of the document itself, for the core to evaluate."""
+class _DocumentComparison(Filter):
+    """A comparison with a field of the document itself."""
 
     condition: dict[str, Any]
     fetch: Fetch
 
     @property
     def key(self) -> None:
-        """None: how a blob or an array prints does not tell it from others."""
+        """None: the printed form does not identify a blob or an array."""
         return None
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
@@ -139,14 +140,30 @@ class _Whole(Filter):
         return _passes(self.condition, self.fetch(id))
 
 
-class _Subject(NamedTuple):
-    """What a comparison is about: its name in the core's language, and how a test is made."""
+class _AsHaystack(Operator):
+    """Haystack's own comparison of a value; it tells operands apart that the core equates."""
+
+    __slots__ = ("_name",)
+    name = "Haystack"
+
+    def __init__(self, name: str, operand: Any) -> None:
+        super().__init__(operand, f"{name} {operand!r}")
+        self._name = name
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Ask Haystack; a missing value is None."""
+        condition = {"field": "meta.value", "operator": self._name, "value": self.operand}
+        return _passes(condition, Document(id="-", meta={"value": value}))
+
+
+class _Target(NamedTuple):
+    """What a comparison looks at: its name in the core's language, and how a leaf is made."""
 
     key: str
-    make: Callable[[Callable[[Any, bool], bool], str], Filter]
+    make: Callable[[Operator], Filter]
 
     def is_plain(self, operand: Any) -> bool:
-        """Whether the core's equality with ``operand`` is Haystack's."""
+        """Whether equality with ``operand`` means the same in the core and in Haystack."""
         if type(operand) is str:
             return not _LIKE_A_DATE(operand)
         scalar = operand is None or isinstance(operand, bool | int | float)
@@ -163,20 +180,20 @@ def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
     if name in _COMPLEMENTS:
         return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at, fetch))
     if field in _OWN_FIELDS:
-        return _Whole(condition, fetch)
+        return _DocumentComparison(condition, fetch)
     operand = _as_stored(operand, f"{at}.value")
     if field == "id":
-        return _compare(_Subject("$id", IdCondition), name, operand, at)
+        return _compare(_Target("$id", IdCondition), name, operand, at)
     root, dot, rest = field.partition(".")
-    if dot and root != "meta":  # such a field no document has: it is None in each
+    if dot and root != "meta":  # no document has such a field: its value is None
         return _EVERYTHING if _passes(condition, Document(id="-")) else _NOTHING
     path = tuple(rest.split(".")) if dot else (field,)
     key = ".".join(map(escape_key, path))
-    return _compare(_Subject(key, partial(Condition, path)), name, operand, at)
+    return _compare(_Target(key, partial(Condition, path)), name, operand, at)
 
 
 def _check_operand(name: str, operand: Any, at: str) -> None:
-    """Refuse what Haystack refuses once there is a document to compare with."""
+    """Refuse what Haystack would refuse only when it compares a document."""
     if name in ("in", "not in") and not isinstance(operand, list):
         raise FilterError(f"{at} of {name!r} must be a list, got {type(operand).__name__}")
     if name not in _ORDERINGS:
@@ -192,7 +209,7 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
 
 
 def _as_stored(operand: Any, at: str) -> Any:
-    """Return a value in the form that it has in stored meta: a tuple as a list, say."""
+    """Return a value in its stored form, for example a tuple as a list."""
     members = operand if type(operand) is list else [operand]
     if _PLAIN.issuperset(map(type, members)):
         return operand
@@ -202,55 +219,52 @@ def _as_stored(operand: Any, at: str) -> Any:
         raise FilterError(f"{at}{error.key.removeprefix('value')}: {error.problem}") from error
 
 
-def _compare(subject: _Subject, name: str, operand: Any, at: str) -> Filter:
+def _compare(target: _Target, name: str, operand: Any, at: str) -> Filter:
     try:
         if name in _ORDERINGS:
-            return _ordering(subject, name, operand)
-        return _membership(subject, operand if name == "in" else [operand])
+            return _ordering(target, name, operand)
+        return _membership(target, operand if name == "in" else [operand])
     except CoreFilterError as error:
-        problem = str(error).partition(": ")[2]  # without its place, in the core's operators
+        problem = str(error).partition(": ")[
+            2
+        ]  # without the position, which names the core's operators
         raise FilterError(f"{at}.value of {name!r}: {problem}") from error
 
 
-def _membership(subject: _Subject, members: list[Any]) -> Filter:
-    # To Python, and so to Haystack, True is 1; to the core it is not.
+def _membership(target: _Target, members: list[Any]) -> Filter:
+    # In Python, and so in Haystack, True equals 1; in the core it does not.
     plain = [
         twin
         for member in members
-        if subject.is_plain(member)
+        if target.is_plain(member)
         for twin in (member, *(one for one in (0, 1, False, True) if one == member))
     ]
     others = [
-        _as_haystack(subject, "==", member) for member in members if not subject.is_plain(member)
+        _as_haystack(target, "==", member) for member in members if not target.is_plain(member)
     ]
-    return Or((_parse(subject, "$in", plain), *others))
+    return Or((_parse(target, "$in", plain), *others))
 
 
-def _ordering(subject: _Subject, name: str, operand: Any) -> Filter:
+def _ordering(target: _Target, name: str, operand: Any) -> Filter:
     if operand is None:
         return _NOTHING
     if isinstance(operand, str | datetime):
-        return _as_haystack(subject, name, operand)
+        return _as_haystack(target, name, operand)
     known, compare = _ORDERINGS[name]
     if not isinstance(operand, bool | int | float):
-        return _parse(subject, known, operand)
+        return _parse(target, known, operand)
     bools = [one for one in (False, True) if compare(one, operand)]
     number = int(operand) if isinstance(operand, bool) else operand
-    return Or((_parse(subject, known, number), _parse(subject, "$in", bools)))
+    return Or((_parse(target, known, number), _parse(target, "$in", bools)))
 
 
-def _parse(subject: _Subject, name: str, operand: Any) -> Filter:
-    return parse_filter({subject.key: {name: operand}}) or _EVERYTHING
+def _parse(target: _Target, name: str, operand: Any) -> Filter:
+    return parse_filter({target.key: {name: operand}}) or _EVERYTHING
 
 
-def _as_haystack(subject: _Subject, name: str, operand: Any) -> Filter:
+def _as_haystack(target: _Target, name: str, operand: Any) -> Filter:
     parse_filter({"value": {"$eq": operand}})  # refuses what no document can hold
-    condition = {"field": "meta.value", "operator": name, "value": operand}
-
-    def test(value: Any, present: bool) -> bool:
-        return _passes(condition, Document(id="-", meta={"value": value}))
-
-    return subject.make(test, f"as Haystack {name} {operand!r}")
+    return target.make(_AsHaystack(name, operand))
 
 
 def _passes(condition: dict[str, Any], document: Document) -> bool:

@@ -1,4 +1,4 @@
-"""What a store does with documents; ``document_store`` adds the rest."""
+"""The synchronous methods of the document store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from haystack.errors import FilterError
 from haystack_integrations.document_stores.bm25rag.arguments import (
     check_documents,
     check_flag,
-    check_integer,
-    check_number,
+    check_min_score,
     check_query,
     check_strings,
-    check_top_k,
 )
 from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
 from haystack_integrations.document_stores.bm25rag.fields import (
@@ -32,9 +30,9 @@ from haystack_integrations.document_stores.bm25rag.filters import translate
 from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
 
 from bm25rag import BM25Index, Hit
+from bm25rag.adapters import OnDuplicate, check_count
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
-from bm25rag.writer import OnDuplicate
 
 logger = logging.getLogger(__name__)
 
@@ -45,16 +43,16 @@ _ON_DUPLICATE: dict[DuplicatePolicy, OnDuplicate] = {
     DuplicatePolicy.OVERWRITE: "replace",
 }
 
-# As Haystack's in-memory store has it: half of the scale at 0, 0.78 at 10.
+# As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
 _SCALING_FACTOR = 8
 
 
 class Operations:
     """The synchronous methods of ``BM25DocumentStore``.
 
-    A read is answered from one state of the index, whatever is written meanwhile. Every write
-    raises ``bm25rag.errors.LockedError`` if another process writes to the folder for longer
-    than ``lock_timeout``.
+    A read sees one state of the index, whatever is written meanwhile. Every write raises
+    ``bm25rag.errors.LockedError`` if another process writes to the folder for longer than
+    ``lock_timeout``.
     """
 
     return_embedding: bool
@@ -66,16 +64,16 @@ class Operations:
     def write_documents(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """Write documents; all of them or, if anything is wrong, none.
+        """Write all documents, or none if anything is wrong.
 
         Parameters
         ----------
         documents
-            Documents of any kind; those without content are kept and match no query.
+            Any documents; those without content are stored and match no query.
         policy
-            What to do about ids that are there already, or occur twice in the call:
-            ``FAIL`` (and ``NONE``) writes nothing, ``SKIP`` keeps the first and logs a
-            warning for each other, ``OVERWRITE`` keeps the last.
+            What to do about ids that exist already or occur twice in the call: ``FAIL`` (and
+            ``NONE``) writes nothing, ``SKIP`` keeps the first and logs a warning for each of
+            the others, ``OVERWRITE`` keeps the last.
 
         Returns
         -------
@@ -85,10 +83,10 @@ class Operations:
         Raises
         ------
         ValueError
-            If ``documents`` holds anything but documents, or meta that cannot be stored;
-            the message names document and key.
+            If ``documents`` holds anything but documents, or if meta cannot be stored; the
+            message names document and key.
         DuplicateDocumentError
-            If ``policy`` is ``FAIL`` or ``NONE`` and an id is there already.
+            If ``policy`` is ``FAIL`` or ``NONE`` and an id exists already.
         """
         given = check_documents(documents)
         if not isinstance(policy, DuplicatePolicy):
@@ -125,10 +123,10 @@ class Operations:
             If the filter is malformed or empty; for all, use ``delete_all_documents``.
         """
         with self._shared.writing(self.lock_timeout) as index:
-            return int(index.delete(_chosen(index, filters)))
+            return int(index.delete(_matching_ids(index, filters)))
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
-        """Change the meta of the documents that pass, and return how many they are.
+        """Update the meta of the documents that pass, and return how many they are.
 
         Parameters
         ----------
@@ -142,16 +140,17 @@ class Operations:
         FilterError
             If the filter is malformed or empty.
         TypeError
-            If ``meta`` is no dict.
+            If ``meta`` is not a dict.
         ValueError
             If ``meta`` cannot be stored; the message names document and key.
         """
         if not isinstance(meta, dict):
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
         with self._shared.writing(self.lock_timeout) as index:
-            found = index.get(_chosen(index, filters))
+            found = index.get(_matching_ids(index, filters))
             return index.update_metadata(
-                [one.id for one in found], [one.metadata | meta for one in found]
+                [document.id for document in found],
+                [document.metadata | meta for document in found],
             )
 
     # --- reading ------------------------------------------------------------------
@@ -169,36 +168,36 @@ class Operations:
         Parameters
         ----------
         query
-            A text; if only blanks or stop words, nothing matches.
+            A text; blanks or stop words alone match nothing.
         filters
             Which documents may be found.
         top_k
-            How many at most, >= 0.
+            The maximum number of documents, >= 0.
         scale_score
-            Whether to scale scores into 0 to 1, by Haystack's own function.
+            Whether to scale scores to the range 0 to 1, as Haystack's in-memory store does.
         min_score
-            The least score that a document is returned with, scaled if they are scaled;
+            The lowest score that is returned, on the scaled range if scores are scaled;
             ``None`` for any.
 
         Returns
         -------
         documents
-            Fresh documents with their scores, best first.
+            New documents with their scores, best first.
 
         Raises
         ------
         ValueError
-            If the query is empty, ``top_k`` negative, or ``min_score`` NaN.
+            If the query is empty, ``top_k`` is negative, or ``min_score`` is NaN.
         TypeError
             If an argument has the wrong type.
         FilterError
             If the filter is malformed.
         """
-        text, count = check_query(query), check_top_k(top_k, least=0)
-        scaled, least = check_flag("scale_score", scale_score), _check_least(min_score)
+        text, limit = check_query(query), check_count("top_k", top_k)
+        scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
-        hits = index.search(text, count, _passing(index, filters), None if scaled else least)
-        return self._found(hits, scaled, least)
+        hits = index.search(text, limit, _core_filter(index, filters), None if scaled else floor)
+        return self._found(hits, scaled, floor)
 
     def bm25_retrieval_batch(
         self,
@@ -208,7 +207,7 @@ class Operations:
         scale_score: bool = False,
         min_score: float | None = None,
     ) -> list[list[Document]]:
-        """Do as ``bm25_retrieval`` for many queries at once, on several threads.
+        """Do what ``bm25_retrieval`` does for many queries at once, on several threads.
 
         Parameters
         ----------
@@ -220,53 +219,53 @@ class Operations:
         Returns
         -------
         documents
-            What ``bm25_retrieval`` returns, for each query in their order.
+            What ``bm25_retrieval`` returns for each query, in their order.
 
         Raises
         ------
         ValueError, TypeError, FilterError
-            As ``bm25_retrieval`` does; the message says which query.
+            As from ``bm25_retrieval``; the message says which query.
         """
         texts = [
             check_query(query, f"queries[{number}]")
             for number, query in enumerate(check_strings("queries", queries))
         ]
-        count = check_top_k(top_k, least=0)
-        scaled, least = check_flag("scale_score", scale_score), _check_least(min_score)
+        limit = check_count("top_k", top_k)
+        scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
         batch = index.search_batch(
-            texts, count, _passing(index, filters), None if scaled else least
+            texts, limit, _core_filter(index, filters), None if scaled else floor
         )
-        return [self._found(hits, scaled, least) for hits in batch.hits()]
+        return [self._found(hits, scaled, floor) for hits in batch.hits()]
 
-    def _found(self, hits: list[Hit], scaled: bool, least: float | None) -> list[Document]:
+    def _found(self, hits: list[Hit], scaled: bool, floor: float | None) -> list[Document]:
         scores = [_scaled(hit.score) if scaled else hit.score for hit in hits]
         return [
             from_core(hit, score, self.return_embedding)
             for hit, score in zip(hits, scores, strict=True)
-            if least is None or score >= least
+            if floor is None or score >= floor
         ]
 
     def count_documents(self) -> int:
-        """Return how many documents there are."""
+        """Return the number of documents."""
         return len(self._shared.current)
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
-        """Return fresh copies of the documents that pass, in the order of writing."""
+        """Return copies of the documents that pass, in the order of writing."""
         index = self._shared.current
-        found = index.get(index.ids(_passing(index, filters)))
-        return [from_core(one, with_embedding=self.return_embedding) for one in found]
+        stored = index.get(index.ids(_core_filter(index, filters)))
+        return [from_core(document, with_embedding=self.return_embedding) for document in stored]
 
     def count_documents_by_filter(self, filters: dict[str, Any] | None) -> int:
-        """Return how many documents pass."""
+        """Return the number of documents that pass."""
         index = self._shared.current
-        return index.count(_passing(index, filters))
+        return index.count(_core_filter(index, filters))
 
     def count_unique_metadata_by_filter(
         self, filters: dict[str, Any] | None, metadata_fields: list[str]
     ) -> dict[str, int]:
-        """Return how many distinct values each field has among the documents that pass."""
-        names = [field_name(one) for one in check_strings("metadata_fields", metadata_fields)]
+        """Return the number of distinct values of each field among the documents that pass."""
+        names = [field_name(field) for field in check_strings("metadata_fields", metadata_fields)]
         metas = self._metas(filters)
         return {name: len(unique_values(metas, name)) for name in names}
 
@@ -275,7 +274,7 @@ class Operations:
         return types_of_fields(self._metas())
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
-        """Return the least and the greatest value of a field; ``None`` if they do not compare."""
+        """Return the minimum and maximum of a field; ``None`` if its values do not compare."""
         return least_and_greatest(self._metas(), field_name(metadata_field))
 
     def get_metadata_field_unique_values(
@@ -286,22 +285,22 @@ class Operations:
         size: int = 10,
         filters: dict[str, Any] | None = None,
     ) -> tuple[list[Any], int]:
-        """Return a page of the distinct values of a field, and how many there are.
+        """Return a page of the distinct values of a field, and their total number.
 
         Parameters
         ----------
         metadata_field
-            The field, with or without ``meta.`` before it.
+            The field, with or without the prefix ``meta.``.
         search_term
-            A part of the value, in any case; ``None`` for all.
+            A part of the values, regardless of case; ``None`` for all values.
         from_, size
-            Where the page begins, and its length.
+            The start of the page, and its length.
         filters
             Which documents count.
         """
         if not isinstance(search_term, str | None):
             raise TypeError(f"search_term must be a str or None, got {search_term!r:.100}")
-        first, most = check_integer("from_", from_, 0), check_integer("size", size, 0)
+        first, most = check_count("from_", from_), check_count("size", size)
         values = unique_values(self._metas(filters), field_name(metadata_field))
         if search_term:
             values = [value for value in values if search_term.lower() in str(value).lower()]
@@ -309,47 +308,45 @@ class Operations:
 
     def _metas(self, filters: dict[str, Any] | None = None) -> list[Meta]:
         index = self._shared.current
-        found = index.get(index.ids(_passing(index, filters)))
-        return [one.metadata for one in found]
+        found = index.get(index.ids(_core_filter(index, filters)))
+        return [document.metadata for document in found]
 
 
 def _name_duplicate(index: BM25Index, documents: Iterable[Document]) -> str:
-    """Say which document cannot be written, and how it could."""
+    """Say which document cannot be written, and how it could be."""
     seen: set[str] = set()
-    for one in documents:
-        if one.id in seen or one.id in index:
-            where = "occurs twice in documents" if one.id in seen else "is in the store already"
+    for document in documents:
+        if document.id in seen or document.id in index:
+            where = (
+                "occurs twice in documents" if document.id in seen else "is in the store already"
+            )
             return (
-                f"ID {one.id!r} {where}, and nothing was written: policy=DuplicatePolicy.SKIP "
+                f"ID {document.id!r} {where}, and nothing was written: policy=DuplicatePolicy.SKIP "
                 "keeps the first document of an id, DuplicatePolicy.OVERWRITE the last"
             )
-        seen.add(one.id)
+        seen.add(document.id)
     raise AssertionError("unreachable")
 
 
 def _log_skipped(documents: Iterable[Document], written: Iterable[str]) -> None:
     remaining = set(written)
-    for one in documents:
-        if one.id in remaining:
-            remaining.discard(one.id)  # the first of an id is the one that is kept
+    for document in documents:
+        if document.id in remaining:
+            remaining.discard(document.id)  # the first document of an id is kept
         else:
-            logger.warning("ID '{document_id}' already exists", document_id=one.id)
+            logger.warning("ID '{document_id}' already exists", document_id=document.id)
 
 
-def _check_least(min_score: object) -> float | None:
-    return None if min_score is None else check_number("min_score", min_score)
-
-
-def _passing(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
+def _core_filter(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
     return translate(filters, lambda id: from_core(index.get([id])[0]))
 
 
-def _chosen(index: BM25Index, filters: dict[str, Any]) -> list[str]:
-    """Return the ids that pass a filter that must not be left out."""
-    passing = _passing(index, filters)
-    if passing is None:
+def _matching_ids(index: BM25Index, filters: dict[str, Any]) -> list[str]:
+    """Return the ids that pass a filter, which is required."""
+    core_filter = _core_filter(index, filters)
+    if core_filter is None:
         raise FilterError(f"filters must have a condition here, got {filters!r}")
-    return index.ids(passing)
+    return index.ids(core_filter)
 
 
 def _scaled(score: float) -> float:

@@ -1,4 +1,4 @@
-"""The indexes that the stores of a process have open: in memory by name, in folders by path."""
+"""The open indexes that stores of a process share: in memory by name, in folders by path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import Tokenizer
+from bm25rag.adapters import Tokenizer
 from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
 
 
@@ -21,13 +21,13 @@ class SharedIndex(Protocol):
 
     @property
     def current(self) -> BM25Index:
-        """The index of this moment, for reading; it never changes."""
+        """The current state of the index, for reading; it never changes."""
 
     def writing(self, timeout: float) -> AbstractContextManager[BM25Index]:
-        """Give the index to one writer, and show readers the result.
+        """Give the index to one writer, then show the result to readers.
 
-        The writers of this process wait for one another; ``timeout`` is how many seconds
-        the one whose turn it is waits for a writer of another process.
+        The writers of this process wait for one another. ``timeout`` is how many seconds a writer
+        then waits for a writer in another process.
         """
 
 
@@ -40,25 +40,25 @@ class MemoryIndex:
         self.current = index.snapshot()
 
     def renew_locks(self) -> None:
-        """Make new locks, in a process where nobody can hold them."""
+        """Make new locks, in a process where no thread can hold them."""
         self._lock = threading.Lock()
 
     def load(self, empty: BM25Index, timeout: float) -> None:
-        """Do nothing: what is in memory is there."""
+        """Do nothing: an index in memory needs no loading."""
 
     @contextmanager
     def writing(self, timeout: float) -> Iterator[BM25Index]:
-        """Give the index to one writer, and show readers the result."""
+        """Give the index to one writer, then show the result to readers."""
         with self._lock:
             yield self._written
             self.current = self._written.snapshot()
 
 
 class FolderIndex:
-    """An index in a folder, which is locked while a write lasts, not longer.
+    """An index in a folder, which is locked only during writes.
 
-    Every write opens what was committed last, by whichever process, and commits; every read
-    looks whether there is a newer commit.
+    Every write opens the last commit, whichever process made it, and commits again. Every read
+    checks for a newer commit.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,18 +69,18 @@ class FolderIndex:
         self._tokenizer: Tokenizer | None = None
 
     def renew_locks(self) -> None:
-        """Make new locks, in a process where nobody can hold them."""
+        """Make new locks, in a process where no thread can hold them."""
         self._write_lock = threading.Lock()
-        # Held for milliseconds, and never while a write lasts.
+        # Held for milliseconds, and never during a write.
         self._read_lock = threading.Lock()
 
     def load(self, empty: BM25Index, timeout: float) -> None:
-        """Read what was committed last; begin with ``empty`` if there is no index yet."""
+        """Read the last commit; save ``empty`` first if there is no index yet."""
         with self._read_lock:
             try:
                 self._reader = self._open(empty.analyzer)
             except NotAnIndexError:
-                self._make(empty, timeout)  # which refuses a folder that holds anything else
+                self._make(empty, timeout)  # refuses a folder that holds anything else
                 self._reader = self._open(empty.analyzer)
             self._tokenizer = self._reader.analyzer.tokenizer
             self._current = self._reader.snapshot()
@@ -89,37 +89,37 @@ class FolderIndex:
         try:
             return BM25Index.open(self._path)
         except TokenizerRequiredError as error:
-            # The first one stays: stores that share an index cannot differ in this.
+            # The first tokenizer stays: stores that share an index cannot differ in it.
             tokenizer = self._tokenizer or analyzer.tokenizer
             if tokenizer is None:
                 message = (
-                    f"the index at {str(self._path)!r} was made with a tokenizer of your own: "
+                    f"the index at {str(self._path)!r} was made with a custom tokenizer: "
                     "give the store analyzer=Analyzer(tokenizer=...) with that function"
                 )
                 raise TokenizerRequiredError(message) from error
             return BM25Index.open(self._path, tokenizer=tokenizer)
 
     def _make(self, empty: BM25Index, timeout: float) -> None:
-        """Begin with ``empty``, unless another process has begun meanwhile."""
+        """Save ``empty``, unless another process makes the index first."""
         until = time.monotonic() + timeout
         while True:
             try:
                 return empty.save(self._path, overwrite=False)
             except FileExistsError:
                 return None
-            except LockedError:  # the other one is at it, which takes milliseconds
+            except LockedError:  # the other process is saving, which takes milliseconds
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.01)
 
     @property
     def current(self) -> BM25Index:
-        """The last commit, whichever process has made it."""
+        """The last commit, whichever process made it."""
         return self._refresh()
 
     def _refresh(self) -> BM25Index:
         with self._read_lock:
-            # Of a folder that is gone, the last commit that was read stays.
+            # If the folder is gone, the last commit that was read stays.
             with suppress(NotAnIndexError):
                 if self._reader.refresh():
                     self._current = self._reader.snapshot()
@@ -127,12 +127,12 @@ class FolderIndex:
 
     @contextmanager
     def writing(self, timeout: float) -> Iterator[BM25Index]:
-        """Give the index to one writer; commit if all goes well, else nothing has happened."""
+        """Give the index to one writer; commit on success, discard the changes on failure."""
         tokenizer = self.current.analyzer.tokenizer
         with self._write_lock:
             with self._open_writer(tokenizer, timeout) as index:
                 yield index
-            # Here and not in the next read: to give up files that are gone takes milliseconds.
+            # Here and not in the next read: releasing deleted files takes milliseconds.
             self._refresh()
 
     def _open_writer(self, tokenizer: Tokenizer | None, timeout: float) -> BM25Index:
@@ -148,44 +148,44 @@ class FolderIndex:
 
 
 _OPEN: WeakValueDictionary[Path | str, MemoryIndex | FolderIndex] = WeakValueDictionary()
-# Held to look up and to enter, never to open: whoever waits for one folder stops nobody else.
+# Held to look up and to register, never to open: waiting for one folder blocks no other store.
 _OPEN_LOCK = threading.Lock()
 
 
-def open_shared_index(place: Path | str, given: dict[str, Any], timeout: float) -> SharedIndex:
-    """Return the index of a place, which is made if there is none.
+def open_shared_index(location: Path | str, given: dict[str, Any], timeout: float) -> SharedIndex:
+    """Return the index at a location; make it if there is none.
 
     Parameters
     ----------
-    place
-        The path of a folder, or a name for an index in memory, which lasts while a store has it.
+    location
+        The path of a folder, or the name of an index in memory, which lives while a store has it.
     given
-        Those arguments of ``BM25Index`` that were given.
+        The arguments of ``BM25Index`` that were given.
     timeout
         How many seconds to wait while another process makes the folder's index.
 
     Raises
     ------
     ValueError
-        If the index there has another analyzer or other parameters than given.
+        If the existing index has a different analyzer or different parameters.
     """
     empty = BM25Index(**given)
     shared: MemoryIndex | FolderIndex
     with _OPEN_LOCK:
-        if isinstance(place, str):
-            shared = _OPEN.setdefault(place, MemoryIndex(empty))
+        if isinstance(location, str):
+            shared = _OPEN.setdefault(location, MemoryIndex(empty))
         else:
-            place = place.resolve()
-            shared = _OPEN.setdefault(place, FolderIndex(place))
+            location = location.resolve()
+            shared = _OPEN.setdefault(location, FolderIndex(location))
     shared.load(empty, timeout)
-    there = shared.current
+    current = shared.current
     for name, value in given.items():
-        _check_same(name, value, getattr(there, name), place)
+        _check_same(name, value, getattr(current, name), location)
     return shared
 
 
 def _renew_locks() -> None:
-    """After a fork: a lock may be held by a thread that is not there."""
+    """Replace the locks after a fork: threads that hold them do not exist in the child."""
     global _OPEN_LOCK
     _OPEN_LOCK = threading.Lock()
     for shared in list(_OPEN.values()):
@@ -196,13 +196,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-def _check_same(name: str, given: Analyzer | str | float, there: object, place: Path | str) -> None:
-    same = given == there
-    if isinstance(given, Analyzer) and isinstance(there, Analyzer):
-        same = there.is_what(given)
+def _check_same(
+    name: str, given: Analyzer | str | float, existing: object, location: Path | str
+) -> None:
+    same = given == existing
+    if isinstance(given, Analyzer) and isinstance(existing, Analyzer):
+        same = existing.satisfies(given)
     if not same:
         message = (
-            f"{name} is {given!r}, but the index at {str(place)!r} was made with {there!r}: "
+            f"{name} is {given!r}, but the index at {str(location)!r} was made with {existing!r}: "
             f"leave {name} out, or change a folder with bm25rag itself (tune, reanalyze, save)"
         )
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""The retriever component: settings, and how they meet those of a call."""
+"""The retriever component: its settings, and how those of a call override them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import (
-    check_flag,
-    check_number,
-    check_top_k,
-)
+from haystack_integrations.document_stores.bm25rag.arguments import check_flag, check_min_score
 from haystack_integrations.document_stores.bm25rag.filters import check_filters
+
+from bm25rag.adapters import check_count
 
 
 @component
 class BM25Retriever:
     """Finds documents in a ``BM25DocumentStore`` by keywords.
 
-    Takes the place of ``InMemoryBM25Retriever``, and is a ``TextRetriever``.
+    It replaces ``InMemoryBM25Retriever``, and is a ``TextRetriever``.
 
     Parameters
     ----------
@@ -28,24 +26,24 @@ class BM25Retriever:
     filters
         Which documents may be found.
     top_k
-        How many at most, >= 1.
+        The maximum number of documents, >= 1.
     scale_score
-        Whether to scale scores into 0 to 1.
+        Whether to scale scores to the range 0 to 1.
     filter_policy
-        What the filters of a call do to these: ``REPLACE`` takes their place,
-        ``MERGE`` lets pass what passes both, whatever the operators on either side.
+        How the filters of a call combine with these: ``REPLACE`` uses them instead, ``MERGE``
+        returns documents that pass both, whatever the operators on either side.
     min_score
-        The least score that a document is returned with, scaled if they are scaled;
-        ``None`` for any.
+        The lowest score that is returned, on the scaled range if scores are scaled; ``None``
+        for any.
 
     Raises
     ------
     TypeError
-        If the store is no ``BM25DocumentStore``, or an argument has the wrong type.
+        If the store is not a ``BM25DocumentStore``, or an argument has the wrong type.
     ValueError
-        If ``top_k`` is less than 1, ``min_score`` NaN, or the policy unknown.
+        If ``top_k`` is less than 1, ``min_score`` is NaN, or the policy is unknown.
     FilterError
-        If the filter is malformed.
+        If the filters are malformed.
 
     Examples
     --------
@@ -66,21 +64,21 @@ class BM25Retriever:
         min_score: float | None = None,
     ) -> None:
         if not isinstance(document_store, BM25DocumentStore):
-            came = type(document_store).__name__
-            raise TypeError(f"document_store must be a BM25DocumentStore, got {came}")
+            got = type(document_store).__name__
+            raise TypeError(f"document_store must be a BM25DocumentStore, got {got}")
         if isinstance(filter_policy, str):
             filter_policy = FilterPolicy.from_str(filter_policy)
         elif not isinstance(filter_policy, FilterPolicy):
             raise TypeError(f"filter_policy must be a FilterPolicy, got {filter_policy!r}")
         self.document_store = document_store
         self.filters = check_filters(filters)
-        self.top_k = check_top_k(top_k, least=1)
+        self.top_k = check_count("top_k", top_k, least=1)
         self.scale_score = check_flag("scale_score", scale_score)
         self.filter_policy = filter_policy
-        self.min_score = None if min_score is None else check_number("min_score", min_score)
+        self.min_score = check_min_score(min_score)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings, those of the store among them."""
+        """Return the settings, including those of the store."""
         return default_to_dict(
             self,
             document_store=self.document_store.to_dict(),
@@ -93,8 +91,8 @@ class BM25Retriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Make the retriever that ``to_dict`` described, with the store's own class."""
-        settings = dict(data.get("init_parameters", {}))  # which older Haystacks write to
+        """Make the retriever that ``to_dict`` described, with a store of the original class."""
+        settings = dict(data.get("init_parameters", {}))  # older versions of Haystack modify it
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     @component.output_types(documents=list[Document])
@@ -111,35 +109,35 @@ class BM25Retriever:
         Parameters
         ----------
         query
-            The words to search for; only blanks or stop words match nothing.
+            The text to search for; blanks or stop words alone match nothing.
         filters
             Which documents may be found, in Haystack's language:
-            ``{"field": "meta.year", "operator": ">=", "value": 2000}``; how they go together
-            with those that were set before is said by ``filter_policy``.
+            ``{"field": "meta.year", "operator": ">=", "value": 2000}``; ``filter_policy`` says
+            how they combine with the retriever's own filters.
         top_k
-            How many documents at most, >= 0; ``None`` for what was set before.
+            The maximum number of documents, >= 0; ``None`` for the retriever's setting.
         scale_score
-            Whether to scale scores into 0 to 1; ``None`` for what was set before.
+            Whether to scale scores to the range 0 to 1; ``None`` for the retriever's setting.
         min_score
-            The least score that a document is returned with, scaled if they are scaled;
-            ``None`` for what was set before.
+            The lowest score that is returned, on the scaled range if scores are scaled;
+            ``None`` for the retriever's setting.
 
         Returns
         -------
         result
-            ``documents``: fresh documents with their scores, best first.
+            ``documents``: new documents with their scores, best first.
 
         Raises
         ------
         ValueError
-            If the query is empty, ``top_k`` negative, or ``min_score`` NaN.
+            If the query is empty, ``top_k`` is negative, or ``min_score`` is NaN.
         TypeError
             If an argument has the wrong type.
         FilterError
-            If a filter is malformed.
+            If the filters are malformed.
         """
         found = self.document_store.bm25_retrieval(
-            query, *self._settled(filters, top_k, scale_score, min_score)
+            query, *self._arguments(filters, top_k, scale_score, min_score)
         )
         return {"documents": found}
 
@@ -152,7 +150,7 @@ class BM25Retriever:
         scale_score: bool | None = None,
         min_score: float | None = None,
     ) -> dict[str, list[Document]]:
-        """Do as ``run``, in a thread.
+        """Run ``run`` in a thread.
 
         Parameters
         ----------
@@ -160,7 +158,7 @@ class BM25Retriever:
             As in ``run``.
         """
         found = await self.document_store.bm25_retrieval_async(
-            query, *self._settled(filters, top_k, scale_score, min_score)
+            query, *self._arguments(filters, top_k, scale_score, min_score)
         )
         return {"documents": found}
 
@@ -172,10 +170,10 @@ class BM25Retriever:
         scale_score: bool | None = None,
         min_score: float | None = None,
     ) -> dict[str, list[list[Document]]]:
-        """Do as ``run`` for many queries at once, on several threads.
+        """Do what ``run`` does for many queries at once, on several threads.
 
-        Haystack's evaluators take the result as ``retrieved_documents``. In a pipeline, for
-        one list of what any of the queries finds, see ``MultiQueryTextRetriever``.
+        Haystack's evaluators take the result as ``retrieved_documents``. For one list of what
+        any of the queries finds, use ``MultiQueryTextRetriever`` in a pipeline.
 
         Parameters
         ----------
@@ -187,15 +185,15 @@ class BM25Retriever:
         Returns
         -------
         result
-            ``documents``: what ``run`` finds, for each query in their order.
+            ``documents``: what ``run`` finds for each query, in their order.
 
         Raises
         ------
         ValueError, TypeError, FilterError
-            As ``run`` does; the message says which query.
+            As from ``run``; the message says which query.
         """
         found = self.document_store.bm25_retrieval_batch(
-            queries, *self._settled(filters, top_k, scale_score, min_score)
+            queries, *self._arguments(filters, top_k, scale_score, min_score)
         )
         return {"documents": found}
 
@@ -207,7 +205,7 @@ class BM25Retriever:
         scale_score: bool | None = None,
         min_score: float | None = None,
     ) -> dict[str, list[list[Document]]]:
-        """Do as ``run_batch``, in a thread.
+        """Run ``run_batch`` in a thread.
 
         Parameters
         ----------
@@ -215,7 +213,7 @@ class BM25Retriever:
             As in ``run_batch``.
         """
         found = await self.document_store.bm25_retrieval_batch_async(
-            queries, *self._settled(filters, top_k, scale_score, min_score)
+            queries, *self._arguments(filters, top_k, scale_score, min_score)
         )
         return {"documents": found}
 
@@ -224,10 +222,10 @@ class BM25Retriever:
         self.document_store.close()
 
     async def close_async(self) -> None:
-        """Do as ``close``."""
+        """Run ``close``."""
         await self.document_store.close_async()
 
-    def _settled(
+    def _arguments(
         self,
         filters: dict[str, Any] | None,
         top_k: int | None,

@@ -1,0 +1,44 @@
+"""What adapters for other frameworks may import, beside ``bm25rag``, ``errors`` and ``filters``.
+
+Everything else in the package may move between two releases; these names may not. A test holds
+the list, and that our own adapters import nothing beyond it.
+
+``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
+    The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
+    editors and type checkers see the choices.
+``check_count``, ``check_real``, ``check_sequence``
+    The core's checks of arguments, for those that an adapter keeps and passes on later: the
+    error comes at once, in the words that the core would use.
+``encode_metadata``, ``decode_metadata``
+    Metadata as the core stores them, for what an adapter keeps in a payload or compares.
+``STOPWORD_LISTS``, ``load_stopwords``
+    Words of many languages, by which the LlamaIndex adapter finds out the algorithm of a stemmer.
+``in_write_thread``, ``end_write_thread``
+    Awaited writes, which must not fill asyncio's own threads while they wait for one another.
+"""
+
+from __future__ import annotations
+
+from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
+from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.index import Mode, OnDuplicate
+from bm25rag.metadata.codec import decode_metadata, encode_metadata
+from bm25rag.scoring.variants import DeltaOn, VariantName
+from bm25rag.write_threads import end_write_thread, in_write_thread
+
+__all__ = [
+    "STOPWORD_LISTS",
+    "DeltaOn",
+    "Mode",
+    "OnDuplicate",
+    "Tokenizer",
+    "VariantName",
+    "check_count",
+    "check_real",
+    "check_sequence",
+    "decode_metadata",
+    "encode_metadata",
+    "end_write_thread",
+    "in_write_thread",
+    "load_stopwords",
+]

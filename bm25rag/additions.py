@@ -1,0 +1,322 @@
+"""What ``add`` does before the index changes: check documents, analyse them, resolve duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from bm25rag.analysis import Analyzer
+from bm25rag.common.checks import are_strings, check_id, check_sequence
+from bm25rag.common.gil import release_gil, releasing_gil
+from bm25rag.documents import Document, Text
+from bm25rag.errors import DuplicateIdError, MetadataError
+from bm25rag.merging.merge import merge_segments
+from bm25rag.metadata.values import copy_metadata, plain_metadata
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.builder import SegmentBuilder
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import SegmentView
+
+# Characters of text in a block, which is analysed and counted at once.
+CHUNK = 1 << 20
+# Most documents in a block, since each has metadata too.
+_MOST = 1 << 14
+
+_END = object()
+_OPTIONAL = ("ids", "metadata", "payloads")
+
+
+class Block(NamedTuple):
+    """Some documents, with their rows in the call; ``None`` for what was not given."""
+
+    rows: Sequence[int]
+    texts: list[Text]
+    ids: list[str] | None = None
+    metadata: list[dict[str, Any] | None] | None = None
+    payloads: list[bytes | None] | None = None
+
+    def only(self, indices: list[int]) -> Block:
+        """Return some of the documents."""
+        columns: list[Any] = [
+            None if column is None else [column[index] for index in indices] for column in self
+        ]
+        return Block(*columns)
+
+
+class NewDocuments:
+    """The arguments of ``add``, checked as they are iterated."""
+
+    # The name in messages of a row's metadata.
+    row = "metadata[{}]"
+
+    def __init__(
+        self,
+        texts: Iterable[Text],
+        ids: Iterable[str] | None,
+        metadata: Iterable[dict[str, Any] | None] | None,
+        payloads: Iterable[bytes | None] | None,
+        store_text: bool,
+        progress: bool,
+    ) -> None:
+        self.texts, self.ids, self.metadata, self.payloads = texts, ids, metadata, payloads
+        self.store_text, self.progress = store_text, progress
+        check_sequence("texts", texts, "texts")
+        for name in ("ids", "metadata", "payloads"):
+            value = getattr(self, name)
+            if value is not None:
+                check_sequence(name, value, "one element for each text")
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the documents in blocks."""
+        optional = {
+            name: iter(given) for name in _OPTIONAL if (given := getattr(self, name)) is not None
+        }
+        done = 0
+        for texts, columns in self._gather(optional):
+            if "ids" in columns:
+                ids = enumerate(columns["ids"], done)
+                columns["ids"] = [check_id(f"ids[{number}]", id) for number, id in ids]
+            for number, payload in enumerate(columns.get("payloads", ()), done):
+                _check_payload(payload, f"payloads[{number}]")
+            yield Block(range(done, done + len(texts)), texts, **columns)
+            done += len(texts)
+        for name, given in optional.items():
+            if next(given, _END) is not _END:
+                raise _wrong_length(name, f"more than {done}")
+
+    def _gather(
+        self, optional: dict[str, Iterator[Any]]
+    ) -> Iterator[tuple[list[Text], dict[str, list[Any]]]]:
+        """Yield texts with their ids, metadata and payloads.
+
+        Iterators advance in step with the texts, since they may share a source with them,
+        and what they yield is copied, since they may yield the same dict each time.
+        """
+        in_step = [name for name in optional if not isinstance(getattr(self, name), (list, tuple))]
+        texts: list[Text] = []
+        columns: dict[str, list[Any]] = {name: [] for name in in_step}
+        room, done = CHUNK, 0
+        for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
+            texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
+            for name in in_step:
+                if (value := next(optional[name], _END)) is _END:
+                    raise _wrong_length(name, f"only {number}")
+                columns[name].append(copy_metadata(value) if name == "metadata" else value)
+            room -= len(text)
+            if room <= 0 or len(texts) == _MOST:
+                yield texts, columns | self._slices(optional, in_step, done, len(texts))
+                done += len(texts)
+                texts, columns, room = [], {name: [] for name in in_step}, CHUNK
+        if texts:
+            yield texts, columns | self._slices(optional, in_step, done, len(texts))
+
+    def _slices(
+        self, optional: dict[str, Iterator[Any]], in_step: list[str], done: int, size: int
+    ) -> dict[str, list[Any]]:
+        columns = {}
+        for name in optional.keys() - in_step:
+            columns[name] = list(islice(optional[name], size))
+            if len(columns[name]) < size:
+                raise _wrong_length(name, f"only {done + len(columns[name])}")
+        return columns
+
+
+class NewRecords:
+    """The documents of ``add_documents``, checked as they are iterated."""
+
+    row = "documents[{}]"
+
+    def __init__(self, documents: Iterable[Document], store_text: bool, progress: bool) -> None:
+        self.store_text, self.progress = store_text, progress
+        self._documents = check_sequence("documents", documents, "bm25rag.Document")
+        # See ``NewDocuments._gather``.
+        self._copy = not isinstance(documents, (list, tuple))
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the documents in blocks."""
+        columns: list[list[Any]] = [[], [], [], [], []]
+        room = CHUNK
+        for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
+            for column, value in zip(columns, self._check(row, document), strict=True):
+                column.append(value)
+            room -= len(document.text)
+            if room <= 0 or len(columns[0]) == _MOST:
+                yield Block(*columns)
+                columns, room = [[], [], [], [], []], CHUNK
+        if columns[0]:
+            yield Block(*columns)
+
+    def _check(self, row: int, document: Document) -> tuple[Any, ...]:
+        name = f"documents[{row}]"
+        if not isinstance(document, Document):
+            raise TypeError(f"{name} must be a bm25rag.Document, got {document!r:.100}")
+        if document.text is None:
+            raise ValueError(
+                f"{name} ({document.id!r}) has no text: it was stored without one; "
+                "index it again from its source"
+            )
+        metadata = copy_metadata(document.metadata) if self._copy else document.metadata
+        return (
+            row,
+            _check_text(document.text, f"{name}.text"),
+            check_id(f"{name}.id", document.id),
+            metadata,
+            _check_payload(document.payload, f"{name}.payload"),
+        )
+
+
+def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:
+    """Return items, with a progress bar if ``progress``."""
+    if not progress:
+        return items
+    from tqdm import tqdm
+
+    bar: Iterable[Any] = tqdm(items, desc="indexing", unit=" docs")
+    return bar
+
+
+def _wrong_length(name: str, got: str) -> ValueError:
+    return ValueError(f"{name} must have one element for each text, got {got}")
+
+
+def _check_text(text: object, name: str) -> Text:
+    if isinstance(text, str):
+        return text
+    if isinstance(text, (list, tuple)) and are_strings(text):
+        return list(text)
+    hint = ""
+    if isinstance(text, PurePath):
+        hint = "; read the file first: path.read_text()"
+    elif isinstance(text, Mapping):
+        hint = "; take its text out first"
+    raise TypeError(f"{name} must be a str or a list of terms, got {text!r:.100}{hint}")
+
+
+def _check_payload(payload: object, name: str) -> bytes | None:
+    if payload is not None and not isinstance(payload, bytes):
+        raise TypeError(f"{name} must be bytes or None, got {type(payload).__name__}")
+    return payload
+
+
+class Added(NamedTuple):
+    """A new segment.
+
+    ``replaced`` are the documents, as segment and number, that it replaces.
+    """
+
+    segment: Segment
+    ids: list[str]
+    replaced: set[tuple[int, int]]
+    next_id: int
+
+
+def analyse_documents(
+    documents: NewDocuments | NewRecords,
+    analyzer: Analyzer,
+    snapshot: Snapshot,
+    next_id: int,
+    on_duplicate: str,
+    threads: int,
+) -> Added:
+    """Analyse new documents; raise as ``BM25Index.add``."""
+    ids = _Ids(snapshot, next_id, on_duplicate)
+    with SegmentBuilder(analyzer, threads) as builder:
+        for block in documents:
+            admitted, block = ids.admit(block)
+            release_gil()
+            metadata = None
+            if block.metadata is not None:
+                metadata = _plain_each(documents.row, block, admitted)
+            try:
+                builder.add(admitted, block.texts, documents.store_text, metadata, block.payloads)
+            except MetadataError as error:  # an integer too long to be written
+                row = block.rows[admitted.index(error.document)]
+                raise error.at(documents.row.format(row)) from None
+        segment = builder.finish()
+    if ids.stale:
+        segment = merge_segments([SegmentView(segment).without(ids.stale)])
+    return Added(segment, ids.written, ids.replaced, ids.next_id)
+
+
+def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the metadata of a block as they will be written; errors name the row."""
+    plain: list[dict[str, Any]] = []
+    try:
+        for id, one in releasing_gil(zip(ids, block.metadata or (), strict=True)):
+            plain.append(plain_metadata(one, id))
+    except MetadataError as error:
+        raise error.at(name.format(block.rows[len(plain)])) from None
+    except TypeError as error:
+        raise TypeError(f"{name.format(block.rows[len(plain)])}: {error}") from None
+    return plain
+
+
+class _Ids:
+    """Gives new documents their ids, and decides which to admit if ids occur again."""
+
+    def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str) -> None:
+        self._snapshot = snapshot
+        self._on_duplicate = on_duplicate
+        self._count = 0
+        self.next_id = next_id
+        self._generated: list[str] = []
+        self._documents: dict[str, int] = {}  # the number of each given id, in document order
+        self.replaced: set[tuple[int, int]] = set()
+        self.stale: list[int] = []
+
+    @property
+    def written(self) -> list[str]:
+        """The ids of all admitted documents, in document order."""
+        return self._generated or list(self._documents)
+
+    def admit(self, block: Block) -> tuple[list[str], Block]:
+        """Return the ids of the admitted documents, and these documents."""
+        ids = block.ids
+        if ids is None:
+            ids = self._generate(len(block.texts))
+            self._generated += ids
+            return ids, block
+        if (
+            len(set(ids)) == len(ids)
+            and self._documents.keys().isdisjoint(ids)
+            and not self._snapshot.existing(ids)
+        ):
+            self._documents.update(
+                zip(ids, range(self._count, self._count + len(ids)), strict=True)
+            )
+            self._count += len(ids)
+            return ids, block
+        admitted = [index for index, id in releasing_gil(enumerate(ids)) if self._admit(id)]
+        return [ids[index] for index in admitted], block.only(admitted)
+
+    def _generate(self, size: int) -> list[str]:
+        """Return the next decimal numbers that are not the id of any document."""
+        ids: list[str] = []
+        while len(ids) < size:
+            more = range(self.next_id, self.next_id + size - len(ids))
+            new = list(map(str, more))
+            taken = self._snapshot.existing(new)
+            ids += [id for id in new if id not in taken] if taken else new
+            self.next_id = more.stop
+        return ids
+
+    def _admit(self, id: str) -> bool:
+        earlier, present = self._documents.get(id), self._snapshot.find(id)
+        if earlier is not None or present is not None:
+            if self._on_duplicate == "error":
+                where = "occurs twice in ids" if earlier is not None else "is in the index already"
+                raise DuplicateIdError(
+                    f"the id {id!r} {where}; choose on_duplicate='skip' or 'replace' to allow that"
+                )
+            if self._on_duplicate == "skip":
+                return False
+            if earlier is not None:
+                self.stale.append(earlier)
+            if present is not None:
+                self.replaced.add(present)
+        self._documents.pop(id, None)  # so that the ids stay in document order
+        self._documents[id] = self._count
+        self._count += 1
+        return True

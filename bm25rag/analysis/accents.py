@@ -1,0 +1,77 @@
+"""Folding of accents, points and other marks, and of letters that are written in two ways.
+
+Which letters keep their accents depends on the language: see ``languages``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Letters that no normal form decomposes.
+_LETTERS = {
+    "\u00e6": "ae", "\u0153": "oe", "\u00df": "ss", "\u00f8": "o", "\u0142": "l", "\u0111": "d",
+    "\u00f0": "d", "\u00fe": "th", "\u0131": "i", "\u0127": "h", "\u0133": "ij",
+    "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl",
+    "\ufb05": "st", "\ufb06": "st",
+}  # fmt: skip
+# Marks of Latin and Greek; vowels, tones and cantillation of Hebrew and Arabic, and the Arabic
+# tatweel, which only stretches words; the Hindi point of borrowed sounds.
+_DROPPED = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u0640\u064b-\u0652\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c]"
+)
+_LATIN_OR_GREEK = re.compile("[\u00c0-\u024f\u0370-\u03ff\u1e00-\u1fff\ufb00-\ufb06]")
+_HINDI_WITH_POINT = "\u0929\u0931\u0934"
+# A nasal before a consonant of its class is also written as a dot above the line, or as a
+# candrabindu (a dot in a crescent).
+_HINDI_NASAL = re.compile(
+    "\u0919\u094d(?=[\u0915-\u0918])|\u091e\u094d(?=[\u091a-\u091d])|\u0923\u094d(?=[\u091f-\u0922])"
+    "|\u0928\u094d(?=[\u0924-\u0927])|\u092e\u094d(?=[\u092a-\u092d])|\u0901"
+)
+_FIRST_OF_HINDI = "\u0900"
+_HINDI_POINT_ABOVE = "\u0902"
+
+
+def fold_accents(word: str, kept: str) -> str:
+    """Return a word without the accents, points and other marks that readers may leave out.
+
+    Parameters
+    ----------
+    word
+        A word.
+    kept
+        Letters that keep their accents, as one string.
+    """
+    if word.isascii():
+        return word
+    folded = unicodedata.normalize("NFC", word).translate(_folds(kept))
+    if word >= _FIRST_OF_HINDI:
+        folded = _HINDI_NASAL.sub(_HINDI_POINT_ABOVE, folded)
+    return folded or word
+
+
+class _Folds(dict[int, str]):
+    """Maps code points to what they are folded to, for ``str.translate``."""
+
+    def __init__(self, kept: str) -> None:
+        self._kept = kept
+
+    def __missing__(self, point: int) -> str:
+        folded = self[point] = self._fold(chr(point))
+        return folded
+
+    def _fold(self, letter: str) -> str:
+        if letter in self._kept or letter.lower() in self._kept:
+            return letter
+        if letter in _LETTERS:
+            return _LETTERS[letter]
+        if _LATIN_OR_GREEK.match(letter) or letter in _HINDI_WITH_POINT:
+            letter = unicodedata.normalize("NFD", letter)
+        return unicodedata.normalize("NFC", _DROPPED.sub("", letter))
+
+
+@lru_cache(maxsize=8)
+def _folds(kept: str) -> _Folds:
+    return _Folds(kept)

@@ -1,0 +1,444 @@
+"""The ``Analyzer``, which documents and questions share: text to words, to tokens, to terms.
+
+A text is normalised and lower-cased and cut into words, which are split into tokens. Tokens lose
+the accents that their language does without; stop words are dropped, and the rest is stemmed.
+Runs of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are cut into overlapping pairs of
+characters. ``docs/languages.md`` says what is done in which language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from bm25rag.analysis.bigrams import BigramRules
+from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
+from bm25rag.analysis.legacy import AUTO_0_1, downgrade, upgrade
+from bm25rag.analysis.normalizing import Normalizer
+from bm25rag.analysis.settings import (
+    PAPER,
+    SETTINGS,
+    Tokenizer,
+    check_form,
+    check_pattern,
+    check_settings,
+    check_switch,
+    check_tokenizer,
+    check_tokens,
+    is_auto,
+    tokenizer_name,
+)
+from bm25rag.analysis.splitter import WordSplitter
+from bm25rag.analysis.stemming import Stemmer, check_algorithm
+from bm25rag.common.checks import check_flag, check_sequence
+
+# Words of queries whose terms are remembered, and the length of the longest of them.
+_MOST_WORDS, _LONGEST_WORD = 10_000, 100
+
+
+class Analyzer:
+    r"""Turns texts into terms; saved with the index, and used for documents and questions alike.
+
+    Parameters
+    ----------
+    language
+        A name or ISO code (``"english"``, ``"de"``), which decides what ``"auto"`` means
+        below; ``None`` for no stop words, no stemmer and no folding of accents.
+    token_pattern
+        ``"auto"``: words as people write them. Words of one character stay, and so do
+        "C++", "C#", "3.5" and "U.S."; contractions leave no stray letters; combining marks
+        are part of words. Otherwise a regular expression for ``re.findall``, such as
+        ``PAPER`` (``(?u)\b\w\w+\b``), or ``"auto-0.1"`` for what ``"auto"`` was in version 0.1.
+        With these, ``query_stopwords``, ``fold_accents``, ``cjk_characters`` and
+        ``southeast_asian`` are off unless you set them.
+        ``re`` has no time limit: beware of patterns that backtrack without end, also in
+        indexes that you did not make.
+    normalize
+        A Unicode normal form (``"NFC"``, ``"NFD"``, ``"NFKC"``, ``"NFKD"``) or ``None``.
+    lowercase
+        Whether to lower-case; Turkish by its own rules.
+    stopwords
+        ``"auto"`` for the language's list, the name of a list (``"english_long"``),
+        words of your own, or ``None``.
+    query_stopwords
+        Words that are removed from questions only, and only if other words remain; given like
+        ``stopwords``. ``"auto"`` is ``"english_long"`` for English with its own stop words,
+        and ``None`` otherwise.
+    stemmer
+        ``"auto"`` for the language's, the name of a Snowball algorithm, ``"arabic_light"``,
+        or ``None``.
+    fold_accents
+        Whether to remove accents, except from letters that are letters of their own in the
+        language ("\u00e5" in Swedish). ``"auto"``: where measurements or custom say so.
+    cjk
+        ``"auto"`` or ``True``: fold widths and cut Chinese, Japanese and Korean runs
+        into overlapping bigrams. ``False``: leave them to ``token_pattern``.
+    cjk_characters
+        Whether characters of Han and Hangul are terms beside the bigrams, so that a question
+        of one character has matches; in longer questions, Han only. ``"auto"``: as ``cjk``.
+    southeast_asian
+        Whether to cut runs of Thai, Lao, Khmer and Burmese into overlapping pairs of clusters
+        (letters with their marks); in documents, clusters are terms, too. ``"auto"``: as ``cjk``.
+    identifiers
+        Whether to index the parts of "camelCase", "snake_case" and "3.11.4" beside the whole;
+        only with ``token_pattern="auto"``.
+    tokenizer
+        A callable from text to a list or tuple of terms, which replaces all of the above.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a language, list, stemmer or normal form is unknown, the pattern does not
+        compile or has more than one group, ``identifiers`` comes with a pattern, or
+        ``tokenizer`` comes with other arguments.
+
+    Examples
+    --------
+    >>> Analyzer(language="english").terms("The cats are running")
+    ['cat', 'run']
+    >>> Analyzer(language="english").query_terms("What are C++ and C#?")
+    ['c++', 'c#']
+    """
+
+    def __init__(
+        self,
+        language: str | None = "english",
+        *,
+        token_pattern: str = "auto",
+        normalize: str | None = "NFC",
+        lowercase: bool = True,
+        stopwords: str | Iterable[str] | None = "auto",
+        query_stopwords: str | Iterable[str] | None = "auto",
+        stemmer: str | None = "auto",
+        fold_accents: bool | str = "auto",
+        cjk: bool | str = "auto",
+        cjk_characters: bool | str = "auto",
+        southeast_asian: bool | str = "auto",
+        identifiers: bool = False,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        if tokenizer is not None:
+            words = (stopwords, query_stopwords, stemmer, fold_accents)
+            runs = (cjk, cjk_characters, southeast_asian, identifiers)
+            check_tokenizer(
+                tokenizer, (language, token_pattern, normalize, lowercase, *words, *runs)
+            )
+            language = normalize = stopwords = query_stopwords = stemmer = None
+            lowercase = cjk = False
+        self.tokenizer = tokenizer
+        profile = None if language is None else find_language(language)
+        self.language = None if profile is None else profile.name
+        self.token_pattern = check_pattern(token_pattern)
+        auto = self.token_pattern == "auto" and tokenizer is None
+        self.normalize = None if normalize is None else check_form(normalize)
+        self.lowercase = check_flag("lowercase", lowercase)
+        self.identifiers = check_flag("identifiers", identifiers)
+        if self.identifiers and not auto:
+            raise ValueError("identifiers=True needs token_pattern='auto', which finds them")
+        folds = auto and profile is not None and profile.kept_letters is not None
+        self.fold_accents = check_switch("fold_accents", fold_accents, folds)
+        self.cjk = check_switch("cjk", cjk, True)
+        bigrams = auto and self.cjk
+        self.cjk_characters = check_switch("cjk_characters", cjk_characters, bigrams)
+        self.southeast_asian = check_switch("southeast_asian", southeast_asian, bigrams)
+        if stemmer == "auto":
+            stemmer = None if profile is None else profile.stemmer
+        self.stemmer = None if stemmer is None else check_algorithm(stemmer)
+        if is_auto(query_stopwords):
+            usual = profile if auto and is_auto(stopwords) else None
+            query_stopwords = None if usual is None else usual.query_stopwords
+        if is_auto(stopwords):
+            stopwords = None if profile is None else profile.stopwords
+        self._prepare(profile)
+        self.stopwords = self._stopword_tokens("stopwords", stopwords)
+        self.query_stopwords = self._stopword_tokens("query_stopwords", query_stopwords)
+
+    def _prepare(self, profile: Language | None) -> None:
+        """Derive from the settings what is not saved."""
+        # What a tokenizer returns are tokens: nothing of it is split as words of "auto" are.
+        pattern = self.token_pattern if self.tokenizer is None else PAPER
+        singles = self.cjk and self.cjk_characters
+        self.splitter = WordSplitter(
+            profile,
+            pattern,
+            Normalizer(
+                self.normalize,
+                turkish=self.language == "turkish",
+                folds_widths=self.cjk,
+                cleans=pattern == "auto",
+            ),
+            BigramRules(self.cjk, self.southeast_asian, singles),
+            lowercase=self.lowercase,
+            identifiers=self.identifiers,
+            fold_accents=self.fold_accents,
+        )
+        self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
+        self._document_terms = _WordTerms(self, question=False)
+        self._question_terms = _WordTerms(self, question=True)
+
+    def terms(self, text: str) -> list[str]:
+        """Return the terms of a document, in order, repeats included.
+
+        Parameters
+        ----------
+        text
+            Any string.
+
+        Raises
+        ------
+        TypeError
+            If ``text`` is not a string, or the tokenizer returns no list of strings.
+        """
+        words = self.find_words(text)
+        if self.tokenizer is not None:
+            return words
+        terms = chain.from_iterable(map(self._document_terms.__getitem__, words))
+        return [term for term, _ in terms]
+
+    def query_terms(self, text: str) -> list[str]:
+        """Return the terms of a question, in order, repeats included.
+
+        They are the terms of a document without ``query_stopwords``, unless no other term is
+        left, and without characters and clusters that their bigrams make unnecessary.
+
+        Parameters
+        ----------
+        text
+            Any string.
+
+        Raises
+        ------
+        TypeError
+            If ``text`` is not a string, or the tokenizer returns no list of strings.
+        """
+        words = self.find_words(text, question=True)
+        if self.tokenizer is not None:
+            return words
+        terms = list(chain.from_iterable(map(self._question_terms.__getitem__, words)))
+        kept = [term for term, is_kept in terms if is_kept]
+        return kept or [term for term, _ in terms]
+
+    def words(self, text: str) -> list[str]:
+        """Return the tokens of a text before stop words and stemming.
+
+        Parameters
+        ----------
+        text
+            Any string.
+
+        Raises
+        ------
+        TypeError
+            If ``text`` is not a string, or the tokenizer returns no list of strings.
+        """
+        return self.splitter.split_words(self.find_words(text))[0]
+
+    def find_words(self, text: str, question: bool = False) -> list[str]:
+        """Return the words of a text, which ``splitter`` splits into tokens.
+
+        Parameters
+        ----------
+        text
+            Any string.
+        question
+            Whether the text is a question.
+
+        Raises
+        ------
+        TypeError
+            If ``text`` is not a string, or the tokenizer returns no list of strings.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str, got {type(text).__name__}")
+        if self.tokenizer is not None:
+            return check_tokens(self.tokenizer(text))
+        return self.splitter.find_words(text, question)
+
+    def analyze_words(
+        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+    ) -> tuple[list[str | None], dict[int, int]]:
+        """Return the terms of words, ``None`` for a stop word.
+
+        Parameters
+        ----------
+        words
+            Words, as ``find_words`` returns them.
+        question
+            Whether they are the words of a question.
+        odd
+            The indexes of words that are not only ASCII letters and digits, if known.
+
+        Returns
+        -------
+        terms
+            The terms.
+        counts
+            The number of terms of each word that has none or several, by its index.
+        """
+        tokens, counts = self.splitter.split_words(words, question, odd)
+        stopped = self.stopwords.intersection(tokens)
+        terms: list[str | None] = [*self.stems(tokens)]
+        if stopped:
+            for index in [n for n, token in enumerate(tokens) if token in stopped]:
+                terms[index] = None
+        return terms, counts
+
+    def stems(self, words: list[str]) -> list[str]:
+        """Return the stems of words; the words themselves if there is no stemmer.
+
+        Parameters
+        ----------
+        words
+            Tokens, as ``words()`` returns them.
+        """
+        return words if self._stemmer is None else self._stemmer.stems(words)
+
+    def _stopword_tokens(self, name: str, given: str | Iterable[str] | None) -> frozenset[str]:
+        """Return stop words in the form that tokens have."""
+        if given is None:
+            return frozenset()
+        if isinstance(given, str):
+            given = load_stopwords(given)
+        listed = list(check_sequence(name, given, "words"))
+        if not all(isinstance(word, str) for word in listed):
+            raise TypeError(f"{name} must be words, got {listed!r:.100}")
+        return frozenset(self.splitter.stopword_token(word) for word in listed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON values: stop words by value, a tokenizer by name.
+
+        Settings that version 0.1 could have are written as it wrote them.
+        """
+        settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        settings["stopwords"] = sorted(self.stopwords)
+        settings["query_stopwords"] = sorted(self.query_stopwords)
+        settings["tokenizer"] = None if self.tokenizer is None else tokenizer_name(self.tokenizer)
+        return downgrade(settings)
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any], tokenizer: Tokenizer | None = None) -> Analyzer:
+        """Make the analyzer that ``to_dict`` of this version or of version 0.1 described.
+
+        Nothing that the settings name is imported: a callable must be given again.
+
+        Parameters
+        ----------
+        settings
+            What ``to_dict`` returned.
+        tokenizer
+            The callable, if the analyzer was made with one.
+
+        Raises
+        ------
+        TokenizerRequiredError
+            If the settings name a callable and ``tokenizer`` is missing.
+        TypeError
+            If a setting has the wrong type.
+        ValueError
+            If a setting is missing, unknown or wrong, or a tokenizer is given that
+            the settings do not have.
+        """
+        settings = upgrade(settings)
+        check_settings(settings, tokenizer)
+        if tokenizer is not None:
+            return cls(tokenizer=tokenizer)
+        return cls(**settings)
+
+    def probe(self) -> dict[str, str]:
+        """Return common words of the stemmer's language and their stems.
+
+        Saved with an index, they show on opening whether the stemmer has changed.
+        """
+        if self.stemmer is None:
+            return {}
+        lists = {profile.stemmer: profile.stopwords for profile in LANGUAGES if profile.stopwords}
+        name = lists.get(self.stemmer, "english")
+        words = sorted(load_stopwords("english_long" if name == "english" else name))
+        return dict(zip(words, self.stems(words), strict=True))
+
+    def satisfies(self, requested: Analyzer) -> bool:
+        """Whether this is the requested analyzer, or what version 0.1 made of its arguments.
+
+        So a program that opens a folder of version 0.1, and names the settings with which it
+        made the index then, still works.
+
+        Parameters
+        ----------
+        requested
+            The analyzer that the index of a folder is expected to have.
+        """
+        if self == requested:
+            return True
+        if requested.token_pattern != "auto" or self.token_pattern != AUTO_0_1:
+            return False
+        usual = Analyzer(requested.language, stemmer=None).stopwords
+        return self == Analyzer(
+            requested.language,
+            token_pattern=AUTO_0_1,
+            normalize=requested.normalize,
+            lowercase=requested.lowercase,
+            stopwords="auto" if requested.stopwords == usual else requested.stopwords,
+            stemmer="arabic" if requested.stemmer == "arabic_light" else requested.stemmer,
+            cjk=requested.cjk,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Analyzer):
+            return NotImplemented
+        return self.tokenizer == other.tokenizer and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.language, self.token_pattern, self.stemmer, self.stopwords))
+
+    def __repr__(self) -> str:
+        if self.tokenizer is not None:
+            return f"Analyzer(tokenizer={tokenizer_name(self.tokenizer)})"
+        parts = [f"language={self.language!r}", f"stemmer={self.stemmer!r}"]
+        parts.append(
+            f"stopwords=<{len(self.stopwords)} words>" if self.stopwords else "stopwords=None"
+        )
+        usual = Analyzer(self.language)
+        parts += [
+            f"{name}={getattr(self, name)!r}"
+            for name in SETTINGS
+            if name not in ("language", "stemmer", "stopwords", "query_stopwords", "tokenizer")
+            and getattr(self, name) != getattr(usual, name)
+        ]
+        return f"Analyzer({', '.join(parts)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(upgrade(state))
+        self.query_stopwords = frozenset(self.query_stopwords)
+        self._prepare(None if self.language is None else find_language(self.language))
+
+
+class _WordTerms(dict[str, list[tuple[str, bool]]]):
+    """Maps a word to its terms, each with whether a question keeps it; threads may share it.
+
+    Words of queries come again; a build analyses each distinct word once without this.
+    """
+
+    def __init__(self, analyzer: Analyzer, question: bool) -> None:
+        self._analyzer = analyzer
+        self._question = question
+
+    def __missing__(self, word: str) -> list[tuple[str, bool]]:
+        words = [word]
+        tokens, _ = self._analyzer.splitter.split_words(words, self._question)
+        analyzed, _ = self._analyzer.analyze_words(words, self._question)
+        terms = [
+            (term, token not in self._analyzer.query_stopwords)
+            for token, term in zip(tokens, analyzed, strict=True)
+            if term is not None
+        ]
+        if len(word) <= _LONGEST_WORD:
+            if len(self) >= _MOST_WORDS:
+                self.clear()
+            self[word] = terms
+        return terms

@@ -1,0 +1,128 @@
+"""Runs without spaces between words, cut into overlapping pairs of characters or clusters.
+
+Chinese, Japanese and Korean are cut into pairs of characters; Thai, Lao, Khmer and Burmese into
+pairs of clusters, which are letters with their marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from bm25rag.analysis.scripts import (
+    CJK,
+    CJK_LETTERS,
+    HAN,
+    SINGLES,
+    SOUTHEAST_ASIAN,
+    SOUTHEAST_ASIAN_LETTERS,
+    mark_ranges,
+)
+
+# Thai is the first script in Unicode that is cut.
+FIRST_LETTER = "\u0e01"
+
+
+class BigramRules(NamedTuple):
+    """Which runs are cut, and which characters are terms beside the bigrams.
+
+    Attributes
+    ----------
+    cjk : bool
+        Cut Chinese, Japanese and Korean.
+    southeast_asian : bool
+        Cut Thai, Lao, Khmer and Burmese.
+    singles : bool
+        Characters of Han and Hangul are terms, too.
+    """
+
+    cjk: bool
+    southeast_asian: bool
+    singles: bool
+
+
+def find_words_and_bigrams(
+    text: str, find_words: Callable[[str], list[str]], rules: BigramRules, question: bool
+) -> list[str]:
+    """Return the bigrams of runs and the words between the runs, in order.
+
+    A character or cluster that stands alone is a word. The last one of a run is also a word if
+    it is to be a term beside the bigrams (see ``is_single``); the others begin a bigram, from
+    which ``first_of_bigram`` takes them.
+
+    Parameters
+    ----------
+    text
+        A normalised text.
+    find_words
+        Finds the words of what lies between the runs.
+    rules
+        Which runs are cut.
+    question
+        Whether the text is a question.
+    """
+    words: list[str] = []
+    end = 0
+    for run in _runs(rules.cjk, rules.southeast_asian).finditer(text):
+        if run.start() > end:
+            words += find_words(text[end : run.start()])
+        end = run.end()
+        units = list(run[1]) if run[1] else _clusters().findall(run[2])
+        words += [first + second for first, second in pairwise(units)] or units
+        if len(units) > 1 and is_single(units[-1], rules, question):
+            words.append(units[-1])
+    return words + find_words(text[end:]) if end < len(text) else words
+
+
+def is_single(unit: str, rules: BigramRules, question: bool) -> bool:
+    """Whether a character or cluster is a term beside the bigrams that contain it.
+
+    Parameters
+    ----------
+    unit
+        A character of CJK, or a cluster.
+    rules
+        Which runs are cut.
+    question
+        Whether it is in a question. There bigrams say more, and only Han adds to them.
+    """
+    if rules.southeast_asian and SOUTHEAST_ASIAN.match(unit):
+        return not question
+    return rules.singles and (HAN if question else SINGLES).match(unit) is not None
+
+
+def first_of_bigram(word: str, rules: BigramRules) -> str | None:
+    """Return the first character or cluster of a bigram, ``None`` if the word is not a bigram.
+
+    Parameters
+    ----------
+    word
+        A word, as ``find_words_and_bigrams`` returns them.
+    rules
+        Which runs are cut.
+    """
+    if rules.southeast_asian and (cluster := _clusters().match(word)):
+        return cluster[0] if len(cluster[0]) < len(word) else None
+    if rules.cjk and len(word) == 2 and CJK.match(word):
+        return word[0]
+    return None
+
+
+@lru_cache(maxsize=4)
+def _runs(cjk: bool, southeast_asian: bool) -> re.Pattern[str]:
+    """Return a pattern of runs: of CJK in its first group, of clusters in its second."""
+    first = f"[{CJK_LETTERS}]+" if cjk else "(?!)"
+    second = f"(?:{_cluster()})+" if southeast_asian else "(?!)"
+    return re.compile(f"({first})|({second})")
+
+
+def _cluster() -> str:
+    return f"[{SOUTHEAST_ASIAN_LETTERS}][{mark_ranges()}]*"
+
+
+@lru_cache(maxsize=1)
+def _clusters() -> re.Pattern[str]:
+    return re.compile(_cluster())

@@ -1,0 +1,203 @@
+"""The languages by name and ISO code: stemmer, stop words, letters that keep their accents.
+
+Only at run time is it known whether the installed PyStemmer has an algorithm; the analyzer checks
+that. The stop words are Apache Lucene's (see NOTICE): one file per list, one word per line.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from bm25rag.analysis.tokens import Apostrophe
+
+__all__ = ["LANGUAGES", "STOPWORD_LISTS", "Language", "find_language", "load_stopwords"]
+
+
+_LISTS = Path(__file__).parent / "stopwords"
+
+
+class Language(NamedTuple):
+    """What the analysis of a language needs.
+
+    Attributes
+    ----------
+    name : str
+        The English name in lower case.
+    codes : tuple of str
+        ISO 639-1, then ISO 639-2 and 639-3 codes.
+    stemmer : str or None
+        Name of the stemmer, None where there is none.
+    stopwords : str or None
+        Name of the stop word list, None where there is none.
+    kept_letters : str or None
+        Letters that keep their accents when accents are folded, because readers see them as
+        letters of their own; None if accents are not folded at all.
+    query_stopwords : str or None
+        Name of the list that is removed from questions only, None where there is none.
+    apostrophe : str
+        What an apostrophe does to a word; see ``tokens.split_word``.
+    """
+
+    name: str
+    codes: tuple[str, ...]
+    stemmer: str | None
+    stopwords: str | None
+    kept_letters: str | None = None
+    query_stopwords: str | None = None
+    apostrophe: Apostrophe = "ends"
+
+
+def _both(name: str, *codes: str, kept_letters: str | None = None) -> Language:
+    return Language(name, codes, stemmer=name, stopwords=name, kept_letters=kept_letters)
+
+
+def _stemmer(name: str, *codes: str, kept_letters: str | None = None) -> Language:
+    return Language(name, codes, stemmer=name, stopwords=None, kept_letters=kept_letters)
+
+
+def _stopwords(name: str, *codes: str, kept_letters: str | None = None) -> Language:
+    return Language(name, codes, stemmer=None, stopwords=name, kept_letters=kept_letters)
+
+
+def _neither(name: str, *codes: str, kept_letters: str | None = None) -> Language:
+    return Language(name, codes, stemmer=None, stopwords=None, kept_letters=kept_letters)
+
+
+LANGUAGES: tuple[Language, ...] = (
+    _neither("afrikaans", "af", "afr", kept_letters=""),
+    _both("arabic", "ar", "ara", kept_letters="")._replace(stemmer="arabic_light"),
+    _both("armenian", "hy", "hye", "arm"),
+    _both("basque", "eu", "eus", "baq", kept_letters="ñ"),
+    _stopwords("bengali", "bn", "ben"),
+    _neither("bosnian", "bs", "bos"),
+    _stopwords("bulgarian", "bg", "bul"),
+    _neither("burmese", "my", "mya", "bur", kept_letters=""),
+    _both("catalan", "ca", "cat", kept_letters=""),
+    # Chinese, Japanese and Korean are indexed as bigrams, which are not words: a list of words
+    # would remove bigrams of other words.
+    _neither("chinese", "zh", "zho", "chi", "cmn", kept_letters=""),
+    _neither("croatian", "hr", "hrv"),
+    _both("czech", "cs", "ces", "cze"),
+    _both("danish", "da", "dan", kept_letters="æøå"),
+    _both("dutch", "nl", "nld", "dut", kept_letters=""),
+    _both("english", "en", "eng", kept_letters="")._replace(query_stopwords="english_long"),
+    _stemmer("esperanto", "eo", "epo", kept_letters="ĉĝĥĵŝŭ"),
+    _both("estonian", "et", "est", "ekk", kept_letters="õäöüšž"),
+    _both("finnish", "fi", "fin", kept_letters="åäöšž"),
+    _both("french", "fr", "fra", "fre", kept_letters=""),
+    _stopwords("galician", "gl", "glg", kept_letters="ñ"),
+    _both("german", "de", "deu", "ger", kept_letters="äöüß"),
+    _both("greek", "el", "ell", "gre", kept_letters=""),
+    _neither("hebrew", "he", "heb", kept_letters="")._replace(apostrophe="joins"),
+    _both("hindi", "hi", "hin", kept_letters=""),
+    _both("hungarian", "hu", "hun"),
+    _neither("icelandic", "is", "isl", "ice"),
+    _both("indonesian", "id", "ind", kept_letters=""),
+    _both("irish", "ga", "gle"),
+    _both("italian", "it", "ita", kept_letters=""),
+    _neither("japanese", "ja", "jpn", kept_letters=""),
+    _neither("khmer", "km", "khm", kept_letters=""),
+    _neither("korean", "ko", "kor", kept_letters=""),
+    _neither("lao", "lo", kept_letters=""),
+    _stopwords("latvian", "lv", "lav", "lvs"),
+    _both("lithuanian", "lt", "lit"),
+    _neither("macedonian", "mk", "mkd", "mac"),
+    _neither("malay", "ms", "msa", "may", "zsm", kept_letters=""),
+    _both("nepali", "ne", "nep", "npi", kept_letters=""),
+    _both("norwegian", "no", "nor", "nb", "nob", "nn", "nno", kept_letters="æøå"),
+    _both("persian", "fa", "fas", "per", "pes", kept_letters=""),
+    _both("polish", "pl", "pol"),
+    # The stemmer needs these letters to remove the endings of ação and ações.
+    _both("portuguese", "pt", "por", kept_letters="ãõç"),
+    _both("romanian", "ro", "ron", "rum"),
+    _both("russian", "ru", "rus"),
+    _both("serbian", "sr", "srp"),
+    _stemmer("sesotho", "st", "sot", kept_letters=""),
+    _neither("slovak", "sk", "slk", "slo"),
+    _neither("slovenian", "sl", "slv"),
+    _stopwords("sorani", "ckb", kept_letters=""),
+    _both("spanish", "es", "spa", kept_letters="ñ"),
+    _neither("swahili", "sw", "swa", "swh", kept_letters=""),
+    _both("swedish", "sv", "swe", kept_letters="åäö"),
+    _neither("tagalog", "tl", "tgl", "fil", kept_letters=""),
+    _both("tamil", "ta", "tam"),
+    _stopwords("telugu", "te", "tel"),
+    _stopwords("thai", "th", "tha", kept_letters=""),
+    _both("turkish", "tr", "tur", kept_letters="çğıöşü")._replace(apostrophe="cuts"),
+    _neither("ukrainian", "uk", "ukr")._replace(apostrophe="joins"),
+    _neither("urdu", "ur", "urd", kept_letters=""),
+    _neither("vietnamese", "vi", "vie"),
+    _stemmer("yiddish", "yi", "yid", "ydd"),
+)
+
+STOPWORD_LISTS: tuple[str, ...] = tuple(
+    sorted({"english_long"} | {each.stopwords for each in LANGUAGES if each.stopwords})
+)
+
+_BY_KEY = MappingProxyType({key: each for each in LANGUAGES for key in (each.name, *each.codes)})
+
+
+def find_language(name: str) -> Language:
+    """Find a language by its English name or ISO 639 code.
+
+    Neither case matters, nor what follows a code after "-" or "_":
+    "German", "de", "deu", "ger" and "de-AT" are the same language.
+
+    Parameters
+    ----------
+    name
+        A name or a code.
+
+    Returns
+    -------
+    Language
+        The language.
+
+    Raises
+    ------
+    TypeError
+        If `name` is not a string.
+    ValueError
+        If there is no such language; the message lists all languages.
+    """
+    if not isinstance(name, str):
+        message = f"language: expected a str, a name or an ISO 639 code, got {name!r}"
+        raise TypeError(message)
+    key = name.strip().lower()
+    language = _BY_KEY.get(key) or _BY_KEY.get(key.replace("_", "-").partition("-")[0])
+    if language is None:
+        known = ", ".join(f"{each.name} ({each.codes[0]})" for each in LANGUAGES)
+        message = f"language: expected a name or an ISO 639 code of {known}; got {name!r}"
+        raise ValueError(message)
+    return language
+
+
+@cache
+def load_stopwords(name: str) -> frozenset[str]:
+    """Load a list of stop words, in lower case and Unicode's normal form C.
+
+    Parameters
+    ----------
+    name
+        One of `STOPWORD_LISTS`. "english" has the 33 words of Lucene and
+        Elasticsearch, "english_long" the 174 of Snowball.
+
+    Returns
+    -------
+    frozenset of str
+        The words.
+
+    Raises
+    ------
+    ValueError
+        If there is no such list; the message lists all of them.
+    """
+    if name not in STOPWORD_LISTS:
+        known = ", ".join(STOPWORD_LISTS)
+        message = f"stopwords: expected the name of a list, one of {known}; got {name!r}"
+        raise ValueError(message)
+    text = (_LISTS / f"{name}.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))

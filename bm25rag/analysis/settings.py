@@ -1,0 +1,173 @@
+"""The settings of an analyzer: their names, and what is checked of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+from bm25rag.common.checks import are_strings, check_choice
+from bm25rag.errors import TokenizerRequiredError
+
+Tokenizer = Callable[[str], list[str] | tuple[str, ...]]
+"""What users may pass instead of all other settings: text to terms."""
+NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
+"""Unicode's normal forms."""
+
+# The pattern of the BM25S paper: words of two characters and more.
+PAPER = r"(?u)\b\w\w+\b"
+
+# In the order in which they are saved.
+SETTINGS = (
+    "language",
+    "token_pattern",
+    "normalize",
+    "lowercase",
+    "stopwords",
+    "stemmer",
+    "cjk",
+    "tokenizer",
+    "query_stopwords",
+    "fold_accents",
+    "cjk_characters",
+    "southeast_asian",
+    "identifiers",
+)
+# The defaults of those that a tokenizer replaces, in the order of the Analyzer's arguments.
+_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 7, False)
+
+
+def is_auto(value: object) -> bool:
+    """Whether a setting is left to the language; the setting may be a NumPy array of words."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_switch(name: str, value: object, default: bool) -> bool:
+    """Return a setting that is ``True``, ``False`` or ``"auto"``, with its default for the last.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    """
+    if is_auto(value):
+        return default
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True, False or 'auto', got {value!r}")
+    return value
+
+
+def check_form(form: str) -> NormalForm:
+    """Return the name of a Unicode normal form.
+
+    Raises
+    ------
+    TypeError
+        If it is not a string.
+    ValueError
+        If there is no such form.
+    """
+    return cast("NormalForm", check_choice("normalize", form, ("NFC", "NFD", "NFKC", "NFKD")))
+
+
+def check_pattern(pattern: object) -> str:
+    """Return a regular expression of which ``re.findall`` makes a list of strings.
+
+    Raises
+    ------
+    TypeError
+        If it is not a string.
+    ValueError
+        If it does not compile or has more than one group.
+    """
+    if not isinstance(pattern, str):
+        raise TypeError(f"token_pattern must be a regular expression or 'auto', got {pattern!r}")
+    try:
+        groups = re.compile(pattern).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"token_pattern {pattern!r:.100} does not compile: {error}") from None
+    if groups > 1:
+        raise ValueError(
+            f"token_pattern {pattern!r} has {groups} groups; use one at most, or (?:...) for more"
+        )
+    return pattern
+
+
+def check_tokenizer(tokenizer: object, others: tuple[object, ...]) -> None:
+    """Check a tokenizer, which comes alone.
+
+    Parameters
+    ----------
+    tokenizer
+        What was given as one.
+    others
+        The other arguments, in their order.
+
+    Raises
+    ------
+    TypeError
+        If the tokenizer cannot be called.
+    ValueError
+        If another argument differs from its default.
+    """
+    if not callable(tokenizer):
+        raise TypeError(f"tokenizer must be a callable from str to list[str], got {tokenizer!r}")
+    if others != _DEFAULTS:
+        raise ValueError("tokenizer replaces the other arguments of Analyzer; give it alone")
+
+
+def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> None:
+    """Check saved settings, and that a tokenizer is given exactly if they name one.
+
+    Parameters
+    ----------
+    settings
+        The settings by name.
+    tokenizer
+        The callable that was given with them.
+
+    Raises
+    ------
+    TokenizerRequiredError
+        If the settings name a tokenizer and none is given.
+    TypeError
+        If stop words are not a list.
+    ValueError
+        If a setting is missing or unknown, or a tokenizer is given that the settings do not name.
+    """
+    if sorted(map(str, settings)) != sorted(SETTINGS):
+        raise ValueError(
+            f"settings must have the keys {sorted(SETTINGS)}, got {sorted(map(str, settings))}"
+        )
+    saved_name = settings["tokenizer"]
+    if saved_name is not None:
+        if tokenizer is None:
+            raise TokenizerRequiredError(
+                f"the analyzer was made with the tokenizer {saved_name!r}; "
+                "pass that callable as tokenizer="
+            )
+        return
+    if tokenizer is not None:
+        raise ValueError("tokenizer was given, but the saved analyzer has none; leave it out")
+    for name in ("stopwords", "query_stopwords"):
+        if not isinstance(settings[name], list):
+            raise TypeError(f"settings[{name!r}] must be a list of words")
+
+
+def check_tokens(tokens: object) -> list[str]:
+    """Return what a tokenizer returned, as a list of strings.
+
+    Raises
+    ------
+    TypeError
+        If it is not a list or a tuple of strings.
+    """
+    if not isinstance(tokens, (list, tuple)) or not are_strings(tokens):
+        raise TypeError(f"tokenizer must return a list of str, got {tokens!r:.100}")
+    return list(tokens)
+
+
+def tokenizer_name(tokenizer: Tokenizer) -> str:
+    """Return the qualified name of a tokenizer, which is saved for messages only."""
+    name = getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__)
+    return f"{getattr(tokenizer, '__module__', '?')}.{name}"

@@ -1,0 +1,180 @@
+"""Texts to words, and words to tokens: what comes before stop words and stemming."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from bm25rag.analysis import scripts
+from bm25rag.analysis.accents import fold_accents
+from bm25rag.analysis.bigrams import (
+    FIRST_LETTER,
+    BigramRules,
+    find_words_and_bigrams,
+    first_of_bigram,
+    is_single,
+)
+from bm25rag.analysis.languages import Language
+from bm25rag.analysis.legacy import AUTO_0_1
+from bm25rag.analysis.normalizing import Normalizer
+from bm25rag.analysis.settings import PAPER
+from bm25rag.analysis.tokens import identifier_parts, split_word
+
+
+class WordSplitter:
+    """Finds the words of texts, and splits them into tokens.
+
+    Parameters
+    ----------
+    profile
+        The language; ``None`` for none.
+    token_pattern, lowercase, identifiers, fold_accents
+        As for ``Analyzer``.
+    normalizer
+        Normalises texts.
+    bigrams
+        Which runs without spaces are cut into bigrams.
+    """
+
+    def __init__(
+        self,
+        profile: Language | None,
+        token_pattern: str,
+        normalizer: Normalizer,
+        bigrams: BigramRules,
+        *,
+        lowercase: bool,
+        identifiers: bool,
+        fold_accents: bool,
+    ) -> None:
+        self._auto = token_pattern == "auto"
+        self._find_in_ascii: Callable[[str], list[str]]
+        self._find_in_unicode: Callable[[str], list[str]]
+        if self._auto:
+            self._find_in_ascii = scripts.word_pattern(marks=False).findall
+            self._find_in_unicode = scripts.find_words
+        elif token_pattern == AUTO_0_1:
+            self._find_in_ascii = re.compile(PAPER).findall
+            self._find_in_unicode = scripts.find_marked_words
+        else:
+            self._find_in_ascii = self._find_in_unicode = re.compile(token_pattern).findall
+        self._normalize = normalizer.normalize
+        self._bigrams = bigrams
+        self._lowercase = lowercase
+        self._identifiers = identifiers
+        self._folds_accents = fold_accents
+        self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
+        self._apostrophe = "ends" if profile is None else profile.apostrophe
+
+    @property
+    def drops_possessives(self) -> bool:
+        """Whether an "s" that ends a word after an apostrophe is dropped."""
+        return self._auto and self._apostrophe != "joins"
+
+    def fold(self, text: str) -> str:
+        """Return a text normalised and lower-cased, as ``find_words`` looks for words in it.
+
+        If identifiers are indexed by their parts, capitals stay until words are split.
+
+        Parameters
+        ----------
+        text
+            Any string.
+        """
+        return self._normalize(text, self._lowercase and not self._identifiers)
+
+    def find_words(self, text: str, question: bool = False) -> list[str]:
+        """Return the words of a text.
+
+        Parameters
+        ----------
+        text
+            Any string.
+        question
+            Whether the text is a question.
+        """
+        text = self.fold(text)
+        if text.isascii():
+            return self._find_in_ascii(text)
+        if self._bigrams.cjk or self._bigrams.southeast_asian:
+            return find_words_and_bigrams(text, self._find_in_unicode, self._bigrams, question)
+        return self._find_in_unicode(text)
+
+    def split_words(
+        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+    ) -> tuple[list[str], dict[int, int]]:
+        """Return the tokens of words, before stop words and stemming.
+
+        Parameters
+        ----------
+        words
+            Words, as ``find_words`` returns them.
+        question
+            Whether they are the words of a question.
+        odd
+            The indexes of words that are not only ASCII letters and digits, if known.
+
+        Returns
+        -------
+        tokens
+            The tokens.
+        counts
+            The number of tokens of each word that has none or several, by its index.
+        """
+        if self._identifiers:
+            odd = range(len(words))
+        elif odd is None:  # the others are tokens already
+            odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
+        tokens, several = words.copy(), dict[int, list[str]]()
+        only_folds = self._auto and not self._identifiers and self._folds_accents
+        for index in odd:
+            word = words[index]
+            if only_folds and word < FIRST_LETTER and word.isalpha():  # most of them
+                tokens[index] = fold_accents(word, self._kept_letters)
+                continue
+            split = self._split_word(word, question)
+            if len(split) == 1:
+                tokens[index] = split[0]
+            else:
+                several[index] = split
+        for index in reversed(several):
+            tokens[index : index + 1] = several[index]
+        return tokens, {index: len(split) for index, split in several.items()}
+
+    def _split_word(self, word: str, question: bool) -> list[str]:
+        tokens = [word]
+        if word >= FIRST_LETTER and (first := first_of_bigram(word, self._bigrams)):
+            tokens += [first] * is_single(first, self._bigrams, question)
+        elif self._auto:
+            tokens = split_word(word, self._apostrophe)
+        if self._identifiers:
+            tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
+            tokens = [self._normalize(token, self._lowercase) for token in tokens]
+        if self._folds_accents:
+            tokens = [fold_accents(token, self._kept_letters) for token in tokens]
+        return tokens
+
+    def first_of_bigram(self, word: str) -> str | None:
+        """Return the first character or cluster of a bigram, ``None`` if the word is not one.
+
+        Bigrams overlap: the next word begins right after that character or cluster.
+
+        Parameters
+        ----------
+        word
+            A word, as ``find_words`` returns them.
+        """
+        return first_of_bigram(word, self._bigrams)
+
+    def stopword_token(self, word: str) -> str:
+        """Return the token that a stop word stops; none is stopped by a word of several tokens.
+
+        Parameters
+        ----------
+        word
+            Any string.
+        """
+        word = str(self._normalize(word, self._lowercase))
+        tokens = split_word(word, self._apostrophe) if self._auto else [word]
+        token = tokens[0] if len(tokens) == 1 else word
+        return fold_accents(token, self._kept_letters) if self._folds_accents else token

@@ -1,0 +1,105 @@
+"""Snowball stemmers for any thread and any word, and a light stemmer for Arabic."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import threading
+from types import ModuleType
+from typing import Protocol
+
+from bm25rag.common.checks import check_choice
+
+# Snowball takes quadratic time for some words; no word of a language is longer than this.
+_LONGEST = 255
+# Snowball's Arabic stemmer leaves endings that Larkey's light stemmers remove (Larkey, Ballesteros
+# and Connell 2002, "Improving stemming for Arabic information retrieval": light10), and the alif
+# of adverbs. At least three letters remain, as many as roots have.
+ARABIC_LIGHT = "arabic_light"
+_ARABIC_ENDING = re.compile(
+    "(?<=[\u0621-\u064a]{3})(?:\u0647\u0627|\u0627\u0646|\u0627\u062a|\u0648\u0646|\u064a\u0646"
+    "|\u064a\u0647|\u064a\u0629|[\u0647\u0629\u064a\u0627])$"
+)
+
+
+class Stemmer:
+    """A Snowball stemmer that threads may share.
+
+    Parameters
+    ----------
+    algorithm
+        Its name; see ``check_algorithm``.
+    """
+
+    def __init__(self, algorithm: str) -> None:
+        self._light = algorithm == ARABIC_LIGHT
+        self._algorithm = "arabic" if self._light else algorithm
+        self._local = threading.local()
+
+    def stems(self, words: list[str]) -> list[str]:
+        """Return the stem of each word; the word itself where Snowball returns nothing.
+
+        Snowball returns nothing for a few words of Nepali, Tamil and Irish. Words of more than
+        255 characters or with a lone surrogate are not passed to it.
+        """
+        stemmer = self._thread_stemmer()
+        accepted = words
+        if max(map(len, words), default=0) > _LONGEST:
+            accepted = [word if len(word) <= _LONGEST else "" for word in words]
+        try:
+            stems = stemmer.stemWords(accepted)
+        except UnicodeEncodeError:
+            stems = [stemmer.stemWord(word) if _is_unicode(word) else "" for word in accepted]
+        if not all(stems):
+            stems = [stem or word for stem, word in zip(stems, words, strict=True)]
+        return [_ARABIC_ENDING.sub("", stem) for stem in stems] if self._light else stems
+
+    def _thread_stemmer(self) -> _PyStemmer:
+        # Two threads must not use one PyStemmer object: each has its own.
+        try:
+            stemmer: _PyStemmer = self._local.stemmer
+        except AttributeError:
+            stemmer = _pystemmer().Stemmer(self._algorithm, 0)  # with no cache
+            self._local.stemmer = stemmer
+        return stemmer
+
+
+def check_algorithm(name: object) -> str:
+    """Return the name of a stemmer: a Snowball algorithm that is installed, or "arabic_light".
+
+    Raises
+    ------
+    TypeError
+        If it is not a string.
+    ValueError
+        If the installed PyStemmer does not have it.
+    """
+    try:
+        installed = _pystemmer().algorithms()
+        ours = [ARABIC_LIGHT] if "arabic" in installed else []
+        return check_choice("stemmer", name, [*installed, *ours])
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; the installed PyStemmer is {snowball_version()}: "
+            "a newer one may have it, and stemmer=None does without"
+        ) from None
+
+
+def snowball_version() -> str:
+    """Return the version of the installed PyStemmer."""
+    version: str = _pystemmer().version()
+    return version
+
+
+class _PyStemmer(Protocol):
+    # ruff: noqa: N802 - the names are PyStemmer's
+    def stemWord(self, word: str) -> str: ...
+    def stemWords(self, words: list[str]) -> list[str]: ...
+
+
+def _pystemmer() -> ModuleType:
+    return importlib.import_module("Stemmer")
+
+
+def _is_unicode(word: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in word)

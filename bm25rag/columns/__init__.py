@@ -1,0 +1,1 @@
+"""Columns of byte strings, and tables that find a string in one."""

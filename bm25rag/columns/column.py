@@ -1,0 +1,194 @@
+"""Columns of byte strings.
+
+A column is an array of offsets into one buffer, in memory or mapped from a file. What
+comes from a file is checked before its first use: see ``storage/checked_columns.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise, repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
+from bm25rag.common.gil import release_gil
+from bm25rag.errors import CorruptIndexError
+
+# Strings that are joined in one step, which bounds the memory of a build.
+_AT_ONCE = 1024
+
+
+class Column:
+    """An immutable sequence of byte strings, of which some may be ``None``.
+
+    Parameters
+    ----------
+    offsets
+        ``count + 1`` ascending positions in ``data``, uint64; empty if all are ``None``.
+    data
+        The strings, one after another, uint8.
+    null
+        Which are ``None``, bool; empty if none is (or all are).
+    count
+        The number of strings.
+    """
+
+    def __init__(self, offsets: Unsigned, data: UInt8, null: Bool, count: int) -> None:
+        self.offsets = offsets
+        self.data = data
+        self.null = null
+        self.count = count
+        # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
+        self._starts = offsets.data
+        self._bytes = data.data
+        self._nulls = null.data if len(null) else None
+        self._empty = not len(offsets)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> bytes:
+        return bytes(self.get(number) or b"")
+
+    def get(self, number: int) -> memoryview | None:
+        """Return one string as a view of the buffer, or ``None``.
+
+        Raises
+        ------
+        CorruptIndexError
+            If the column is read from a file that is damaged there.
+        """
+        if self._empty or (self._nulls is not None and self._nulls[number]):
+            return None
+        return self._bytes[self._starts[number] : self._starts[number + 1]]
+
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return some strings, which are UTF-8, as text; raise as ``get``."""
+        views = self.views(numbers)
+        try:
+            return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
+        except UnicodeDecodeError as error:
+            raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None
+
+    def views(self, numbers: Sequence[int]) -> list[memoryview | None]:
+        """Return some strings as ``get`` does, in less time."""
+        if self._empty:
+            return [None] * len(numbers)
+        starts, data, nulls = self._starts, self._bytes, self._nulls
+        if nulls is None:
+            return [data[starts[number] : starts[number + 1]] for number in numbers]
+        return [
+            None if nulls[number] else data[starts[number] : starts[number + 1]]
+            for number in numbers
+        ]
+
+    def lengths(self) -> Int64:
+        """Return the length of each string in bytes, int64; 0 where it is missing."""
+        self.check_all()
+        if self._empty:
+            return np.zeros(self.count, np.int64)
+        return np.diff(self.offsets).astype(np.int64)
+
+    def missing(self) -> Bool:
+        """Return which strings are ``None``, bool."""
+        self.check_all()
+        if self._empty:
+            return np.ones(self.count, np.bool_)
+        return self.null if len(self.null) else np.zeros(self.count, np.bool_)
+
+    def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
+        """Return the offsets of consecutive strings, and the buffer; raise as ``get``."""
+        return self._starts[first : last + 1], self._bytes
+
+    def check_all(self) -> None:
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
+
+    def __iter__(self) -> Iterator[memoryview | None]:
+        self.check_all()
+        if self._empty:
+            yield from repeat(None, self.count)
+            return
+        if not len(self.null):
+            # 0.1 us a string, where the loop below takes 0.5.
+            yield from map(self._bytes.__getitem__, map(slice, self._starts, self._starts[1:]))
+            return
+        for number, (start, stop) in enumerate(pairwise(self._starts)):
+            yield None if self.null[number] else self._bytes[start:stop]
+
+    def __reduce__(self) -> tuple[type[Column], tuple[object, ...]]:
+        self.check_all()
+        return Column, (self.offsets, self.data, self.null, self.count)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, in memory or on disk."""
+        return self.offsets.nbytes + self.data.nbytes + self.null.nbytes
+
+
+class StringBatch(NamedTuple):
+    """Byte strings one after another, the length of each, and a 1 for each that is ``None``."""
+
+    data: bytes
+    lengths: UInt64
+    null: bytes
+
+
+def join(values: Sequence[bytes | memoryview | None]) -> StringBatch:
+    """Join byte strings into a batch for a ``ColumnBuilder``."""
+    strings = [value for value in values if value is not None]
+    null = bytes(len(values))
+    if len(strings) < len(values):
+        null = bytes([value is None for value in values])
+        strings = [b"" if value is None else value for value in values]
+    lengths = np.fromiter(map(len, strings), np.uint64, len(strings))
+    if len(strings) >= _AT_ONCE:
+        release_gil()
+    return StringBatch(b"".join(strings), lengths, null)
+
+
+def join_none(count: int) -> StringBatch:
+    """Return a batch of ``count`` times ``None``."""
+    return StringBatch(b"", np.zeros(count, np.uint64), b"\1" * count)
+
+
+class ColumnBuilder:
+    """Collects byte strings into a ``Column``."""
+
+    def __init__(self) -> None:
+        self._lengths: list[UInt64] = []
+        self._data = bytearray()
+        self._null = bytearray()
+
+    def extend(self, strings: StringBatch) -> None:
+        """Add strings."""
+        self._lengths.append(strings.lengths)
+        self._data += strings.data
+        self._null += strings.null
+
+    def finish(self) -> Column:
+        """Return the column; the builder is used up."""
+        lengths = np.concatenate([np.empty(0, np.uint64), *self._lengths])
+        null = np.frombuffer(self._null, np.bool_)
+        return arrange(lengths, np.frombuffer(self._data, np.uint8), null)
+
+
+def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:
+    """Make the column of strings that lie in ``data`` one after another."""
+    offsets = np.zeros(len(null) + 1, np.uint64)
+    np.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
+    if len(null) and null.all():
+        offsets = offsets[:0]
+    if null.all() or not null.any():
+        null = null[:0]
+    return Column(offsets, data, null, len(lengths))
+
+
+def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
+    """Make a column of byte strings."""
+    builder = ColumnBuilder()
+    remaining = iter(values)
+    while batch := list(islice(remaining, _AT_ONCE)):
+        builder.extend(join(batch))
+    return builder.finish()

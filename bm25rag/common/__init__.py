@@ -1,0 +1,1 @@
+"""What every package may use: array types, argument checks, strings, the interpreter's lock."""

@@ -1,0 +1,126 @@
+"""Checks of arguments, with one wording for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def check_count(name: str, value: object, *, least: int = 0) -> int:
+    """Return ``value`` as an ``int`` of at least ``least``; bools and floats are refused.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not an integer.
+    ValueError
+        If it is smaller than ``least``.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(_wrong_count(name, value, least))
+    if value < least:
+        raise ValueError(_wrong_count(name, value, least))
+    return int(value)
+
+
+def _wrong_count(name: str, value: object, least: int) -> str:
+    return f"{name} must be an integer >= {least}, got {value!r}"
+
+
+def check_real(name: str, value: object, low: float, high: float) -> float:
+    """Return ``value`` as a ``float`` in ``[low, high]``.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not a real number; a bool is not one.
+    ValueError
+        If it is NaN or out of range.
+    """
+    message = f"{name} must be a number{_range(low, high)}, got {value!r}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    ):
+        raise TypeError(message)
+    try:
+        real = float(value)
+    except OverflowError:
+        raise ValueError(message) from None
+    if math.isnan(real) or not low <= real <= high:
+        raise ValueError(message)
+    return real
+
+
+def _range(low: float, high: float) -> str:
+    if high == math.inf:
+        return "" if low == -math.inf else f" >= {low:g}"
+    return f" from {low:g} to {high:g}"
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return ``value`` if it is a ``bool``; raise ``TypeError`` otherwise."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r:.100}")
+    return value
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not a string.
+    ValueError
+        If it is none of ``choices``.
+    """
+    listed = ", ".join(repr(choice) for choice in choices)
+    message = f"{name} must be one of {listed}, got {value!r}"
+    if not isinstance(value, str):
+        raise TypeError(message)
+    if value not in choices:
+        raise ValueError(message)
+    return value
+
+
+def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
+    """Return ``value`` if it is an iterable, but not a string, a mapping or a data frame.
+
+    Raises
+    ------
+    TypeError
+        If it is a string, bytes, a mapping or a data frame, or not an iterable.
+    """
+    message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
+        raise TypeError(message)
+    if isinstance(value, Mapping) or hasattr(value, "columns"):  # it would yield its keys
+        weights = "put a query with weights into a list, or "
+        hint = f"{weights * (name == 'queries')}pick one column of it, such as frame['text']"
+        raise TypeError(f"{message}; {hint}")
+    return value
+
+
+def are_strings(values: Sequence[Any]) -> bool:
+    """Whether all of ``values`` are strings; joining them is faster than checking each."""
+    try:
+        "".join(values)
+    except TypeError:
+        return False
+    return True
+
+
+def check_ids(ids: Iterable[str]) -> list[str]:
+    """Return ids as a list; raise ``TypeError`` for a bare string or anything but strings."""
+    return [check_id(f"ids[{n}]", id) for n, id in enumerate(check_sequence("ids", ids, "str"))]
+
+
+def check_id(name: str, id: object) -> str:
+    """Return an id as a plain ``str``; raise ``TypeError`` if it is not a string."""
+    if not isinstance(id, str):
+        hint = f"; write str({id})" if isinstance(id, (int, np.integer)) else ""
+        raise TypeError(f"{name} must be a str, got {type(id).__name__}{hint}")
+    return str(id)  # NumPy's strings and other subclasses become plain strings

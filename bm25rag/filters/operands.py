@@ -1,0 +1,151 @@
+"""How the operand of each operator is read, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from functools import partial
+from typing import Any, NoReturn, TypeAlias
+
+from bm25rag.errors import FilterError
+from bm25rag.filters.values import instant_of
+
+OperandReader: TypeAlias = Callable[[Any, str, int], Any]
+"""Checks an operand and returns a copy of it: ``(operand, at, depth)``, ``at`` for messages."""
+
+MAX_DEPTH = 100
+
+_SCALARS: frozenset[type] = frozenset({str, int, bool, type(None), date, datetime})
+_ORDERED = frozenset({str, int, float, date, datetime})
+_COLLECTIONS = (list, tuple, set, frozenset)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def refuse(at: str, complaint: str) -> NoReturn:
+    """Raise a FilterError that names the place in the filter."""
+    shown = at if len(at) <= 200 else f"{at[:97]}...{at[-100:]}"
+    message = f"filter at {shown}: {complaint}" if at else f"filter: {complaint}"
+    raise FilterError(message)
+
+
+def describe(value: Any) -> str:
+    """Name the type of a value; for NumPy's types, say how to convert it."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] != "numpy":
+        return kind.__name__
+    method = "tolist" if getattr(value, "ndim", 0) else "item"
+    return f"numpy.{kind.__name__} (use its .{method}())"
+
+
+def check_depth(at: str, depth: int) -> None:
+    """Refuse what is nested too deeply, such as a dict that contains itself."""
+    if depth > MAX_DEPTH:
+        refuse(at, f"expected at most {MAX_DEPTH} levels of nesting, got more")
+
+
+# --- readers --------------------------------------------------------------------------------------
+
+
+def read_value(operand: Any, at: str, depth: int) -> Any:
+    """Read a JSON value, date or datetime, and copy its lists and dicts."""
+    kind = type(operand)
+    if kind in _SCALARS:
+        return operand
+    if kind is float:
+        return _read_float(operand, at)
+    check_depth(at, depth)
+    if isinstance(operand, list):
+        return [read_value(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(operand)]
+    if isinstance(operand, dict):
+        return {
+            _read_key(key, at): read_value(item, f"{at}.{key}", depth + 1)
+            for key, item in operand.items()
+        }
+    refuse(at, f"expected a JSON value, date or datetime, got {describe(operand)}")
+
+
+def _read_float(operand: float, at: str) -> float:
+    if operand != operand:
+        refuse(at, "expected a number, got NaN, which equals and orders with nothing")
+    return operand
+
+
+def _read_key(key: Any, at: str) -> str:
+    if type(key) is not str:
+        refuse(at, f"expected the keys of a dict as str, got {describe(key)}")
+    return key
+
+
+def _read_ordered(operand: Any, at: str, depth: int) -> Any:
+    if type(operand) not in _ORDERED:
+        refuse(at, f"expected a number, string, date or datetime, got {describe(operand)}")
+    return _read_float(operand, at) if type(operand) is float else operand
+
+
+def _read_text(operand: Any, at: str, depth: int) -> str:
+    if type(operand) is not str:
+        refuse(at, f"expected a string, got {describe(operand)}")
+    return operand
+
+
+def _read_folded(operand: Any, at: str, depth: int) -> str:
+    return _read_text(operand, at, depth).casefold()
+
+
+def _read_flag(operand: Any, at: str, depth: int) -> bool:
+    if type(operand) is not bool:
+        refuse(at, f"expected true or false, got {describe(operand)}")
+    return operand
+
+
+def _read_instant(operand: Any, at: str, depth: int) -> timedelta:
+    moment = instant_of(operand)
+    if moment is None:
+        came = repr(operand[:50]) if type(operand) is str else describe(operand)
+        refuse(at, f"expected an ISO 8601 string, a date or a datetime, got {came}")
+    return moment
+
+
+def _read_members(read: OperandReader, operand: Any, at: str, depth: int) -> tuple[Any, ...]:
+    if not isinstance(operand, _COLLECTIONS):
+        refuse(at, f"expected a list, tuple or set, got {describe(operand)}")
+    if _UNCHANGED[read].issuperset(map(type, operand)):  # there may be many
+        return tuple(operand)
+    return tuple(read(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(operand))
+
+
+# Types whose values a reader returns unchanged.
+_UNCHANGED: dict[OperandReader, frozenset[type]] = {
+    read_value: _SCALARS,
+    _read_text: frozenset({str}),
+    _read_instant: frozenset(),
+}
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+# Exact complements by construction: each is parsed as Not of the other.
+COMPLEMENTS = {"$ne": "$eq", "$nin": "$in"}
+
+
+def _comparisons(equality: OperandReader, ordering: OperandReader) -> dict[str, OperandReader]:
+    ordered = dict.fromkeys(("$lt", "$lte", "$gt", "$gte"), ordering)
+    return {"$eq": equality, **ordered, "$in": partial(_read_members, equality)}
+
+
+FIELD_READERS: dict[str, OperandReader] = {
+    **_comparisons(read_value, _read_ordered),
+    "$contains": read_value,
+    "$icontains": _read_folded,
+    "$startswith": _read_text,
+    "$exists": _read_flag,
+}
+ID_READERS: dict[str, OperandReader] = {
+    **_comparisons(_read_text, _read_text),
+    "$contains": _read_text,
+    "$icontains": _read_folded,
+    "$startswith": _read_text,
+}
+DATE_READERS: dict[str, OperandReader] = _comparisons(_read_instant, _read_instant)

@@ -1,0 +1,1 @@
+"""Segments merged into fewer: how, and when that pays."""

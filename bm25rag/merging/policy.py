@@ -1,0 +1,121 @@
+"""Which segments to merge, and when.
+
+A write merges little; the rest is left to ``BM25Index.maintain()``, which works on the
+segments of one moment while others search and write. ``carry`` then applies to the new
+segment what has been deleted and changed in the meantime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bm25rag.merging.merge import merge_segments
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import SegmentView
+
+# A write may merge this many bytes (about 20 ms), or this share of the index if that is more:
+# it bounds the number of segments, whatever is written.
+LEAST = 1 << 22
+SHARE = 16
+
+
+class Group(NamedTuple):
+    """Consecutive segments, the bytes of their living documents, and whether to merge them."""
+
+    views: list[SegmentView]
+    size: int
+    due: bool
+
+
+def plan(
+    views: Sequence[SegmentView], most: float = math.inf, held: Collection[Segment] = ()
+) -> list[Group]:
+    """Return which consecutive segments to merge; empty ones are left out.
+
+    A segment is merged with those behind it if it is at most twice as large as all of them
+    together. So without a limit, N documents make at most log3(N) segments, and a document is
+    copied O(log N) times. With ``most`` as a sixteenth of the index, there are at most 32
+    segments more.
+
+    Parameters
+    ----------
+    views
+        All segments, in document order.
+    most
+        Most bytes of a merge.
+    held
+        Segments that are being merged elsewhere, to be left alone.
+    """
+    groups: list[Group] = []
+    behind = 0
+    for view in reversed(views):
+        free = view.segment not in held
+        if free and not view.count:
+            continue
+        last = groups[-1] if groups and groups[-1].views[0].segment not in held else None
+        if last and free and view.size <= 2 * behind and view.size + last.size <= most:
+            groups[-1] = Group([view, *last.views], view.size + last.size, True)
+        else:
+            groups.append(Group([view], view.size, free and _is_worn(view) and view.size <= most))
+        behind += view.size
+    return groups[::-1]
+
+
+def _is_worn(view: SegmentView) -> bool:
+    """Whether more than half of a segment has been deleted or has new metadata."""
+    return 2 * view.count < len(view.segment) or 2 * view.changed_count > len(view.segment)
+
+
+def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[SegmentView]:
+    """Merge as much as one write may."""
+    most = max(LEAST, sum(view.size for view in views) // SHARE)
+    return [
+        SegmentView(merge_segments(group.views)) if group.due else group.views[0]
+        for group in plan(views, most, held)
+    ]
+
+
+def carry(
+    merged: Segment, before: Sequence[SegmentView], now: Sequence[SegmentView]
+) -> list[SegmentView] | None:
+    """Replace segments, as they are now, by the one that was made of them.
+
+    Parameters
+    ----------
+    merged
+        What ``merge_segments`` made of ``before``.
+    before, now
+        The segments that were merged, and all segments of the index as they are now.
+
+    Returns
+    -------
+    views
+        All segments, or ``None`` if a rollback has undone some of ``before`` in the meantime.
+    """
+    segments = [view.segment for view in now]
+    first = segments.index(before[0].segment) if before[0].segment in segments else 0
+    last = first + len(before)
+    if segments[first:last] != [view.segment for view in before]:
+        return None
+    deleted, offset = [np.empty(0, np.int64)], 0
+    changed: dict[int, bytes] = {}
+    for old, new in zip(before, now[first:last], strict=True):
+        since = new.deleted if old.living is None else new.deleted[old.living[new.deleted]]
+        if len(since) != len(new.deleted) - len(old.deleted) or not all(
+            number in new.changed or not new.lives(number) for number in old.changed
+        ):
+            return None
+        deleted.append(old.ranks(since.astype(np.int64)) + offset)
+        metadata = new.changed
+        numbers = [n for n, data in metadata.items() if old.changed.get(n) is not data]
+        ranks = old.ranks(np.array(numbers, np.int64)) + offset
+        changed |= dict(zip(ranks.tolist(), map(metadata.__getitem__, numbers), strict=True))
+        offset += old.count
+    changes = Changes(np.concatenate(deleted).astype(np.uint32), changed)
+    view = SegmentView(merged, (changes,) if len(changes) else ())
+    return [*now[:first], view, *now[last:]]

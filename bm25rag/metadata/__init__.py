@@ -1,0 +1,1 @@
+"""Metadata: what is stored, and the fields by which filters are evaluated."""

@@ -1,0 +1,110 @@
+"""Metadata as bytes and back.
+
+Metadata are stored as JSON, with NaN and infinities as Python's ``json`` writes them. Dates and
+datetimes, which JSON lacks, are written as ``{"$date": "2024-05-01"}`` and
+``{"$datetime": "2024-05-01T12:00:00+00:00"}``, and a key of the user's that begins with
+``$`` gets a second one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from bm25rag.common.strings import text_of, utf8
+from bm25rag.errors import CorruptIndexError, MetadataError
+from bm25rag.metadata.values import plain_metadata
+
+# Made once: json.dumps takes three times as long. Depth is checked elsewhere.
+_write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_ascii=False).encode
+
+
+def encode_metadata(metadata: object, document: str) -> bytes:
+    """Write metadata as JSON, ``{}`` as nothing; raises what ``plain_metadata`` raises."""
+    return write_metadata(plain_metadata(metadata, document), document)
+
+
+def write_metadata(plain: dict[str, Any], document: str) -> bytes:
+    """Write as JSON what ``plain_metadata`` returned; raise ``MetadataError`` if that fails."""
+    if not plain:
+        return b""
+    try:
+        # Not as ASCII: two lone surrogates, escaped, would be read back as one character.
+        return utf8(_write(plain))
+    except ValueError as error:  # an integer beyond Python's limit of 4,300 digits
+        raise MetadataError(document, _key_of_integer(plain), str(error)) from None
+
+
+def _key_of_integer(plain: Any) -> str:
+    """Return the keys that lead to an integer that cannot be written, joined by dots."""
+    items = plain.items() if isinstance(plain, dict) else enumerate(plain)
+    for key, value in items:
+        try:
+            _write(value)
+        except ValueError:
+            name = unescape(str(key))
+            nested = isinstance(value, (dict, list))
+            return f"{name}.{_key_of_integer(value)}" if nested else name
+    return ""
+
+
+def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
+    """Return fresh metadata from what ``encode_metadata`` wrote.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it was not written by ``encode_metadata``.
+    """
+    if not data:
+        return {}
+    text = text_of(data)
+    try:
+        decoded = json.loads(text, object_hook=_revive if '"$' in text else None)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if not isinstance(decoded, dict):
+        raise CorruptIndexError(f"stored metadata is a {type(decoded).__name__}, not a dict")
+    return decoded
+
+
+def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:
+    """Parse the metadata of many documents at once; ``revive`` and ``unescape`` are left to do.
+
+    Raises
+    ------
+    CorruptIndexError
+        If they were not written by ``encode_metadata``.
+    """
+    try:
+        decoded: list[dict[str, Any]] = json.loads(f"[{text_of(b','.join(data))}]")
+    except (ValueError, RecursionError) as error:
+        raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if len(decoded) != len(data) or not all(type(one) is dict for one in decoded):
+        raise CorruptIndexError("stored metadata are not one dict for each document")
+    return decoded
+
+
+def _revive(plain: dict[str, Any]) -> Any:
+    revived = revive(plain)
+    if revived is plain:
+        return {unescape(key): value for key, value in plain.items()}
+    return revived
+
+
+def revive(plain: dict[str, Any]) -> Any:
+    """Return the date or datetime that a dict is written for, or the dict itself."""
+    if len(plain) == 1:
+        ((key, value),) = plain.items()
+        if key == "$datetime":
+            return datetime.fromisoformat(value)
+        if key == "$date":
+            return date.fromisoformat(value)
+    return plain
+
+
+def unescape(key: str) -> str:
+    """Return the user's key from the one that is written."""
+    return key[1:] if key.startswith("$") else key

@@ -1,0 +1,284 @@
+"""Which documents of a segment pass a condition, from the fields of their metadata."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.strings import utf8, utf8_each
+from bm25rag.filters import Condition, Operator
+from bm25rag.filters.operators import (
+    AsInstant,
+    Comparison,
+    Contains,
+    ContainsFolded,
+    Equals,
+    Exists,
+    GreaterOrEqual,
+    In,
+    Less,
+    LessOrEqual,
+    StartsWith,
+)
+from bm25rag.filters.values import instant_of
+from bm25rag.metadata.field import (
+    DATE,
+    FALSE,
+    FLAGS,
+    KNOWN,
+    LIST,
+    MOMENT,
+    NULL,
+    NUMBERS,
+    OTHER,
+    REAL,
+    SHAPE,
+    STRING,
+    TRUE,
+    WHOLE,
+    Field,
+    Path,
+    StringRange,
+    shape_of,
+    ticks,
+)
+from bm25rag.metadata.fields import Fields
+from bm25rag.metadata.instants import NO_INSTANT, instants_of
+
+# Kinds of which a field does not hold the whole value.
+_PARTLY_KNOWN = (LIST, MOMENT, SHAPE)
+
+
+def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -> Bool:
+    """Return which documents pass a condition.
+
+    Parameters
+    ----------
+    fields
+        The documents' fields.
+    condition
+        The condition; ``Condition.matches`` defines what passes.
+    scan
+        Returns which of some documents pass, by reading their metadata; called for those
+        that the fields leave open.
+    """
+    path, operator = condition.path, condition.operator
+    try:
+        field = fields.find(path)
+        missing = operator.passes(None, False)
+        if field is None:
+            return np.full(fields.count, missing)
+        mask = field.spread(_passing_values(field, operator), missing, fields.count)
+        if isinstance(operator, Contains | ContainsFolded):
+            return mask | _with_element(fields, path, operator)
+        undecided = _undecided(fields, path, field, operator) & ~mask
+        return mask | scan(undecided) if undecided.any() else mask
+    except KeyError:  # the path's field was not kept, see MOST_FIELDS
+        return scan(np.ones(fields.count, np.bool_))
+
+
+# --- distinct values ------------------------------------------------------------------------------
+
+
+def _passing_values(field: Field, operator: Operator) -> Bool:
+    """Return which distinct values pass; a list or a dict passes only ``$exists``."""
+    passing = np.zeros(len(field), np.bool_)
+    match operator:
+        case Exists(expected):
+            passing[:] = expected
+        case StartsWith(prefix):
+            _mark_prefix(field, passing, utf8(prefix))
+        case Contains(part) | ContainsFolded(part):
+            if type(part) is str:
+                _mark_tested(field, passing, STRING, operator)
+        case Equals() | In():
+            _mark_equal(field, passing, operator.members)
+            _mark_tested(field, passing, OTHER, operator)
+        case Comparison():
+            _mark_range(field, passing, operator)
+            _mark_tested(field, passing, OTHER, operator)
+        case AsInstant(comparison):
+            passing |= _passing_values(field, comparison)  # of dates and datetimes
+            _mark_instants(field, passing, comparison)
+        case _:
+            for kind in KNOWN:
+                _mark_tested(field, passing, kind, operator)
+    return passing
+
+
+def _mark_tested(field: Field, passing: Bool, kind: int, operator: Operator) -> None:
+    passing[field.codes_of(kind)] = list(map(operator.passes, field.values(kind)))
+
+
+def _mark_equal(field: Field, passing: Bool, operands: Sequence[Any]) -> None:
+    """Mark the values that equal one of the operands."""
+    keys_by_kind: dict[int, list[Any]] = {}
+    if len(operands) > 1 and {str}.issuperset(map(type, operands)):
+        keys_by_kind[STRING], operands = utf8_each(operands), ()
+    for operand in operands:
+        for kind, key in _keys_of(operand):
+            keys_by_kind.setdefault(kind, []).append(key)
+    for kind, keys in keys_by_kind.items():
+        if field.has(kind):
+            passing[field.starts[kind] + _find(field, kind, keys)] = True
+
+
+def _find(field: Field, kind: int, keys: list[Any]) -> Int64:
+    """Return the positions, among the values of a kind, of those keys that are there."""
+    if kind in FLAGS:
+        return np.zeros(1, np.int64)
+    if kind in NUMBERS:
+        numbers = field.numbers_of(kind)
+        wanted = np.array(keys, numbers.dtype)
+        positions = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+        found: Int64 = positions[numbers[positions] == wanted]
+        return found
+    return find_strings(field.strings_of(kind), keys)
+
+
+def find_strings(strings: StringRange, keys: list[bytes]) -> Int64:
+    """Return the positions, among sorted strings, of those keys that are there."""
+    # Reading a string costs most, so a sample is read once, and narrows each key's search.
+    step = max(1, len(strings) // len(keys))
+    sample = [strings[position] for position in range(0, len(strings), step)]
+    found = []
+    for key in keys:
+        end = bisect_right(sample, key) * step
+        position = bisect_left(strings, key, max(0, end - step), min(end, len(strings)))
+        if position < len(strings) and strings[position] == key:
+            found.append(position)
+    return np.array(found, np.int64)
+
+
+def _mark_range(field: Field, passing: Bool, comparison: Comparison) -> None:
+    """Mark the values on the right side of the operand."""
+    operand = comparison.operand
+    number = type(operand) in (int, float)  # compared with both kinds, exactly as Python does
+    for kind, key in [(WHOLE, operand), (REAL, operand)] if number else _keys_of(operand):
+        codes, ranked = field.codes_of(kind), field.ranked(kind)
+        bisect = bisect_left if isinstance(comparison, Less | GreaterOrEqual) else bisect_right
+        edge = codes.start + bisect(ranked, key)
+        if isinstance(comparison, Less | LessOrEqual):
+            passing[codes.start : edge] = True
+        else:
+            passing[edge : codes.stop] = True
+
+
+_FLAG_OF = {None: NULL, False: FALSE, True: TRUE}
+
+
+def _keys_of(operand: Any) -> list[tuple[int, Any]]:
+    """Return the kinds and keys under which a field holds the values equal to an operand."""
+    kind = type(operand)
+    if operand is None or kind is bool:
+        return [(_FLAG_OF[operand], None)]
+    if kind is int or kind is float:
+        return _keys_of_number(operand)
+    if kind is str:
+        return [(STRING, utf8(operand))]
+    if kind is timedelta:  # an operand of $date
+        return [(DATE, ticks(operand)), (MOMENT, ticks(operand))]
+    if kind is date or kind is datetime:
+        return [(DATE if kind is date else MOMENT, ticks(instant_of(operand) or timedelta()))]
+    return []
+
+
+def _keys_of_number(number: float) -> list[tuple[int, Any]]:
+    if -(2**63) <= number < 2**63 and number == int(number):
+        return [(WHOLE, int(number))]
+    try:
+        return [(REAL, float(number))] if float(number) == number else []
+    except OverflowError:
+        return []
+
+
+def _mark_prefix(field: Field, passing: Bool, prefix: bytes) -> None:
+    start, strings = field.starts[STRING], field.strings_of(STRING)
+    first = bisect_left(strings, prefix)
+    last = bisect_right(strings, prefix, key=lambda string: string[: len(prefix)])
+    passing[start + first : start + last] = True
+
+
+def _mark_instants(field: Field, passing: Bool, comparison: Operator) -> None:
+    """Mark the strings that name an instant which passes."""
+    instants = field.instants
+    if instants is None:
+        instants = field.instants = instants_of(field.strings_of(STRING))
+    codes = field.codes_of(STRING)
+    if isinstance(comparison, Comparison):
+        in_order = comparison.compare(instants, ticks(comparison.operand))
+        passing[codes] = in_order & (instants != NO_INSTANT)
+    elif isinstance(comparison, Equals | In):
+        passing[codes] = np.isin(instants, np.array(list(map(ticks, comparison.members)), np.int64))
+
+
+# --- lists and dicts ------------------------------------------------------------------------------
+
+
+def _undecided(fields: Fields, path: Path, field: Field, operator: Operator) -> Bool:
+    """Return which documents have a value of which the fields do not say whether it passes."""
+    undecided = np.zeros(fields.count, np.bool_)
+    match operator:
+        case Equals() | In():
+            for operand in operator.members:
+                if type(operand) is list or type(operand) is dict:
+                    undecided |= _may_equal(fields, path, operand)
+        case Comparison() | StartsWith() | Exists() | AsInstant():
+            pass
+        case _:
+            undecided = _of_kinds(fields, field, _PARTLY_KNOWN)
+    return undecided
+
+
+def _of_kinds(fields: Fields, field: Field, kinds: Sequence[int]) -> Bool:
+    """Return which documents have a value of some kinds."""
+    passing = np.zeros(len(field), np.bool_)
+    for kind in kinds:
+        passing[field.codes_of(kind)] = True
+    return field.spread(passing, False, fields.count)
+
+
+def _may_equal(fields: Fields, path: Path, operand: Any) -> Bool:
+    """Return which documents may have an equal value: all that have one, and few others.
+
+    The elements of lists are looked up whatever their order and number.
+    """
+    field = fields.find(path)
+    if field is None:
+        return np.zeros(fields.count, np.bool_)
+    if type(operand) is list:
+        mask = _of_kinds(fields, field, [LIST])
+        for item in operand:
+            mask &= _with_element(fields, path, Contains(item))
+        if not operand and (elements := fields.find((*path, None))) is not None:
+            mask[elements.documents] = False
+        return mask
+    if type(operand) is not dict:
+        return field.spread(_passing_values(field, Equals(operand)), False, fields.count)
+    passing = np.zeros(len(field), np.bool_)
+    passing[field.starts[SHAPE] + _find(field, SHAPE, [utf8(shape_of(operand))])] = True
+    mask = field.spread(passing, False, fields.count)
+    for key, item in operand.items():
+        mask &= _may_equal(fields, (*path, key), item)
+    return mask
+
+
+def _with_element(fields: Fields, path: Path, operator: Contains | ContainsFolded) -> Bool:
+    """Return which documents have a list with an element that passes."""
+    mask = np.zeros(fields.count, np.bool_)
+    elements = fields.find((*path, None))
+    if elements is None or elements.documents is None:  # all lists are empty
+        return mask
+    if isinstance(operator, Contains):
+        passing = _passing_values(elements, Equals(operator.operand))
+    else:
+        passing = np.zeros(len(elements), np.bool_)
+        texts = elements.values(STRING)
+        passing[elements.codes_of(STRING)] = [operator.passes([text]) for text in texts]
+    mask[elements.documents[passing.take(elements.codes)]] = True
+    return mask

@@ -1,0 +1,192 @@
+"""One field: the distinct values at a path, sorted by kind, and the value of each document."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from itertools import pairwise, starmap
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bm25rag.columns.column import Column
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
+from bm25rag.common.gil import BLOCK, releasing_gil
+from bm25rag.common.strings import text_of
+from bm25rag.metadata.codec import decode_metadata
+
+Path: TypeAlias = tuple[str | None, ...]
+"""Keys from the top of the metadata down; behind them None for the elements of lists."""
+
+# The kinds of values, in the order of their codes. Of the first four there is one value each.
+# WHOLE is a number without a fraction that int64 holds, REAL any other float; SHAPE is a dict;
+# OTHER an integer that int64 does not hold, or a list or dict inside a list.
+NULL, FALSE, TRUE, LIST, WHOLE, REAL, DATE, MOMENT, STRING, SHAPE, OTHER = range(11)
+KINDS = 11
+FLAGS = range(NULL, WHOLE)
+NUMBERS = range(WHOLE, STRING)
+STRINGS = range(STRING, KINDS)
+
+_MICROSECOND = timedelta(microseconds=1)
+DAY = timedelta(days=1) // _MICROSECOND
+LAST_DAY = (date.max.toordinal() - 1) * DAY
+
+
+def ticks(instant: timedelta) -> int:
+    """Return an instant as fields hold it, in microseconds since the year 1."""
+    return instant // _MICROSECOND
+
+
+def shape_of(keys: Iterable[str]) -> str:
+    """Write the keys of a dict, which stand for it, since each has a field of its own."""
+    return json.dumps(sorted(keys), separators=(",", ":"), ensure_ascii=False)
+
+
+class StringRange(Sequence[bytes]):
+    """Consecutive strings of a column, none of them ``None``, checked when they are read."""
+
+    def __init__(self, column: Column, first: int, count: int) -> None:
+        self._starts, self._data = column.span(first, first + count)
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, position: Any) -> Any:
+        return bytes(self._data[self._starts[position] : self._starts[position + 1]])
+
+    def __iter__(self) -> Iterator[bytes]:
+        for first in releasing_gil(range(0, self._count, BLOCK)):
+            starts = self._starts[first : first + BLOCK + 1].tolist()
+            data, base = bytes(self._data[starts[0] : starts[-1]]), starts[0]
+            yield from [data[start - base : stop - base] for start, stop in pairwise(starts)]
+
+    def arrays(self, first: int, last: int) -> tuple[Int64, UInt8]:
+        """Return the starts of some strings and the end of the last, and the buffer they are in."""
+        starts = np.asarray(self._starts[first : last + 1]).astype(np.int64)
+        return starts, np.asarray(self._data)
+
+    def ascend(self) -> bool:
+        """Whether each string is greater than the one before; 0.2 us a string."""
+        return all(starmap(operator.lt, pairwise(self)))
+
+    def texts(self) -> list[str]:
+        """Return the strings, decoded."""
+        starts = self._starts.tolist() if self._count else [0]
+        data = bytes(self._data[starts[0] : starts[-1]])
+        if not data.isascii():
+            return list(map(text_of, self))
+        text, base = data.decode("ascii"), starts[0]
+        return [text[start - base : stop - base] for start, stop in pairwise(starts)]
+
+
+class Field:
+    """The values at one path.
+
+    Parameters
+    ----------
+    documents
+        The documents that have one, ascending, uint32; for the elements of lists once for
+        each element. ``None``: all have one.
+    codes
+        The code of each value, of the narrowest unsigned type.
+    starts
+        Where the codes of each kind begin, and where the last one's end.
+    numbers
+        The distinct values of the kinds that are numbers, sorted within each, 64 bits each.
+    column, first
+        The distinct values of the kinds that are strings begin at ``first`` in a column.
+    spans
+        Where ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
+    """
+
+    def __init__(
+        self,
+        documents: UInt32 | None,
+        codes: Unsigned,
+        starts: tuple[int, ...],
+        numbers: UInt64,
+        column: Column,
+        first: int,
+        spans: dict[str, slice],
+    ) -> None:
+        self.documents, self.codes = documents, codes
+        self.starts, self.numbers = starts, numbers
+        self.column, self.first, self.spans = column, first, spans
+        self._ranked: dict[int, Sequence[Any]] = {}
+        # The instants that the strings name, once $date has asked for them.
+        self.instants: Int64 | None = None
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    def codes_of(self, kind: int) -> slice:
+        """Return the codes of a kind."""
+        return slice(self.starts[kind], self.starts[kind + 1])
+
+    def has(self, kind: int) -> bool:
+        """Whether a value is of this kind."""
+        return self.starts[kind] < self.starts[kind + 1]
+
+    def numbers_of(self, kind: int) -> Any:
+        """Return the sorted values of a kind that is a number, int64 or float64."""
+        start, stop = self.starts[kind] - self.starts[WHOLE], self.starts[kind + 1]
+        numbers = self.numbers[start : stop - self.starts[WHOLE]]
+        return numbers.view(np.float64 if kind == REAL else np.int64)
+
+    def strings_of(self, kind: int) -> StringRange:
+        """Return the sorted values of a kind that is a string."""
+        start, stop = self.starts[kind], self.starts[kind + 1]
+        return StringRange(self.column, self.first + start - self.starts[STRING], stop - start)
+
+    def ranked(self, kind: int) -> Sequence[Any]:
+        """Return the sorted values of a number or string, as Python objects when indexed."""
+        values = self._ranked.get(kind)
+        if values is None:
+            values = self.numbers_of(kind).data if kind in NUMBERS else self.strings_of(kind)
+            self._ranked[kind] = values
+        return values
+
+    def values(self, kind: int) -> list[Any]:
+        """Return the values of a kind as metadata have them.
+
+        Not for lists, dicts and datetimes, of which a field holds only a part.
+        """
+        if kind == STRING:
+            return self.strings_of(kind).texts()
+        decode = _DECODERS[kind]
+        if kind in FLAGS:
+            return [decode(None)] * self.has(kind)
+        return list(map(decode, self.ranked(kind)))
+
+    def spread(self, passing: Bool, missing: bool, count: int) -> Bool:
+        """Return which of ``count`` documents have a passing value; ``missing`` for no value."""
+        hits = passing.take(self.codes)
+        if self.documents is None:
+            return hits
+        mask = np.full(count, missing)
+        mask[self.documents] = hits
+        return mask
+
+
+def _decode_other(data: bytes) -> Any:
+    return decode_metadata(b'{"":%b}' % data)[""]
+
+
+def _decode_date(day: int) -> date:
+    return date.fromordinal(day // DAY + 1)
+
+
+_DECODERS: dict[int, Callable[[Any], Any]] = {
+    NULL: lambda _: None,
+    FALSE: lambda _: False,
+    TRUE: lambda _: True,
+    WHOLE: int,
+    REAL: float,
+    DATE: _decode_date,
+    OTHER: _decode_other,
+}
+# The kinds of which a field holds whole values.
+KNOWN = (*_DECODERS, STRING)

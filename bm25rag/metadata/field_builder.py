@@ -1,0 +1,222 @@
+"""Builds fields from metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
+from functools import partial
+from itertools import chain, islice, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bm25rag.columns.column import Column, build_column
+from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.gil import BLOCK, in_blocks, releasing_gil
+from bm25rag.common.strings import utf8, utf8_each
+from bm25rag.errors import CorruptIndexError
+from bm25rag.metadata.codec import read_plain, unescape
+from bm25rag.metadata.field import (
+    DATE,
+    DAY,
+    FALSE,
+    FLAGS,
+    KINDS,
+    LIST,
+    MOMENT,
+    NULL,
+    NUMBERS,
+    OTHER,
+    REAL,
+    SHAPE,
+    STRING,
+    TRUE,
+    WHOLE,
+    StringRange,
+    shape_of,
+)
+from bm25rag.metadata.field_merge import merge_fields, unite
+from bm25rag.metadata.fields import MOST_FIELDS, Assembler, Fields
+from bm25rag.metadata.instants import NO_INSTANT, instants_of
+from bm25rag.metadata.paths import Node
+
+# Documents that become fields together, to bound the memory of a build.
+CHUNK = 1 << 14
+# Metadata that are read together: few, or the garbage collector visits them all.
+_BATCH = 1 << 7
+
+
+class FieldsBuilder:
+    """Makes fields of metadata that come in batches."""
+
+    def __init__(self) -> None:
+        self._root = Node()
+        # Documents in chunks, and in the chunk to come.
+        self._chunked = self._pending = 0
+        self._chunks: list[Fields] = []
+
+    def add(self, metadata: Sequence[dict[str, Any]]) -> None:
+        """Add the metadata of documents, as ``plain_metadata`` returns them."""
+        for batch in in_blocks(metadata, _BATCH):
+            present = np.fromiter(map(bool, batch), np.bool_, len(batch))
+            documents = np.flatnonzero(present) + self._pending
+            self._root.add(documents, list(filter(None, batch)), 0)
+            self.skip(len(batch))
+
+    def skip(self, count: int) -> None:
+        """Add documents without metadata."""
+        self._pending += count
+        if self._pending >= CHUNK and self._root.count:
+            self._end_chunk()
+
+    def _end_chunk(self) -> None:
+        nodes = sorted(self._root.walk(()), key=lambda pair: -pair[1].count)
+        kept = nodes[:MOST_FIELDS]
+        assembler = Assembler(self._pending, len(kept) == len(nodes))
+        for path, node in releasing_gil(kept):
+            codes, ranked = _rank(node)
+            documents = np.concatenate(node.documents)
+            if np.any(documents[1:] < documents[:-1]):  # dicts were grouped by their keys
+                order = np.argsort(documents, kind="stable")
+                documents, codes = documents[order], codes[order]
+            assembler.add(path, documents, codes, ranked)
+        self._chunks.append(assembler.finish())
+        self._root = Node()
+        self._chunked, self._pending = self._chunked + self._pending, 0
+
+    def finish(self) -> Fields:
+        """Return the fields; the builder is used up."""
+        if self._pending or not self._chunks:
+            self._end_chunk()
+        chunks = self._chunks
+        if len(chunks) == 1:
+            return chunks[0]
+        ends = np.cumsum([0, *(chunk.count for chunk in chunks)]).tolist()
+        return merge_fields(chunks, [np.arange(*span) for span in pairwise(ends)], self._chunked)
+
+
+def build_fields(metadata: Column) -> Fields:
+    """Make the fields of a column of metadata.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it was not written by ``encode_metadata``.
+    """
+    builder = FieldsBuilder()
+    values = iter(metadata if len(metadata.data) else ())  # often there are none at all
+    while chunk := list(islice(values, _BATCH)):
+        plain = iter(read_plain(list(filter(None, chunk))))
+        try:
+            builder.add([next(plain) if data else {} for data in chunk])
+        except ValueError as error:
+            raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
+    if not len(metadata.data):
+        builder.skip(len(metadata))
+    return builder.finish()
+
+
+def _rank(node: Node) -> tuple[Int64, list[Any]]:
+    """Return the code of each value, and the sorted distinct values of each kind."""
+    sorters = _SORTERS | _SORTERS_IN_LISTS if node.in_list else _SORTERS
+    by_kind: dict[int, list[tuple[Int64, Any]]] = {}
+    for value_type, (chunks, values) in node.by_type.items():
+        positions = np.concatenate(chunks)
+        for kind, members, keys in sorters[value_type](values):
+            of_kind = positions if members is None else positions[members]
+            if len(of_kind):
+                by_kind.setdefault(kind, []).append((of_kind, keys))
+    codes, start = np.empty(node.count, np.int64), 0
+    ranked: list[Any] = [()] * KINDS
+    for kind in sorted(by_kind):
+        of_kinds, keys_of_kind = zip(*by_kind[kind], strict=True)
+        ranked[kind], ranks = _distinct(kind, keys_of_kind)
+        codes[np.concatenate(of_kinds)] = start + ranks
+        start += len(ranked[kind])
+    return codes, ranked
+
+
+def _distinct(kind: int, keys: Sequence[Any]) -> tuple[Any, Int64]:
+    """Return the sorted distinct keys of one kind, and the rank of each key."""
+    if kind in FLAGS:
+        return [None], np.zeros(1, np.int64)
+    if kind in NUMBERS:
+        distinct, ranks = np.unique(np.concatenate(keys), return_inverse=True)
+        return distinct, ranks
+    runs, ranks_in_runs = [], []
+    for texts in in_blocks(list(chain.from_iterable(keys)), BLOCK):
+        run = sorted(set(texts))  # by code point, which is the order of UTF-8 too
+        rank_of = dict(zip(run, range(len(run)), strict=True))
+        runs.append(run)
+        ranks_in_runs.append(np.fromiter(map(rank_of.__getitem__, texts), np.int64, len(texts)))
+    union, ranks_of_runs = unite(runs)
+    return utf8_each(union), np.concatenate(
+        [of_run[ranks] for of_run, ranks in zip(ranks_of_runs, ranks_in_runs, strict=True)]
+    )
+
+
+# A sorter takes values of one Python type and yields each kind among them, which of the values
+# are of that kind (None: all), and their keys.
+_Sorted: TypeAlias = Iterator[tuple[int, Bool | None, Any]]
+
+
+def _sort_integers(values: list[int]) -> _Sorted:
+    try:
+        yield WHOLE, None, np.array(values, np.int64)
+    except OverflowError:
+        fits = np.array([-(2**63) <= value < 2**63 for value in values])
+        objects = np.array(values, np.object_)
+        yield WHOLE, fits, objects[fits].astype(np.int64)
+        yield OTHER, ~fits, list(map(str, objects[~fits]))
+
+
+def _sort_floats(values: list[float]) -> _Sorted:
+    reals = np.array(values)
+    # A float without a fraction is the same value as that int.
+    whole = (np.floor(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
+    finite = np.isfinite(reals)
+    yield WHOLE, whole, reals[whole].astype(np.int64)
+    yield REAL, finite & ~whole, reals[finite & ~whole]
+    # NaN and infinities equal and order with nothing, so they are not among the sorted numbers.
+    yield OTHER, ~finite, list(map(json.dumps, reals[~finite].tolist()))
+
+
+def _sort_bools(values: list[bool]) -> _Sorted:
+    true = np.array(values)
+    yield TRUE, true, values[: int(true.sum())]
+    yield FALSE, ~true, values[: int((~true).sum())]
+
+
+def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
+    if not all(type(value) is str for value in values):
+        raise CorruptIndexError("stored metadata cannot be read: a date is not a string")
+    column = build_column(map(utf8, values))
+    instants = instants_of(StringRange(column, 0, len(column)))
+    if np.any(instants == NO_INSTANT) or (kind == DATE and np.any(instants % DAY)):
+        raise CorruptIndexError("stored metadata cannot be read: a date is not in the calendar")
+    yield kind, None, instants
+
+
+def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
+    shapes = {keys: shape_of(map(unescape, keys)) for keys in set(values)}
+    yield SHAPE, None, [shapes[keys] for keys in values]
+
+
+def _unchanged(kind: int, values: list[Any]) -> _Sorted:
+    yield kind, None, values
+
+
+_SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
+    type(None): partial(_unchanged, NULL),
+    bool: _sort_bools,
+    int: _sort_integers,
+    float: _sort_floats,
+    str: partial(_unchanged, STRING),
+    date: partial(_sort_instants, DATE),
+    datetime: partial(_sort_instants, MOMENT),
+    list: partial(_unchanged, LIST),
+    tuple: _sort_shapes,
+}
+_WHOLE = partial(_unchanged, OTHER)
+_SORTERS_IN_LISTS = {list: _WHOLE, dict: _WHOLE}

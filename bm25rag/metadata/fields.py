@@ -1,0 +1,218 @@
+"""The fields of a segment as arrays, in memory or mapped from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bm25rag.columns.column import Column, ColumnBuilder, join
+from bm25rag.common.arrays import Int64
+from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.strings import text_of, utf8
+from bm25rag.metadata.field import (
+    KINDS,
+    NUMBERS,
+    STRING,
+    STRINGS,
+    WHOLE,
+    Field,
+    Path,
+)
+
+# Fields that are kept; of more, those with the most values.
+MOST_FIELDS = 1000
+# More distinct values take codes of two bytes, of four.
+NARROW, MIDDLE = 1 << 8, 1 << 16
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+# What fields are made of beside two columns.
+ARRAYS: dict[str, type[np.generic]] = {
+    "complete": np.bool_,
+    "counts": np.uint32,
+    "entries": np.uint64,
+    "documents": np.uint32,
+    "codes1": np.uint8,
+    "codes2": np.uint16,
+    "codes4": np.uint32,
+    "numbers": np.uint64,
+}
+
+
+class Fields:
+    """The fields of a segment; immutable.
+
+    Parameters
+    ----------
+    count
+        The number of documents.
+    arrays
+        ``complete``, bool (1,): whether every path has its field;
+        ``counts``, uint32: how many distinct values of each kind each field has;
+        ``entries``, uint64: how many values each field has;
+        ``documents``, uint32: those of the fields that not every document has;
+        ``codes1``, ``codes2``, ``codes4``: the codes of the fields, by bytes;
+        ``numbers``, uint64: the distinct values that are numbers.
+    paths
+        The paths as JSON, in the fields' order.
+    strings
+        The distinct values that are strings.
+    """
+
+    def __init__(self, count: int, arrays: Arrays, paths: Column, strings: Column) -> None:
+        self.count, self.arrays, self.paths, self.strings = count, arrays, paths, strings
+        self._opened: dict[Path, Field] | None = None
+
+    def __reduce__(self) -> tuple[type[Fields], tuple[object, ...]]:
+        self.check_all()
+        return Fields, (self.count, self.arrays, self.paths, self.strings)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        own = sum(array.nbytes for array in self.arrays.values())
+        return own + self.paths.nbytes + self.strings.nbytes
+
+    @property
+    def complete(self) -> bool:
+        """Whether every path has its field."""
+        self._open()
+        return bool(self.arrays["complete"][0])
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._open())
+
+    def get(self, path: Path) -> Field | None:
+        """Return the field of a path, if it has one; its values may not be checked yet."""
+        return self._open().get(path)
+
+    def find(self, path: Path) -> Field | None:
+        """Return the field of a path; ``None`` if no document has a value there.
+
+        Raises
+        ------
+        KeyError
+            If that is not known, because not every path has its field.
+        CorruptIndexError
+            If the fields are read from a file that is damaged.
+        """
+        field = self.get(path)
+        if field is None and not self.complete:
+            raise KeyError(path)
+        return field
+
+    def check_all(self) -> None:
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
+
+    def _open(self) -> dict[Path, Field]:
+        if self._opened is None:
+            self._opened = self._cut()
+        return self._opened
+
+    def _cut(self) -> dict[Path, Field]:
+        """Cut the arrays into those of each field, one field after the other."""
+        cutter = _Cutter(self.arrays)
+        counts = self.arrays["counts"].reshape(-1, KINDS).tolist()
+        sizes = self.arrays["entries"].tolist()
+        opened, first = {}, 0
+        for name, distinct, size in zip(self.paths, counts, sizes, strict=True):
+            path, starts = self._path_of(bytes(name or b"")), tuple(accumulate(distinct, initial=0))
+            cutter.spans = {}
+            everywhere = size == self.count and path[-1] is not None
+            opened[path] = Field(
+                None if everywhere else cutter.cut("documents", size),
+                cutter.cut(codes_for(starts[-1]), size),
+                starts,
+                cutter.cut("numbers", starts[STRING] - starts[WHOLE]),
+                self.strings,
+                first,
+                cutter.spans,
+            )
+            first += starts[-1] - starts[STRING]
+        return opened
+
+    def _path_of(self, name: bytes) -> Path:
+        return tuple(json.loads(text_of(name)))
+
+
+class _Cutter:
+    """Cuts the arrays of all fields into those of each, one field after the other."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._used = dict.fromkeys(arrays, 0)
+        self.spans: dict[str, slice] = {}
+
+    def cut(self, name: str, length: int) -> npt.NDArray[Any]:
+        """Return the next ``length`` elements of an array."""
+        start = self._used[name]
+        self._used[name] = start + length
+        self.spans[name] = slice(start, start + length)
+        return self._arrays[name][self.spans[name]]
+
+
+def codes_for(distinct: int) -> str:
+    """Return which array holds the codes of a field of so many values."""
+    return "codes1" if distinct <= NARROW else "codes2" if distinct <= MIDDLE else "codes4"
+
+
+class Assembler:
+    """Makes fields of one field after the other.
+
+    Parameters
+    ----------
+    count
+        The number of documents.
+    complete
+        Whether every path comes.
+    """
+
+    def __init__(self, count: int, complete: bool = True) -> None:
+        self._count, self._complete = count, complete
+        self._paths, self._strings = ColumnBuilder(), ColumnBuilder()
+        self._arrays: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ARRAYS}
+
+    def add(
+        self,
+        path: Path,
+        documents: Int64,
+        codes: Int64,
+        ranked: Sequence[Any],
+    ) -> None:
+        """Add a field.
+
+        Parameters
+        ----------
+        path
+            Where its values are.
+        documents, codes
+            The document and the code of each value, by document.
+        ranked
+            The sorted distinct values of each kind, as ``Field`` holds them.
+        """
+        arrays, counts = self._arrays, list(map(len, ranked))
+        self._paths.extend(join([utf8(json.dumps(path, ensure_ascii=False))]))
+        arrays["counts"].append(np.array(counts, np.uint32))
+        arrays["entries"].append(np.array([len(codes)], np.uint64))
+        if len(codes) != self._count or path[-1] is None:
+            arrays["documents"].append(documents.astype(np.uint32))
+        name = codes_for(sum(counts))
+        arrays[name].append(codes.astype(ARRAYS[name]))
+        arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
+        for kind in STRINGS:
+            if counts[kind]:
+                for some in in_blocks(ranked[kind], BLOCK):
+                    self._strings.extend(join(some))
+
+    def finish(self) -> Fields:
+        """Return the fields; the assembler is used up."""
+        self._arrays["complete"].append(np.array([self._complete]))
+        arrays = {
+            name: np.concatenate([np.empty(0, ARRAYS[name]), *pieces])
+            for name, pieces in self._arrays.items()
+        }
+        return Fields(self._count, arrays, self._paths.finish(), self._strings.finish())

@@ -1,0 +1,43 @@
+"""A cache of filters' masks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from bm25rag.common.arrays import Bool
+
+# A segment, its changes and its view each keep at most twice as many bytes and masks.
+MOST_BYTES, MOST_MASKS = 1 << 26, 1 << 10
+
+
+class MaskCache:
+    """The masks that were used last, by key; threads may share it."""
+
+    def __init__(self) -> None:
+        self._young: dict[Hashable, Bool] = {}
+        self._old: dict[Hashable, Bool] = {}
+        self._bytes = 0
+
+    def __reduce__(self) -> tuple[type[MaskCache], tuple[()]]:
+        return MaskCache, ()  # a copy starts empty
+
+    def get(self, key: Hashable, make: Callable[[], Bool]) -> Bool:
+        """Return the mask of a key, made if it is not there; it must not be changed."""
+        mask = self._young.get(key)
+        if mask is None:
+            mask = self._old.get(key)
+            mask = make() if mask is None else mask
+            size = len(mask) + _size(key)
+            if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
+                self._old, self._young, self._bytes = self._young, {}, 0
+            self._bytes += size
+            self._young[key] = mask
+        return mask
+
+
+def _size(key: Any) -> int:
+    """Return about how many bytes a key takes."""
+    size = sys.getsizeof(key)
+    return size + sum(map(_size, key)) if isinstance(key, (tuple, frozenset)) else size

@@ -1,0 +1,1 @@
+"""The BM25 family as pure functions."""

@@ -1,0 +1,262 @@
+"""The BM25 family as pure functions: an idf part and a tf part each, with its paper.
+
+The score of a document d for a query is the sum over the query's terms t of
+``idf(t) * f(tf, |d|)``. With N the number of documents, df the number that
+contain t, avgdl the mean of |d|, ``B = 1 - b + b * |d| / avgdl`` and
+``c = tf / B``, every function here is written as its paper or its reference
+implementation has it, in float64.
+
+References
+----------
+.. [1] X. H. Lù. BM25S: Orders of magnitude faster lexical search via eager
+   sparse scoring. 2024. arXiv:2407.03618.
+.. [2] C. Kamphuis, A. P. de Vries, L. Boytsov, J. Lin. Which BM25 do you mean?
+   A large-scale reproducibility study of scoring variants. ECIR 2020.
+.. [3] S. E. Robertson, S. Walker, S. Jones, M. M. Hancock-Beaulieu, M. Gatford.
+   Okapi at TREC-3. 1995.
+.. [4] A. Trotman, A. Puurula, B. Burgess. Improvements to BM25 and language
+   models examined. ADCS 2014.
+.. [5] Y. Lv, C. Zhai. When documents are very long, BM25 fails! SIGIR 2011.
+.. [6] Y. Lv, C. Zhai. Lower-bounding term frequency normalization. CIKM 2011.
+.. [7] F. Rousseau, M. Vazirgiannis. Composition of TF normalizations: new
+   insights on scoring functions for ad hoc IR. SIGIR 2013.
+.. [8] C. D. Manning, P. Raghavan, H. Schütze. Introduction to Information
+   Retrieval, section 6.2. 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from bm25rag.common.arrays import Float32, Float64
+from bm25rag.common.checks import check_choice, check_real
+from bm25rag.common.record import Record
+
+VariantName: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf"]
+"""The names in ``VARIANTS``."""
+DeltaOn: TypeAlias = Literal["all", "matched"]
+"""The query terms that the lower bound is summed over."""
+
+# Products of larger values could overflow float32; no collection needs them.
+LARGEST = 1e30
+
+Idf = Callable[[float, Float64], Float64]
+TermWeight = Callable[[Float64, Float64, Float64, float, float], Float64]
+
+
+def idf_lucene(n: float, df: Float64) -> Float64:
+    """``ln(1 + (N - df + .5) / (df + .5))``: never negative [2]_."""
+    return np.log(1.0 + (n - df + 0.5) / (df + 0.5))
+
+
+def idf_robertson(n: float, df: Float64) -> Float64:
+    """``max(0, ln((N - df + .5) / (df + .5)))``: [3]_, floored at 0 as [1]_ does."""
+    return np.maximum(0.0, np.log((n - df + 0.5) / (df + 0.5)))
+
+
+def idf_atire(n: float, df: Float64) -> Float64:
+    """``ln(N / df)`` [4]_."""
+    return np.log(n / df)
+
+
+def idf_bm25l(n: float, df: Float64) -> Float64:
+    """``ln((N + 1) / (df + .5))`` [5]_."""
+    return np.log((n + 1.0) / (df + 0.5))
+
+
+def idf_plus(n: float, df: Float64) -> Float64:
+    """``ln((N + 1) / df)`` [6]_ [7]_."""
+    return np.log((n + 1.0) / df)
+
+
+# Arguments of the tf parts: tf, B, |d|, k1, delta.
+
+
+def tf_lucene(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
+    """``tf / (tf + k1 B)``: [2]_'s "Lucene (accurate)" without the constant k1 + 1."""
+    return tf / (tf + k1 * norm)
+
+
+def tf_okapi(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
+    """``(k1 + 1) tf / (tf + k1 B)`` [4]_."""
+    return (k1 + 1.0) * tf / (tf + k1 * norm)
+
+
+def tf_bm25l(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
+    """``(k1 + 1)(c + delta) / (k1 + c + delta)`` [5]_."""
+    c = tf / norm
+    return (k1 + 1.0) * (c + delta) / (k1 + c + delta)
+
+
+def tf_plus(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
+    """``(k1 + 1) tf / (tf + k1 B) + delta`` [6]_."""
+    return (k1 + 1.0) * tf / (tf + k1 * norm) + delta
+
+
+def tf_ldp(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
+    """``1 + ln(1 + ln(tf / B + delta))``: the TF_l∘δ∘p of [7]_."""
+    return 1.0 + np.log(1.0 + np.log(tf / norm + delta))
+
+
+def tf_relative(tf: Float64, norm: Float64, length: Float64, k1: float, delta: float) -> Float64:
+    """``tf / |d|``, the textbook weighting [8]_."""
+    return tf / length
+
+
+class Variant(NamedTuple):
+    """One member of the family.
+
+    ``delta`` is the default of the lower bound, ``None`` if the formula has none;
+    ``delta_above`` is the value that it must exceed.
+    """
+
+    name: str
+    idf: Idf
+    tf: TermWeight
+    delta: float | None = None
+    delta_above: float | None = None
+
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant("lucene", idf_lucene, tf_lucene),
+        Variant("robertson", idf_robertson, tf_lucene),
+        Variant("atire", idf_atire, tf_okapi),
+        Variant("bm25l", idf_bm25l, tf_bm25l, delta=0.5),
+        Variant("bm25+", idf_plus, tf_plus, delta=1.0),
+        Variant("tfldp", idf_plus, tf_ldp, delta=1.0, delta_above=1.0 / math.e),
+        Variant("tfidf", idf_atire, tf_relative),
+    )
+}
+
+
+def has_delta(variant: object) -> bool:
+    """Whether there is a variant of this name, and it has a lower bound."""
+    return any(name == variant and member.delta is not None for name, member in VARIANTS.items())
+
+
+class Parameters(Record):
+    """What a score depends on besides the corpus; checked on construction.
+
+    Parameters
+    ----------
+    variant
+        A name from ``VARIANTS``.
+    k1
+        Saturation of the term frequency, ``0 <= k1 <= 1e30``.
+    b
+        Strength of the length normalisation, ``0 <= b <= 1``.
+    delta
+        Lower bound of the term frequency part; ``None`` means the variant's default.
+    delta_on
+        ``"all"`` sums the lower bound over all query terms (as BM25S does),
+        ``"matched"`` over those that the document contains (Lv & Zhai).
+
+    Raises
+    ------
+    TypeError
+        If a value has the wrong type.
+    ValueError
+        If a value is outside its formula's domain, or a delta is given for a
+        variant without one.
+    """
+
+    __slots__ = __match_args__ = ("variant", "k1", "b", "delta", "delta_on")
+
+    def __init__(
+        self,
+        variant: str = "lucene",
+        k1: float = 1.2,
+        b: float = 0.75,
+        delta: float | None = None,
+        delta_on: str = "all",
+    ) -> None:
+        self.variant: Final = check_choice("variant", variant, VARIANTS)
+        self.delta_on: Final = check_choice("delta_on", delta_on, ("all", "matched"))
+        self.k1: Final = check_real("k1", k1, 0.0, LARGEST)
+        self.b: Final = check_real("b", b, 0.0, 1.0)
+        self.delta: Final = None if delta is None else self._check_delta(delta)
+
+    def _check_delta(self, given: float) -> float:
+        delta = check_real("delta", given, 0.0, LARGEST)
+        variant = VARIANTS[self.variant]
+        if variant.delta is None:
+            raise ValueError(
+                f"variant {self.variant!r} has no delta, got delta={delta!r}; leave it out"
+            )
+        if variant.delta_above is not None and delta <= variant.delta_above:
+            raise ValueError(
+                f"delta of {self.variant!r} must be greater than 1/e = {variant.delta_above:.6f}, "
+                f"got {delta!r}"
+            )
+        return delta
+
+    @property
+    def effective_delta(self) -> float | None:
+        """The delta in use, ``None`` if the variant has none."""
+        return VARIANTS[self.variant].delta if self.delta is None else self.delta
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments that make these parameters."""
+        return dict(zip(self.__match_args__, self._values(), strict=True))
+
+    def __reduce__(self) -> tuple[type[Parameters], tuple[Any, ...]]:
+        return Parameters, self._values()
+
+    def changed(self, given: dict[str, Any]) -> Parameters:
+        """Return these parameters with some changed; a variant without a delta drops it."""
+        changed = {**self.to_dict(), **given}
+        if "delta" not in given and not has_delta(changed["variant"]):
+            changed["delta"] = None
+        return Parameters(**changed)
+
+    def idf(self, documents: int, frequencies: Float64) -> Float32:
+        """Inverse document frequencies, rounded once to float32.
+
+        Parameters
+        ----------
+        documents
+            Number N of living documents.
+        frequencies
+            Document frequencies, float64, all >= 1.
+        """
+        return VARIANTS[self.variant].idf(float(documents), frequencies).astype(np.float32)
+
+    def weights(self, tf: Float64, lengths: Float64, average: float) -> Float32:
+        """``f(tf, |d|)``, minus f(0) if the shift adds that; rounded once to float32.
+
+        Parameters
+        ----------
+        tf, lengths
+            Term frequencies and document lengths, float64 of one shape, all >= 1.
+        average
+            Mean document length, > 0.
+        """
+        norm = 1.0 - self.b + self.b * lengths / average
+        parts = self._tf(tf, norm, lengths)
+        if self.delta_on == "all":
+            parts = parts - self._absent
+        return parts.astype(np.float32)
+
+    @property
+    def absent_weight(self) -> np.float32:
+        """What a query term that a document lacks adds per idf: f(0), or 0 if it adds nothing."""
+        return np.float32(self._absent if self.delta_on == "all" else 0.0)
+
+    @property
+    def _absent(self) -> float:
+        one = np.ones(1)
+        with np.errstate(invalid="ignore"):
+            absent = float(self._tf(np.zeros(1), one, one)[0])
+        return 0.0 if math.isnan(absent) else absent  # 0/0, which k1 = 0 gives, counts as 0
+
+    def _tf(self, tf: Float64, norm: Float64, lengths: Float64) -> Float64:
+        delta = self.effective_delta
+        return VARIANTS[self.variant].tf(
+            tf, norm, lengths, self.k1, 0.0 if delta is None else delta
+        )

@@ -1,0 +1,1 @@
+"""From a question to hits: snapshot, term cache, ranking, filters, explanations."""

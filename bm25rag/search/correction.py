@@ -1,0 +1,145 @@
+"""Words of a query that no document contains, replaced by words with a similar spelling.
+
+Terms are compared as they are in the index, so they are stems if there is a stemmer. A typo in an
+ending that the stemmer would have removed leaves the ending on the stem ("interceptoin"). So
+everything that one edit makes of an unknown term is also stemmed again and looked up
+("interception", "intercept"). NDCG@10 with one edit in the longest word of each question, on XQuAD
+(English): 96.3 with that step, 95.5 without, 91.3 uncorrected; 96.7 without typos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from bm25rag.analysis import Analyzer
+from bm25rag.common.strings import utf8_each
+from bm25rag.filters import Filter
+from bm25rag.search.filtered import search_filtered
+from bm25rag.search.queries import Terms
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.spelling import LONGEST
+
+# The fewest characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a
+# stem that may replace it; and of a term that two edits may correct if one edit does not.
+_SHORTEST, _LONG = 4, 8
+# Only the first unknown terms of a query are corrected: each takes time, and a query with more
+# may not be made of words.
+MOST = 30
+# Unicode characters in a block, and the most blocks that a term may use; German uses two.
+_BLOCK, _MOST_BLOCKS = 128, 2
+
+
+class Correction(NamedTuple):
+    """A query in which unknown terms are replaced.
+
+    Parameters
+    ----------
+    terms
+        The query's terms, or its terms with their weights: a query for ``search``.
+    corrections
+        The replacement of each term that was replaced.
+    """
+
+    terms: list[str] | dict[str, float]
+    corrections: dict[str, str]
+
+
+def correct_queries(
+    snapshot: Snapshot, queries: Sequence[Terms], filter: Filter | None
+) -> list[Correction]:
+    """Replace unknown terms of queries by the most frequent terms with a similar spelling.
+
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    queries
+        The terms of each query, or their weights.
+    filter
+        The filter that documents must pass; a term in none of these documents is unknown, and
+        replaces no other.
+    """
+    words = list(dict.fromkeys(term for query in queries for term in query if _is_word(term)))
+    unknown = set(words) - _known(snapshot, words, filter)
+    replacements: dict[str, str | None] = {}
+    found = []
+    for query in queries:
+        corrections = {}
+        for term in islice((term for term in dict.fromkeys(query) if term in unknown), MOST):
+            if term not in replacements:
+                replacements[term] = _replacement(snapshot, term, filter)
+            if (replacement := replacements[term]) is not None:
+                corrections[term] = replacement
+        found.append(_corrected(query, corrections))
+    return found
+
+
+def _is_word(term: str) -> bool:
+    """Whether a term may be a misspelt word; numbers are not corrected."""
+    return _SHORTEST <= len(term) <= LONGEST and not any(map(str.isdigit, term))
+
+
+def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> set[str]:
+    """Return the terms that occur in a document that passes the filter."""
+    if filter is None:
+        found = (snapshot.term_numbers(terms)[1] >= 0).tolist()
+    else:
+        asked = [[term] for term in terms]
+        found = (search_filtered(snapshot, asked, 1, filter, None, 1).counts > 0).tolist()
+    return {term for term, is_there in zip(terms, found, strict=True) if is_there}
+
+
+def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | None:
+    """Return the most frequent term that is near; ties go to the first by code point."""
+    for distance in (1, 2) if len(term) >= _LONG else (1,):
+        names = sorted(_known(snapshot, list(_near(snapshot, term, distance)), filter))
+        if names:
+            cache, numbers = snapshot.term_numbers(names)
+            return names[int(cache.frequencies[numbers].argmax())]
+    return None
+
+
+def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
+    """Return the terms of all segments that are near; some may occur in dead documents only."""
+    forms = utf8_each(_stems(snapshot.analyzer, term)) if distance == 1 else []
+    found: set[str] = set()
+    for view in snapshot.views:
+        postings = view.segment.postings
+        found.update(postings.spelling.near(term, distance))
+        stems = postings.terms.find_all(forms).tolist()
+        found.update(name or "" for name in postings.terms.column.texts(stems))
+    return found
+
+
+def _stems(analyzer: Analyzer, term: str) -> list[str]:
+    """Return the stems of everything that one edit makes of a term, with letters of its blocks."""
+    blocks = sorted({ord(character) // _BLOCK for character in term})
+    if analyzer.stemmer is None or len(blocks) > _MOST_BLOCKS:
+        return []
+    letters = "".join(map(_letters, blocks))
+    splits = [(term[:end], term[end:]) for end in range(len(term) + 1)]
+    edited = [head + tail[1:] for head, tail in splits if tail]
+    edited += [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
+    edited += [head + letter + tail[1:] for head, tail in splits if tail for letter in letters]
+    edited += [head + letter + tail for head, tail in splits for letter in letters]
+    return [stem for stem in sorted(set(analyzer.stems(edited))) if len(stem) >= _SHORTEST]
+
+
+@lru_cache(16)
+def _letters(block: int) -> str:
+    """Return the letters of a block of Unicode, without capitals."""
+    characters = map(chr, range(block * _BLOCK, (block + 1) * _BLOCK))
+    return "".join(c for c in characters if c.isalpha() and c == c.lower())
+
+
+def _corrected(query: Terms, corrections: dict[str, str]) -> Correction:
+    if not isinstance(query, dict):
+        return Correction([corrections.get(term, term) for term in query], corrections)
+    weights: dict[str, float] = {}
+    for term, weight in query.items():
+        name = corrections.get(term, term)
+        weights[name] = weights.get(name, 0.0) + weight
+    return Correction(weights, corrections)

@@ -1,0 +1,118 @@
+"""RM3: a query expanded by terms of its best matches.
+
+The relevance model of N. Abdul-Jaleel et al. (UMass at TREC 2004), with the parameters and the
+choice of terms of its reproduction in Anserini: the most frequent terms of each feedback document,
+as shares of their sum, times the document's score.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bm25rag.common.strings import text_of
+from bm25rag.search.queries import Terms
+from bm25rag.search.results import BatchResult
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.postings import Postings
+
+# Terms in more than one of this many documents are not feedback, nor are very short or long terms.
+_COMMON = 10
+_SHORTEST, _LONGEST = 2, 20
+
+
+def expand(
+    terms: Terms, feedback: BatchResult, fb_terms: int, original_query_weight: float
+) -> dict[str, float]:
+    """Interpolate a query with the relevance model of its feedback documents.
+
+    Parameters
+    ----------
+    terms
+        The query.
+    feedback
+        Its matches, as a batch of one query.
+    fb_terms
+        How many terms to take from each document, and from the model.
+    original_query_weight
+        The share of the query, from 0 to 1.
+    """
+    query: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
+    original, model = _scaled(query), _relevance_model(feedback, fb_terms)
+    rest = 1.0 - original_query_weight
+    expanded = {
+        term: original_query_weight * weight + rest * model.pop(term, 0.0)
+        for term, weight in original.items()
+    }
+    if rest:
+        expanded |= {term: rest * weight for term, weight in model.items()}
+    return expanded
+
+
+def _relevance_model(feedback: BatchResult, most: int) -> dict[str, float]:
+    count, asked = int(feedback.counts[0]), feedback.rows.shape[1]
+    vectors = _vectors(feedback.snapshot, feedback.rows[0, :count].tolist(), asked)
+    model: dict[str, float] = defaultdict(float)
+    for vector, score in zip(vectors, feedback.scores[0, :count].tolist(), strict=True):
+        if score <= 0.0:  # a share cannot be negative
+            continue
+        chosen = _largest(vector, most)
+        length = sum(chosen.values())
+        for term, tf in chosen.items():
+            model[term] += tf / length * score
+    return _scaled(_largest(model, most))
+
+
+def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[str, int]]:
+    """Return how often each document contains each term that is neither common, short nor long.
+
+    A term in no more than ``least`` documents is never common.
+    """
+    vectors: list[dict[str, int]] = [{} for _ in rows]
+    by_segment: dict[int, dict[int, dict[str, int]]] = defaultdict(dict)
+    for row, vector in zip(rows, vectors, strict=True):
+        segment_index, number = snapshot.locate(row)
+        by_segment[segment_index][number] = vector
+    for segment_index, segment_vectors in by_segment.items():
+        _fill(snapshot.views[segment_index].segment.postings, segment_vectors)
+    terms = list(dict.fromkeys(term for vector in vectors for term in vector))
+    cache, numbers = snapshot.term_numbers(terms)
+    frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
+    most = max(snapshot.count / _COMMON, least)
+    return [
+        {
+            term: tf
+            for term, tf in vector.items()
+            if frequencies[term] <= most and _SHORTEST <= len(term) <= _LONGEST
+        }
+        for vector in vectors
+    ]
+
+
+def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
+    """Fill the vectors of some documents of a segment, by their numbers, from its postings."""
+    postings.check_all()
+    ascending = sorted(vectors)
+    is_wanted = np.zeros(len(postings.lengths), np.bool_)
+    is_wanted[ascending] = True
+    numbers = np.arange(len(postings.terms), dtype=np.uint32)
+    for run in postings.runs(numbers, is_wanted, 0):
+        found = zip(run.terms.tolist(), run.documents.tolist(), run.tf.tolist(), strict=True)
+        for term, document, tf in found:
+            vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
+
+
+def _largest(values: Mapping[str, float], most: int) -> dict[str, float]:
+    """Return the largest values, largest first; ties go to the first term by code point."""
+    ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ordered[:most])
+
+
+def _scaled(values: Mapping[str, float]) -> dict[str, float]:
+    """Return values as shares of the sum of their sizes, added in order for the same bits."""
+    total = 0.0
+    for value in values.values():
+        total += abs(value)
+    return {term: value / total if total else 0.0 for term, value in values.items()}

@@ -1,0 +1,113 @@
+"""Why a document has its score, term by term."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bm25rag.search.queries import Terms
+from bm25rag.search.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class TermExplanation:
+    """One query term's share of a score.
+
+    Parameters
+    ----------
+    term
+        The term, analysed.
+    count
+        How often it occurs in the query; its weight, if the query has weights.
+    document_frequency
+        How many living documents contain it.
+    idf
+        Its inverse document frequency, as rounded to float32.
+    tf
+        How often the document contains it.
+    f
+        The term frequency part, as rounded to float32: without f(0) if the shift contains
+        that, 0 if the document does not contain the term.
+    contribution
+        ``count * idf * f``, with the product of idf and f in float32.
+    """
+
+    term: str
+    count: float
+    document_frequency: int
+    idf: float
+    tf: int
+    f: float
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A score and its parts: the contributions, in order, and the shift add up to it.
+
+    Parameters
+    ----------
+    id
+        The document.
+    score
+        Its score, bit for bit the one that a search returns.
+    matched
+        Whether it contains a query term; otherwise no search returns it.
+    shift
+        What absent terms add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
+    terms
+        The query's distinct terms in order of first occurrence, unknown ones with idf 0.
+    """
+
+    id: str
+    score: float
+    matched: bool
+    shift: float
+    terms: tuple[TermExplanation, ...]
+
+    def __str__(self) -> str:
+        width = max([len("term"), *(len(term.term) for term in self.terms)])
+        lines = [
+            f"{self.score:.6f} = score of {self.id!r}" + ("" if self.matched else " (no match)"),
+            f"  {'term':{width}}  count      df      idf   tf         f  contribution",
+        ]
+        lines += [
+            f"  {term.term:{width}}  {term.count:5.4g} {term.document_frequency:7d} "
+            f"{term.idf:8.4f} {term.tf:4d} {term.f:9.4f}  {term.contribution:12.6f}"
+            for term in self.terms
+        ]
+        if self.shift:
+            lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
+        return "\n".join(lines)
+
+
+def explain(snapshot: Snapshot, terms: Terms, segment_index: int, number: int) -> Explanation:
+    """Explain the score of document ``number`` of the segment at ``segment_index``."""
+    view = snapshot.views[segment_index]
+    counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
+    cache, numbers = snapshot.term_numbers(list(counts))
+    postings = view.segment.postings
+    shares = []
+    score, shift = 0.0, 0.0
+    for (name, count), term in zip(counts.items(), numbers.tolist(), strict=True):
+        if term < 0:
+            shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
+            continue
+        idf, starts = cache.idf[term], cache.starts[segment_index][term]
+        tf, f, contribution = 0, 0.0, 0.0
+        documents = postings.documents_of(starts)
+        position = int(np.searchsorted(documents, number))
+        if position < len(documents) and documents[position] == number:
+            code = postings.codes[starts[0] + position]
+            weight = snapshot.tables[segment_index][code]
+            tf, f = int(postings.code_tf[code]), float(weight)
+            contribution = float(idf * weight) * count
+        score += contribution
+        shift += float(idf * snapshot.absent_weight) * count
+        frequency = int(cache.frequencies[term])
+        shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
+    matched = any(share.tf for share in shares)
+    return Explanation(view.segment.id_of(number), score + shift, matched, shift, tuple(shares))

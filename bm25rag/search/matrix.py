@@ -1,0 +1,51 @@
+"""The eager scores as a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bm25rag.common.strings import text_of
+from bm25rag.errors import MissingDependencyError
+from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+
+def score_matrix(snapshot: Snapshot) -> csc_array:
+    """Return float32 (N, V): living documents by terms in code point order.
+
+    Raises
+    ------
+    MissingDependencyError
+        If SciPy is not installed.
+    """
+    try:
+        from scipy import sparse
+    except ModuleNotFoundError as cause:
+        message = "the score matrix needs SciPy: pip install 'bm25rag[scipy]'"
+        raise MissingDependencyError(message) from cause
+
+    terms, frequencies = snapshot.frequencies()
+    column_of = {term: column for column, term in enumerate(terms)}
+    idf = snapshot.parameters.idf(snapshot.count, frequencies.astype(np.float64))
+    rows, columns, scores = [], [], []
+    bases = snapshot.bases[:-1]
+    for view, base, table in zip(snapshot.views, bases, snapshot.tables, strict=True):
+        postings = view.segment.postings
+        term_columns = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
+        column = np.array(term_columns, np.int64)[postings.term_numbers()]
+        documents, codes = postings.all_documents().astype(np.int64), postings.codes
+        if view.living is not None:
+            kept = view.living[documents]
+            column, documents, codes = column[kept], documents[kept], codes[kept]
+        rows.append(view.ranks(documents) + base)
+        columns.append(column)
+        scores.append(table[codes] * idf[column])
+    shape = (snapshot.count, len(terms))
+    if not rows:
+        return sparse.csc_array(shape, dtype=np.float32)
+    entries = (np.concatenate(rows), np.concatenate(columns))
+    return sparse.coo_array((np.concatenate(scores), entries), shape=shape).tocsc()

@@ -1,0 +1,141 @@
+"""Queries: what users may ask, its terms and weights, and the numbers of those terms.
+
+A query is a text, a list of terms, or a mapping of terms to weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain, repeat
+from typing import NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.checks import are_strings, check_real
+from bm25rag.kernels.boundary import Queries
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.search.term_cache import TermCache
+
+Query: TypeAlias = str | Sequence[str] | Mapping[str, float]
+# A query, analysed and checked: its terms, repeats included, or its terms with their weights.
+Terms: TypeAlias = Sequence[str] | dict[str, float]
+
+# Sums of parts with weights up to this stay far below the largest float64.
+LARGEST_WEIGHT = 1e30
+
+_UNWEIGHTED = np.empty(0)
+
+
+class ResolvedQueries(NamedTuple):
+    """Queries by the numbers of their terms, and the cache that gave the numbers."""
+
+    cache: TermCache
+    queries: Queries
+
+
+def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Terms]:
+    """Analyse queries and check them.
+
+    Parameters
+    ----------
+    analyzer
+        How texts become terms.
+    queries
+        The queries.
+    name
+        Their name in messages: ``"query"``, or ``"queries[{}]"`` for their positions.
+
+    Raises
+    ------
+    TypeError
+        If a query, a term or a weight has the wrong type.
+    ValueError
+        If a weight is NaN or infinite, or beyond 1e30.
+    """
+    analyze = analyzer.query_terms
+    terms = [analyze(query) if isinstance(query, str) else query for query in queries]
+    given = [query for query in queries if not isinstance(query, str)]
+    if not given or _are_lists_of_strings(given):
+        return cast("list[Terms]", terms)
+    return [_check_query(query, name.format(n)) for n, query in enumerate(terms)]
+
+
+def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
+    """Look up the terms of queries.
+
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    queries
+        The terms of each query, or their weights.
+    """
+    cache, numbers = snapshot.term_numbers(list(chain.from_iterable(queries)))
+    ends = accumulate(map(len, queries), initial=0)
+    pointers = np.fromiter(ends, np.int64, len(queries) + 1)
+    return ResolvedQueries(cache, Queries(pointers, numbers, _weights(queries)))
+
+
+def _weights(queries: Sequence[Terms]) -> Float64:
+    """Return the weight of every term of every query; nothing if each counts once."""
+    if dict not in set(map(type, queries)):
+        return _UNWEIGHTED
+    weights = (
+        query.values() if isinstance(query, dict) else repeat(1.0, len(query)) for query in queries
+    )
+    return np.fromiter(chain.from_iterable(weights), np.float64)
+
+
+def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -> None:
+    """Warn about a list that was probably meant as texts, because its terms match nothing.
+
+    Parameters
+    ----------
+    snapshot
+        What was searched.
+    queries
+        The queries, checked.
+    counts
+        How many matches each has, int64 (q,).
+    """
+    for query, count in zip(queries, counts.tolist(), strict=True):
+        if count or isinstance(query, str):
+            continue
+        text = next((term for term in query if len(term.split()) > 1), None)
+        if text is not None and max(snapshot.term_numbers(list(query))[1]) < 0:
+            warnings.warn(
+                f"no document has a term of the query {query!r:.100}: a list holds terms that "
+                f"are analysed already; to search for a text, pass the text, {text!r:.100}",
+                stacklevel=4,
+            )
+
+
+def _are_lists_of_strings(queries: Sequence[Query]) -> bool:
+    """Whether all are lists of strings; checked in one step, which is faster than one by one."""
+    lists = set(map(type, queries)) <= {list, tuple}
+    return lists and are_strings(list(chain.from_iterable(queries)))
+
+
+def _check_query(query: Query, name: str) -> Terms:
+    if isinstance(query, Mapping):
+        return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
+    if not isinstance(query, (list, tuple)) or not are_strings(query):
+        raise TypeError(
+            f"{name} must be a str, a list of terms, or a dict of terms and their weights, "
+            f"got {query!r:.100}"
+        )
+    return query
+
+
+def _check_term(term: object, name: str) -> str:
+    if not isinstance(term, str):
+        raise TypeError(f"{name} must map terms, which are str, to weights, got the key {term!r}")
+    return term
+
+
+def _check_weight(weight: object, term: str, name: str) -> float:
+    # Adding 0.0 turns -0.0 into 0.0.
+    return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT) + 0.0

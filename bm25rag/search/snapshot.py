@@ -1,0 +1,260 @@
+"""The state of an index that a search reads: its segments, their statistics and their scores."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, groupby, pairwise, repeat
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64
+from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.strings import text_of, utf8, utf8_each
+from bm25rag.documents import Document, Hit
+from bm25rag.filters import Filter
+from bm25rag.kernels.boundary import SegmentArrays
+from bm25rag.metadata.codec import decode_metadata
+from bm25rag.scoring.variants import Parameters
+from bm25rag.search.filtering import masks_of
+from bm25rag.search.term_cache import TermCache, TermCacheFullError
+from bm25rag.segments.view import SegmentView
+
+# The capacity of a snapshot's first term cache, and of its largest.
+_FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
+
+# How many hits have their contents read together.
+_READ_TOGETHER = 16
+
+# Fewer ids than this are looked up faster one by one than all at once.
+_FEW_IDS = 16
+
+
+class Snapshot:
+    """The state of an index at one moment; it never changes, so it needs no lock.
+
+    It keeps what it computes on demand: terms and score tables. Two threads that compute
+    the same at the same time get the same.
+
+    Parameters
+    ----------
+    views
+        The segments, in document order.
+    parameters
+        The variant and its parameters.
+    analyzer
+        How queries become terms.
+    """
+
+    def __init__(
+        self, views: Sequence[SegmentView], parameters: Parameters, analyzer: Analyzer
+    ) -> None:
+        self.views = tuple(views)
+        self.parameters = parameters
+        self.analyzer = analyzer
+        self.bases = tuple(accumulate((view.count for view in self.views), initial=0))
+        self.count = self.bases[-1]
+        self.tokens = sum(view.tokens for view in self.views)
+        self.average_length = self.tokens / self.count if self.count else 0.0
+        self._term_cache = TermCache(self.views, parameters, self.count, 0)
+        self._tables: tuple[Float32, ...] | None = None
+
+    # --- statistics and scores -------------------------------------------------
+
+    def term_numbers(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
+        """Return the cache of terms, and the numbers that terms have in it, int64."""
+        cache = self._term_cache
+        try:
+            return cache, cache.numbers(terms)
+        except TermCacheFullError:
+            more = min(4 * cache.capacity, _MOST_TERMS)
+            capacity = max(_FEWEST_TERMS, more, len(set(terms)))
+            cache = TermCache(self.views, self.parameters, self.count, capacity)
+            numbers = cache.numbers(terms)
+            if capacity <= _MOST_TERMS:
+                self._term_cache = cache
+            return cache, numbers
+
+    @cached_property
+    def absent_weight(self) -> np.float32:
+        """What a query term that a document lacks adds per idf."""
+        return self.parameters.absent_weight
+
+    @property
+    def tables(self) -> tuple[Float32, ...]:
+        """``f(tf, |d|)`` of every impact code, for each segment, float32."""
+        if self._tables is None:
+            self._tables = tuple(self._table(view) for view in self.views)
+        return self._tables
+
+    @cached_property
+    def arrays(self) -> tuple[SegmentArrays, ...]:
+        """What a search reads of each segment."""
+        return tuple(map(_arrays, self.views, self.tables))
+
+    def _table(self, view: SegmentView) -> Float32:
+        tf, lengths = view.segment.postings.pairs()
+        if not len(tf) or not self.tokens:  # no postings, or none of living documents
+            return np.zeros(len(tf), np.float32)
+        return self.parameters.weights(
+            tf.astype(np.float64), lengths.astype(np.float64), self.average_length
+        )
+
+    def frequencies(self) -> tuple[list[str], Int64]:
+        """Return the terms of living documents by code point, and their document frequencies."""
+        totals: dict[bytes, int] = {}
+        for view in self.views:
+            view.segment.postings.check_all()
+            terms = view.segment.postings.terms.column
+            for term, count in zip(terms, view.frequencies().tolist(), strict=True):
+                key = bytes(term or b"")
+                totals[key] = totals.get(key, 0) + count
+        ordered = sorted(term for term, count in totals.items() if count)
+        counts = np.array([totals[term] for term in ordered], np.int64)
+        return [text_of(term) for term in ordered], counts
+
+    # --- documents ----------------------------------------------------------------
+
+    def find(self, id: str) -> tuple[int, int] | None:
+        """Return where a living document is, as segment index and number; ``None`` if nowhere."""
+        key = utf8(id)
+        for segment_index, view in enumerate(self.views):
+            number = view.find(key)
+            if number >= 0:
+                return segment_index, number
+        return None
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that living documents have."""
+        if len(ids) < _FEW_IDS:
+            return {id for id in ids if self.find(id) is not None}
+        return {
+            view.segment.id_of(number)
+            for keys in in_blocks(utf8_each(ids), BLOCK)
+            for view in self.views
+            for number in view.segment.ids.find_all(keys).tolist()
+            if view.lives(number)
+        }
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return where the living document at ``row`` is, as segment index and number."""
+        if len(self.views) == 1:
+            return 0, self.views[0].number_at(row)
+        segment_index = bisect_right(self.bases, row) - 1
+        return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
+
+    def ids(self) -> Iterator[str]:
+        """Yield the ids of the living documents in order."""
+        for view in self.views:
+            for number in view.numbers():
+                yield view.segment.id_of(int(number))
+
+    def id_at(self, row: int) -> str:
+        """Return the id of the living document at ``row``."""
+        segment_index, number = self.locate(row)
+        return self.views[segment_index].segment.id_of(number)
+
+    def document(self, segment_index: int, number: int) -> Document:
+        """Return a fresh document."""
+        view = self.views[segment_index]
+        contents = _Contents(view, (number,))
+        text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
+        return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
+
+    def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+        """Return fresh hits for the documents at ``rows``."""
+        if len(self.views) == 1 and self.count == len(self.views[0].segment):
+            return _hits(self.views[0], rows, scores)
+        hits: list[Hit] = []
+        for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
+            numbers = [number for _, number in found]
+            segment_scores = scores[len(hits) : len(hits) + len(numbers)]
+            hits += _hits(self.views[segment_index], numbers, segment_scores)
+        return hits
+
+    # --- filters --------------------------------------------------------------------
+
+    def masks(self, filter: Filter | None) -> tuple[Bool | None, ...]:
+        """Return which documents of each segment live and pass; ``None`` where all do."""
+        if filter is None:
+            return tuple([view.living for view in self.views])
+        return masks_of(self.views, filter)
+
+    def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
+        """Yield where the living documents that pass are, in order, as by ``locate``."""
+        if filter is None:
+            for segment_index, view in enumerate(self.views):
+                for number in view.numbers():
+                    yield segment_index, int(number)
+            return
+        for segment_index, mask in enumerate(self.masks(filter)):
+            if mask is not None:
+                for number in np.flatnonzero(mask).tolist():
+                    yield segment_index, number
+
+    def passes(self, segment_index: int, number: int, filter: Filter | None) -> bool:
+        """Whether one document passes."""
+        if filter is None:
+            return True
+        view = self.views[segment_index]
+        id = view.segment.id_of(number)
+        if filter.ids is not None:
+            return id in filter.ids
+        return filter.matches(id, decode_metadata(view.metadata_of((number,))[0]))
+
+
+def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
+    postings, size = view.segment.postings, len(view.segment)
+    return SegmentArrays(
+        postings.documents, postings.codes, weights, size, postings.doc_blocks.size
+    )
+
+
+class _Contents:
+    """The contents of some documents of a segment, read together when one is first asked for."""
+
+    __slots__ = ("_numbers", "_read", "_view")
+
+    def __init__(self, view: SegmentView, numbers: Sequence[int]) -> None:
+        self._view, self._numbers = view, numbers
+        self._read: dict[str, list[Any]] = {}
+
+    def read(self, name: str) -> list[Any]:
+        """Return the text, metadata or payload of each document."""
+        found = self._read.get(name)
+        # If two threads read at the same time, both return what the first one stored.
+        return self._read.setdefault(name, getattr(self, f"_{name}")()) if found is None else found
+
+    def _text(self) -> list[str | None]:
+        return self._view.segment.texts.texts(self._numbers)
+
+    def _metadata(self) -> list[dict[str, Any]]:
+        stored = self._view.metadata_of(self._numbers)
+        return [{} if data is None else decode_metadata(data) for data in stored]
+
+    def _payload(self) -> list[bytes | None]:
+        stored = self._view.segment.payloads.views(self._numbers)
+        return [None if data is None else bytes(data) for data in stored]
+
+
+def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+    """Return fresh hits for documents of one segment."""
+    ids = [id or "" for id in view.segment.ids.column.texts(numbers)]
+    sources: list[tuple[_Contents, int]] = []
+    for first in range(0, len(numbers), _READ_TOGETHER):
+        block = numbers[first : first + _READ_TOGETHER]
+        sources += zip(repeat(_Contents(view, block)), range(len(block)), strict=False)
+    return list(map(Hit._unread, ids, scores, sources))
+
+
+def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
+    """Put the values of the documents of every segment into rows of living documents."""
+    rows = np.empty(snapshot.count)
+    spans = pairwise(snapshot.bases)
+    for view, value, (start, stop) in zip(snapshot.views, values, spans, strict=True):
+        rows[start:stop] = value if view.living is None else value[view.living]
+    return rows

@@ -1,0 +1,1 @@
+"""The immutable parts of an index: postings, documents, and changes to them."""

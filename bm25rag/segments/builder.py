@@ -1,0 +1,141 @@
+"""From documents to a segment."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+
+from bm25rag.analysis import Analyzer
+from bm25rag.analysis.encoder import Encoder, Read
+from bm25rag.columns.column import ColumnBuilder, join, join_none
+from bm25rag.columns.string_table import index_column
+from bm25rag.common.arrays import UInt32
+from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
+from bm25rag.common.strings import utf8_each
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import Run
+from bm25rag.metadata.codec import write_metadata
+from bm25rag.metadata.field_builder import FieldsBuilder
+from bm25rag.segments.postings_builder import TermList, build_postings
+from bm25rag.segments.segment import Segment
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+
+# Characters or tokens from which another thread pays.
+_WORTH_A_THREAD = 1 << 18
+
+
+_Result = TypeVar("_Result")
+
+
+Counted = tuple[Run, UInt32]
+
+
+class SegmentBuilder:
+    """Makes a segment of documents, which are added in batches.
+
+    Other threads, if there are any, read texts and count terms, while the caller's thread
+    gives numbers to the terms of texts read before.
+
+    Parameters
+    ----------
+    analyzer
+        How texts become terms.
+    threads
+        How many threads to use at most, including the caller's.
+    """
+
+    def __init__(self, analyzer: Analyzer, threads: int) -> None:
+        self._encoder = Encoder(analyzer)
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._reading: deque[Callable[[], Read]] = deque()
+        self._counting: list[Callable[[], Counted]] = []
+        self._done = 0
+        self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
+        self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
+        self._fields = FieldsBuilder()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def add(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str | Sequence[str]],
+        stored: bool,
+        metadata: Sequence[dict[str, Any]] | None,
+        payloads: Sequence[bytes | None] | None,
+    ) -> None:
+        """Add documents; texts are analysed, lists of terms are taken as they are.
+
+        The metadata are as ``plain_metadata`` returns them.
+        """
+        read = self._encoder.reader(texts, stored)
+        self._reading.append(self._start(read, sum(map(len, texts))))
+        release_gil()
+        self._ids.extend(join(utf8_each(ids)))
+        self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
+        if metadata is None:
+            self._metadata.extend(join_none(len(ids)))
+            self._fields.skip(len(ids))
+        else:
+            written = releasing_gil(map(write_metadata, metadata, ids))
+            self._metadata.extend(join([one or None for one in written]))
+            self._fields.add(metadata)
+        # If reading ran further ahead, it would fill the memory.
+        if len(self._reading) >= self._threads:
+            self._count_next()
+
+    def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
+        """Start some work, in another thread if that pays; return what waits for its result."""
+        if self._threads == 1 or size < _WORTH_A_THREAD:
+            result = work()
+            return lambda: result
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # see ``search.search``
+
+            helpers = self._threads - 1
+            self._pool = ThreadPoolExecutor(
+                helpers, initializer=work_for_thread, initargs=(get_ident(),)
+            )
+        return self._pool.submit(copy_context().run, work).result
+
+    def _count_next(self) -> None:
+        read = self._reading.popleft()()
+        self._texts.extend(read.strings)
+        tokens, counts = self._encoder.number(read)
+        count = partial(backend.current().count, tokens, counts, len(self._encoder), self._done)
+        self._counting.append(self._start(count, len(tokens)))
+        self._done += len(counts)
+
+    def finish(self) -> Segment:
+        """Return the segment; the builder is used up."""
+        while self._reading:
+            self._count_next()
+        terms = TermList(utf8_each(self._encoder.terms))
+        counted = [wait() for wait in self._counting]
+        lengths = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in counted)])
+        tokens = int(lengths.sum(dtype=np.int64))
+        build = partial(build_postings, terms, [run for run, _ in counted], lengths)
+        postings = self._start(build, tokens)
+        documents = (
+            index_column(self._ids.finish()),
+            self._texts.finish(),
+            self._metadata.finish(),
+            self._payloads.finish(),
+        )
+        fields = self._fields.finish()
+        return Segment(postings(), *documents, tokens, fields)

@@ -1,0 +1,166 @@
+"""Postings: for every term its documents, ascending, each with an impact code.
+
+An impact code numbers a distinct pair (tf, |d|). A corpus has few of them, so a code
+mostly takes 16 bits, and every score that the corpus can give is an entry of a small
+table of f(tf, |d|), which is computed anew when a parameter or a statistic changes,
+times one idf per term. A document number takes 16 bits too: documents are counted
+within blocks of 65,536, and ``doc_blocks`` says where the postings of each begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from bm25rag.columns.string_table import StringTable
+from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
+from bm25rag.kernels.boundary import Run
+from bm25rag.segments.doc_blocks import DocBlocks, spans
+from bm25rag.segments.spelling import Spelling
+
+
+class Postings:
+    """Immutable postings of the n documents of one segment.
+
+    Parameters
+    ----------
+    terms
+        The V terms.
+    indptr
+        Where each term's postings begin, (V + 1,), unsigned.
+    documents
+        Document numbers within their blocks, ascending for each term and block, (P,), uint16.
+    doc_blocks
+        Which block each posting is in.
+    codes
+        Impact codes, (P,), uint16 or uint32.
+    code_tf, code_length
+        The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
+    lengths
+        |d| of every document, (n,), uint32.
+    """
+
+    def __init__(
+        self,
+        terms: StringTable,
+        indptr: Unsigned,
+        documents: UInt16,
+        doc_blocks: DocBlocks,
+        codes: Unsigned,
+        code_tf: UInt32,
+        code_length: UInt32,
+        lengths: UInt32,
+    ) -> None:
+        self.terms, self.indptr = terms, indptr
+        self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
+        self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
+        self._bounds = indptr.data
+
+    def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
+        self.check_all()
+        arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
+        return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *arrays)
+
+    def find(self, term: bytes) -> Int64:
+        """Return where the postings of a term begin in each of s blocks, and where they end.
+
+        Returns
+        -------
+        starts
+            Places in ``documents`` and ``codes``, ascending, int64 (s + 1,); all equal if
+            no document contains the term.
+
+        Raises
+        ------
+        CorruptIndexError
+            If the postings come from a file that is damaged there.
+        """
+        number = self.terms.find(term)
+        if number < 0:
+            return np.zeros(self.doc_blocks.count + 1, np.int64)
+        return self.starts(number)
+
+    def starts(self, number: int) -> Int64:
+        """Return the same for a term by its number; raise as ``find``."""
+        return self.doc_blocks.starts(number, self._bounds)
+
+    def documents_of(self, starts: Int64) -> Int64:
+        """Return the documents of a term that ``find`` has found, ascending, int64."""
+        documents = self.documents[starts[0] : starts[-1]].astype(np.int64)
+        if self.doc_blocks.count > 1:
+            documents += np.repeat(self.doc_blocks.firsts, np.diff(starts))
+        return documents
+
+    def all_documents(self) -> UInt32:
+        """Return the document of every posting, uint32 (P,); the postings have been checked."""
+        documents, indptr = self.documents.astype(np.uint32), self.indptr.astype(np.int64)
+        for first, last in spans(indptr):
+            documents[indptr[first] : indptr[last]] = self._documents_between(first, last, indptr)
+        return documents
+
+    def _documents_between(self, first: int, last: int, indptr: Int64) -> UInt32:
+        """Return the document of every posting of the terms from ``first`` to before ``last``."""
+        documents = self.documents[indptr[first] : indptr[last]].astype(np.uint32)
+        if self.doc_blocks.count > 1:
+            doc_block = self.doc_blocks.between(first, last, indptr)
+            documents += doc_block * np.uint32(self.doc_blocks.size)
+        return documents
+
+    def runs(self, numbers: UInt32, living: Bool | None, offset: int) -> Iterator[Run]:
+        """Yield all postings of living documents, those of a few terms at a time.
+
+        Parameters
+        ----------
+        numbers
+            The new number of each term.
+        living
+            Which documents live; ``None``: all.
+        offset
+            The new number of the first of them.
+        """
+        indptr, new = self.indptr.astype(np.int64), None
+        if living is not None:
+            new = np.cumsum(living, dtype=np.uint32) - np.uint32(1)
+        for first, last in spans(indptr):
+            terms = np.repeat(numbers[first:last], np.diff(indptr[first : last + 1]))
+            documents = self._documents_between(first, last, indptr)
+            codes = self.codes[indptr[first] : indptr[last]]
+            if living is not None and new is not None:
+                lives = living[documents]
+                terms, codes, documents = terms[lives], codes[lives], new[documents[lives]]
+            yield Run(terms, documents + np.uint32(offset), self.code_tf[codes])
+
+    def check_all(self) -> None:
+        """Check everything that comes from a file; raise ``CorruptIndexError``."""
+
+    def pairs(self) -> tuple[UInt32, UInt32]:
+        """Return tf and |d| of every code, (C,), uint32; raise as ``find``."""
+        return self.code_tf, self.code_length
+
+    def length_of(self, documents: Unsigned) -> Int64:
+        """Return |d| of some documents, int64; raise as ``find``."""
+        return self.lengths[documents].astype(np.int64)
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """Finds terms by their spelling; made when it is first needed."""
+        return Spelling(self.terms.column)
+
+    def frequencies(self) -> Int64:
+        """Return how many postings each term has, (V,), int64."""
+        bounds = self.indptr.astype(np.int64)
+        return bounds[1:] - bounds[:-1]
+
+    def term_numbers(self) -> UInt32:
+        """Return the term of every posting, (P,), uint32."""
+        counts = self.frequencies()
+        return np.repeat(np.arange(len(self.terms), dtype=np.uint32), counts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, the terms' included."""
+        arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
+        terms = self.terms.column.nbytes + self.terms.keys.nbytes
+        return sum(array.nbytes for array in (*arrays, self.doc_blocks, self.lengths)) + terms

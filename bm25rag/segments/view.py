@@ -1,0 +1,144 @@
+"""A segment with its changes applied, as a snapshot sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64
+from bm25rag.metadata.mask_cache import MaskCache
+from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
+from bm25rag.segments.segment import Segment
+
+# A binary search takes as long as looking up so many documents in an array.
+_SEARCH = 16
+
+
+class SegmentView:
+    """A segment without its deleted documents and with its new metadata; immutable.
+
+    Parameters
+    ----------
+    segment
+        The documents and postings.
+    changes
+        Its changes, the oldest first.
+    """
+
+    def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
+        self.segment, self.changes = segment, changes
+        # Numbers of the deleted documents, ascending.
+        self.deleted = all_deleted(changes)
+        self.masks = MaskCache()
+        self._living: Bool | None = None
+        self._changed: dict[int, bytes] | None = None
+        # How many postings of a term are of deleted documents, by where its postings lie.
+        self._deleted_postings: dict[tuple[int, int], int] = {}
+        removed = int(segment.postings.length_of(self.deleted).sum()) if len(self.deleted) else 0
+        self.tokens = segment.tokens - removed
+        self.count = len(segment) - len(self.deleted)
+        # About how many bytes its living documents take, which is what merging it costs.
+        self.size = segment.nbytes * self.count // max(len(segment), 1)
+
+    def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
+        return SegmentView, (self.segment, self.changes)
+
+    def __deepcopy__(self, memo: object) -> SegmentView:
+        return self  # nothing in it ever changes
+
+    @property
+    def living(self) -> Bool | None:
+        """Which documents live, (n,), bool; ``None`` if all do."""
+        if len(self.deleted) and self._living is None:
+            living = np.ones(len(self.segment), np.bool_)
+            living[self.deleted] = False
+            self._living = living
+        return self._living
+
+    @property
+    def changed(self) -> dict[int, bytes]:
+        """New metadata, as JSON, by document number, perhaps of deleted documents too."""
+        if self._changed is None:
+            self._changed = all_changed(self.changes)
+        return self._changed
+
+    @property
+    def changed_count(self) -> int:
+        """About how many documents have new metadata."""
+        return sum(len(change.changed) for change in self.changes)
+
+    def find(self, id: bytes) -> int:
+        """Return the number of the living document with this id, or -1."""
+        number = self.segment.ids.find(id)
+        return number if number >= 0 and self.lives(number) else -1
+
+    def lives(self, number: int) -> bool:
+        """Whether document ``number`` has not been deleted."""
+        if not len(self.deleted):
+            return True
+        index = int(np.searchsorted(self.deleted, number))
+        return index == len(self.deleted) or int(self.deleted[index]) != number
+
+    def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
+        """Return the metadata of documents as JSON."""
+        stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
+        for change in self.changes:
+            if change.changed:
+                pairs = zip(numbers, stored, strict=True)
+                stored = [change.changed.get(number, before) for number, before in pairs]
+        return stored
+
+    def frequency(self, starts: Int64) -> int:
+        """Count the living documents of a term, given what ``Postings.find`` returns for it."""
+        first, last = int(starts[0]), int(starts[-1])
+        if first == last or not len(self.deleted):
+            return last - first
+        removed = self._deleted_postings.get((first, last))
+        if removed is None:
+            removed = self._deleted_postings[first, last] = self._count_deleted(starts)
+        return last - first - removed
+
+    def _count_deleted(self, starts: Int64) -> int:
+        documents, living = self.segment.postings.documents_of(starts), self.living
+        if living is not None and len(documents) < _SEARCH * len(self.deleted):
+            return len(documents) - int(np.count_nonzero(living[documents]))
+        indices = np.searchsorted(documents, self.deleted)
+        indices[indices == len(documents)] = 0
+        return int(np.count_nonzero(documents[indices] == self.deleted))
+
+    def frequencies(self) -> Int64:
+        """Count the living documents of every term of the segment, (V,), int64."""
+        postings = self.segment.postings
+        if not len(self.deleted):
+            return postings.frequencies()
+        living = np.ones(len(self.segment), np.int64)
+        living[self.deleted] = 0
+        starts = postings.indptr[:-1].astype(np.int64)
+        return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
+
+    def ranks(self, numbers: Int64) -> Int64:
+        """Return the ranks of living documents among the living ones, by document number."""
+        return numbers - np.searchsorted(self.deleted, numbers) if len(self.deleted) else numbers
+
+    def number_at(self, rank: int) -> int:
+        """Return the document number of the living document at ``rank``."""
+        if not len(self.deleted):
+            return rank
+        # deleted[i] - i living documents come before deleted[i].
+        before = self.deleted.astype(np.int64) - np.arange(len(self.deleted))
+        return rank + int(np.searchsorted(before, rank, side="right"))
+
+    def numbers(self) -> range | Int64:
+        """Return the numbers of the living documents, ascending."""
+        living = self.living
+        return range(len(self.segment)) if living is None else np.flatnonzero(living)
+
+    def without(self, numbers: Iterable[int]) -> SegmentView:
+        """Return the view with these living documents deleted."""
+        deletions = Changes(np.array(sorted(set(numbers)), np.uint32), {})
+        return SegmentView(self.segment, push(self.changes, deletions))
+
+    def with_metadata(self, changed: dict[int, bytes]) -> SegmentView:
+        """Return the view with new metadata for some documents."""
+        return SegmentView(self.segment, push(self.changes, Changes(all_deleted(()), changed)))

@@ -1,0 +1,298 @@
+r"""A file of named arrays: written once, mapped, and checked block by block as it is used.
+
+Layout, little-endian: the 8 bytes ``bm25rag\\n``; the length of a JSON header as uint64;
+the header; arrays, each aligned to 64 bytes; the CRC-32 of each 64 KiB between the header
+and here, as uint32. ``docs/format.md`` has the details.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bm25rag.errors import CorruptIndexError
+from bm25rag.storage.fs import new_file
+
+MAGIC = b"bm25rag\n"
+BLOCK = 1 << 16
+_ALIGN = 64
+_DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "u8": np.uint64, "b1": np.bool_}
+
+Array = npt.NDArray[Any]
+
+# What reading JSON of an unknown shape can raise.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+class FileRecord(NamedTuple):
+    """What the manifest says about a file: name, size in bytes, CRC-32 of header and sums."""
+
+    name: str
+    size: int
+    checksum: int
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
+    """Write arrays into a new file and flush it to disk."""
+    layout: dict[str, list[object]] = {}
+    end = 0
+    for name, values in arrays.items():
+        start = _aligned(end)
+        layout[name] = [values.dtype.str[1:], len(values), start]
+        end = start + values.nbytes
+    header = json.dumps({"arrays": layout, "bytes": end}).encode("ascii")
+    header += b" " * (_aligned(16 + len(header)) - 16 - len(header))
+    with new_file(path) as file:
+        file.write(MAGIC + len(header).to_bytes(8, "little") + header)
+        sums = _write_data(file, arrays)
+        file.write(sums)
+        size = file.tell()
+    return FileRecord(path.name, size, zlib.crc32(sums, zlib.crc32(header)))
+
+
+def _aligned(position: int) -> int:
+    return -(-position // _ALIGN) * _ALIGN
+
+
+def _write_data(file: Any, arrays: Mapping[str, Array]) -> bytes:
+    sums: list[int] = []
+    running, filled, position = 0, 0, 0
+
+    def put(data: memoryview) -> None:
+        nonlocal running, filled, position
+        file.write(data)
+        position += len(data)
+        while len(data):
+            piece = data[: BLOCK - filled]
+            running, filled = zlib.crc32(piece, running), filled + len(piece)
+            data = data[len(piece) :]
+            if filled == BLOCK:
+                sums.append(running)
+                running, filled = 0, 0
+
+    for values in arrays.values():
+        put(memoryview(bytes(_aligned(position) - position)))
+        little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+        put(np.ascontiguousarray(little).view(np.uint8).data)
+    if filled:
+        sums.append(running)
+    return np.array(sums, "<u4").tobytes()
+
+
+class ArraysFile:
+    """The arrays of a file, each checked before its first use.
+
+    Parameters
+    ----------
+    path
+        The file.
+    record
+        What the manifest says about it.
+    mapped
+        Whether to map it, shared with other processes, or to read it into memory.
+
+    Raises
+    ------
+    CorruptIndexError
+        If its size, header or checksums are not as recorded.
+    """
+
+    def __init__(self, path: Path, record: FileRecord, mapped: bool) -> None:
+        self._path = path
+        self._data = _load(path, record, mapped)
+        start = self._read_header(record)
+        blocks = -(-self._length // BLOCK)
+        self._body = memoryview(self._data)[start : start + self._length]
+        self._checked = bytearray(blocks)
+
+    def _read_header(self, record: FileRecord) -> int:
+        data = self._data
+        length = int.from_bytes(data[8:16], "little")
+        start = 16 + length
+        if data[:8] != MAGIC or start > len(data):
+            raise self.reject("header", "is missing")
+        header = bytes(data[16:start])
+        try:
+            parsed = json.loads(header)
+            self._length = parsed["bytes"]
+            self._layout = {
+                name: (_DTYPES[kind], count, offset)
+                for name, (kind, count, offset) in parsed["arrays"].items()
+            }
+            self._check_layout()
+        except UNREADABLE as error:
+            raise self.reject("header", f"cannot be read ({error})") from None
+        sums = data[start + self._length :]
+        if zlib.crc32(sums, zlib.crc32(header)) != record.checksum:
+            raise self.reject("header", "does not have the recorded checksum")
+        if start % _ALIGN or len(sums) != 4 * -(-self._length // BLOCK):
+            raise self.reject("header", "does not describe the file")
+        self._sums = np.frombuffer(sums, "<u4").tolist()
+        return start
+
+    def _check_layout(self) -> None:
+        sizes = [size for entry in self._layout.values() for size in entry[1:]]
+        if not all(type(size) is int and size >= 0 for size in [self._length, *sizes]):
+            raise ValueError("a size is not a natural number")
+        for name, (kind, count, offset) in self._layout.items():
+            if offset % _ALIGN or offset + count * np.dtype(kind).itemsize > self._length:
+                raise ValueError(f"{name} lies outside")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._layout
+
+    def array(self, name: str, *kinds: str, count: int | None = None) -> CheckedArray:
+        """Return an array.
+
+        Raises
+        ------
+        CorruptIndexError
+            If it is missing, or not of one of ``kinds`` or of ``count`` elements.
+        """
+        if name not in self._layout:
+            raise self.reject(name, "is missing")
+        dtype, length, offset = self._layout[name]
+        if dtype not in [_DTYPES[kind] for kind in kinds]:
+            raise self.reject(
+                name, f"has the dtype {np.dtype(dtype)}, expected {' or '.join(kinds)}"
+            )
+        if count is not None and length != count:
+            raise self.reject(name, f"has {length} elements, expected {count}")
+        little = np.frombuffer(self._body, np.dtype(dtype).newbyteorder("<"), length, offset)
+        values: Array = little.view(dtype) if sys.byteorder == "little" else little.astype(dtype)
+        return CheckedArray(self, name, values, offset)
+
+    def check(self, name: str, start: int, stop: int) -> None:
+        """Check the blocks that hold bytes ``start`` to ``stop``; ``name`` is for the message."""
+        for block in range(start // BLOCK, -(-stop // BLOCK)):
+            self._check_block(name, block)
+
+    def check_all(self) -> None:
+        """Check every block; raise ``CorruptIndexError``."""
+        for block in range(len(self._checked)):
+            self._check_block("a block", block)
+
+    def _check_block(self, name: str, block: int) -> None:
+        if not self._checked[block]:
+            data = self._body[block * BLOCK : (block + 1) * BLOCK]
+            if zlib.crc32(data) != self._sums[block]:
+                raise self.reject(name, "does not have the recorded checksum")
+            self._checked[block] = 1
+
+    def reject(self, name: str, problem: str) -> CorruptIndexError:
+        """Return the error for contents that cannot be right."""
+        return damage(self._path, name, problem)
+
+
+class CheckedArray:
+    """An array of a file; slicing it checks the blocks that the slice lies in.
+
+    Parameters
+    ----------
+    file, name
+        The file, and the array's name in it.
+    values
+        All elements, not checked.
+    offset
+        Where the array begins, in bytes.
+    """
+
+    __slots__ = ("_file", "_name", "_offset", "values")
+
+    def __init__(self, file: ArraysFile, name: str, values: Array, offset: int) -> None:
+        self._file, self._name, self.values, self._offset = file, name, values, offset
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, span: slice) -> Array:
+        start, stop, _ = span.indices(len(self.values))
+        self.check(start, stop)
+        return self.values[start:stop]
+
+    def check(self, start: int, stop: int) -> None:
+        """Check the slice ``[start:stop]``; raise ``CorruptIndexError``."""
+        offset, size = self._offset, self.values.itemsize
+        self._file.check(self._name, offset + start * size, offset + stop * size)
+
+    def reject(self, problem: str) -> CorruptIndexError:
+        """Return the error for contents that cannot be right."""
+        return self._file.reject(self._name, problem)
+
+
+def damage(path: Path, name: str, problem: str) -> CorruptIndexError:
+    """Return the error for a file whose contents cannot be right."""
+    return CorruptIndexError(f"{path}: {name} {problem}; restore the folder from a copy")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; refuse folders, and pipes and devices, which could hang.
+
+    A link is followed, because caches of models keep files elsewhere.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it is not a file, or a link that does not lead to one.
+    FileNotFoundError
+        If there is nothing.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags)
+    except OSError:
+        check_regular(path)
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        check_regular(path)
+    return os.fdopen(handle, "rb")
+
+
+def check_regular(path: Path, *, links: bool = True) -> None:
+    """Check that a path, if it exists, is a file, or a link to one if ``links``.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it is anything else.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # there is no such path
+        return
+    what = "no regular file"
+    if stat.S_ISLNK(mode):
+        what = "a link that leads to no file" if links else "a link"
+        mode = _mode_behind(path) if links else 0
+    if not stat.S_ISREG(mode):
+        raise CorruptIndexError(f"{path}: is {what}; remove it, or restore it from a copy")
+
+
+def _mode_behind(path: Path) -> int:
+    """Return the mode of what a link leads to, 0 if there is nothing or it leads to itself."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
+
+
+def _load(path: Path, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != record.size or size < 16:
+            raise CorruptIndexError(
+                f"{path}: is {size} bytes long, expected {record.size}; "
+                "restore the folder from a copy"
+            )
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mapped else file.read()

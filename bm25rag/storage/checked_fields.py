@@ -1,0 +1,126 @@
+"""Fields of a file, checked before they are used."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from bm25rag.common.strings import text_of
+from bm25rag.errors import CorruptIndexError
+from bm25rag.metadata.field import (
+    DATE,
+    FLAGS,
+    KINDS,
+    LAST_DAY,
+    NUMBERS,
+    STRING,
+    STRINGS,
+    Field,
+    Path,
+)
+from bm25rag.metadata.fields import ARRAYS, Fields
+from bm25rag.storage.array_file import ArraysFile
+from bm25rag.storage.checked_columns import CheckedColumn
+
+
+class CheckedFields(Fields):
+    """Fields of a file.
+
+    Parameters
+    ----------
+    file
+        The file.
+    count
+        The number of documents.
+    paths, strings
+        What has been read of it already.
+    """
+
+    def __init__(
+        self, file: ArraysFile, count: int, paths: CheckedColumn, strings: CheckedColumn
+    ) -> None:
+        lengths = {"complete": 1, "counts": KINDS * len(paths), "entries": len(paths)}
+        self._arrays = {
+            name: file.array(f"fields.{name}", np.dtype(kind).str[1:], count=lengths.get(name))
+            for name, kind in ARRAYS.items()
+        }
+        values = {name: array.values for name, array in self._arrays.items()}
+        super().__init__(count, values, paths, strings)
+        self._file = file
+        self._passed: set[Path] = set()
+        self._whole = False
+
+    def find(self, path: Path) -> Field | None:
+        """Return the field of a path as ``Fields`` does, checked."""
+        field = super().find(path)
+        if field is not None and not self._whole and path not in self._passed:
+            self._check_field(field, path)
+            self._passed.add(path)
+        return field
+
+    def check_all(self) -> None:
+        """Check everything that has not been checked yet, and what a merge relies on."""
+        if self._whole:
+            return
+        for path in self:
+            field = self.find(path)
+            if field and not all(field.strings_of(kind).ascend() for kind in STRINGS):
+                raise self._file.reject("fields.strings", "does not ascend")
+        self.paths.check_all()
+        self.strings.check_all()
+        self._whole = True
+
+    def _cut(self) -> dict[Path, Field]:
+        for name in ("complete", "counts", "entries"):
+            self._arrays[name].check(0, len(self._arrays[name]))
+        if self.arrays["complete"].view(np.uint8)[0] > 1:
+            raise self._arrays["complete"].reject("is not a bool")
+        opened = super()._cut()
+        used = dict.fromkeys(("documents", "codes1", "codes2", "codes4", "numbers"), 0)
+        strings = 0
+        for field in opened.values():
+            used |= {name: span.stop for name, span in field.spans.items()}
+            strings += field.starts[-1] - field.starts[STRING]
+        if (
+            any(used[name] != len(self.arrays[name]) for name in used)
+            or strings != len(self.strings)
+            or len(opened) != len(self.paths)
+        ):
+            raise self._arrays["counts"].reject("does not describe the fields")
+        return opened
+
+    def _path_of(self, name: bytes) -> Path:
+        try:
+            path = json.loads(text_of(name))
+        except (CorruptIndexError, ValueError, RecursionError):
+            path = None
+        if not (
+            isinstance(path, list)
+            and path
+            and all(isinstance(key, str) for key in path[:-1])
+            and isinstance(path[-1], str | None)
+            and path != [None]
+        ):
+            raise self._file.reject("fields.paths", "has an entry that is not a path")
+        return tuple(path)
+
+    def _check_field(self, field: Field, path: Path) -> None:
+        for name, span in field.spans.items():
+            self._arrays[name].check(span.start, span.stop)
+        if any(field.starts[kind + 1] - field.starts[kind] > 1 for kind in FLAGS):
+            raise self._arrays["counts"].reject("has more than one null, false, true or list")
+        if len(field.codes) and int(field.codes.max()) >= len(field):
+            raise self._file.reject("fields.codes", "points beyond the values")
+        documents = field.documents
+        if documents is not None and len(documents):
+            descends = np.less if path[-1] is None else np.less_equal  # a list has many elements
+            if np.any(descends(documents[1:], documents[:-1])) or int(documents[-1]) >= self.count:
+                raise self._arrays["documents"].reject("does not ascend within the documents")
+        for kind in NUMBERS:
+            numbers = field.numbers_of(kind)
+            if not np.all(numbers[1:] > numbers[:-1]):
+                raise self._arrays["numbers"].reject("does not ascend")
+        days = field.numbers_of(DATE)
+        if len(days) and not 0 <= int(days[0]) <= int(days[-1]) <= LAST_DAY:
+            raise self._arrays["numbers"].reject("has a date that there is not")

@@ -1,0 +1,207 @@
+"""Postings of a file, checked term by term before they are used, or as a whole."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+
+from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
+from bm25rag.segments.doc_blocks import DocBlocks
+from bm25rag.segments.postings import Postings
+from bm25rag.storage.array_file import ArraysFile, CheckedArray
+from bm25rag.storage.checked_columns import CheckedStringTable
+
+# Postings that are compared in one step.
+_AT_ONCE = 1 << 17
+
+
+class CheckedDocBlocks(DocBlocks):
+    """Document blocks of a file; the parameters are those of ``DocBlocks``."""
+
+    def __init__(
+        self,
+        count: int,
+        terms: CheckedArray,
+        edges: CheckedArray,
+        before: CheckedArray,
+        high: CheckedArray,
+    ) -> None:
+        by_term = edges.values.reshape(len(terms), count - 1)
+        super().__init__(count, terms.values, by_term, before.values, high.values)
+        self._file_terms, self._file_edges = terms, edges
+        self._file_before, self._file_high = before, high
+
+    def check_terms(self, term_count: int) -> None:
+        """Check the small arrays."""
+        terms = self._file_terms[:]
+        self._file_before.check(0, len(self.before))
+        if np.any(terms[1:] <= terms[:-1]) or (len(terms) and int(terms[-1]) >= term_count):
+            raise self._file_terms.reject("does not ascend within the terms")
+
+    def check_starts(self, number: int, indptr: CheckedArray) -> None:
+        """Check what ``starts`` reads for a term."""
+        if self.count == 1:
+            return
+        bounds: memoryview = indptr.values.data
+        row, width = self._row_of(number), self.count - 1
+        frequency = int(bounds[number + 1]) - int(bounds[number])
+        if row >= 0:
+            edges = self._file_edges[row * width : (row + 1) * width]
+            _check_rising(self._file_edges, edges, frequency)
+            return
+        nearest = bisect_left(self._terms, number) - 1
+        if nearest >= 0:
+            indptr.check(self._terms[nearest] + 1, self._terms[nearest] + 2)
+        first = self._first_high(number, bounds)
+        if not 0 <= first <= first + frequency <= len(self.high):
+            raise self._file_before.reject("points beyond the postings")
+        _check_rising(self._file_high, self._file_high[first : first + frequency], width)
+
+    def check_all(self, indptr: Int64) -> None:
+        """Check every array against the postings' bounds."""
+        self._file_edges.check(0, self.edges.size)
+        high = self._file_high[:]
+        counts = np.diff(indptr)[self.terms]
+        total = int(indptr[-1]) if self.count > 1 else 0
+        if len(high) + int(counts.sum()) != total:
+            raise self._file_high.reject("does not agree with the postings")
+        if not np.array_equal(indptr[self.terms] - (np.cumsum(counts) - counts), self.before):
+            raise self._file_before.reject("does not agree with the postings")
+        ends = np.column_stack((self.edges, counts)).astype(np.int64)
+        if np.any(ends[:, 1:] < ends[:, :-1]):
+            raise self._file_edges.reject("does not ascend within the postings")
+        if np.any(high >= self.count):
+            raise self._file_high.reject("points beyond the blocks")
+
+
+def _check_rising(array: CheckedArray, values: Unsigned, limit: int) -> None:
+    if np.any(values[1:] < values[:-1]) or int(values[-1]) > limit:
+        raise array.reject("does not ascend within its limit")
+
+
+class CheckedPostings(Postings):
+    """Postings of a file.
+
+    Parameters
+    ----------
+    file
+        The file, from which most arrays are taken.
+    terms, doc_blocks
+        What has been read of it already.
+    tokens
+        The sum of the lengths, as the manifest has it.
+
+    Attributes
+    ----------
+    file
+        The file; ``None`` once everything has been checked.
+    """
+
+    file: ArraysFile | None
+
+    def __init__(
+        self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, tokens: int
+    ) -> None:
+        self._indptr = file.array("indptr", "u4", "u8", count=len(terms) + 1)
+        self._documents = file.array("documents", "u2")
+        self._codes = file.array("codes", "u2", "u4", count=len(self._documents))
+        self._code_tf = file.array("code_tf", "u4")
+        self._code_length = file.array("code_length", "u4", count=len(self._code_tf))
+        self._lengths = file.array("lengths", "u4")
+        super().__init__(
+            terms,
+            self._indptr.values,
+            self._documents.values,
+            doc_blocks,
+            self._codes.values,
+            self._code_tf.values,
+            self._code_length.values,
+            self._lengths.values,
+        )
+        self.file, self._file_blocks, self._tokens = file, doc_blocks, tokens
+        self._passed = np.zeros(len(terms), np.uint8).data
+        self._pairs_passed = False
+
+    def starts(self, number: int) -> Int64:
+        """Return where a term's postings begin, checked."""
+        if self.file is not None and not self._passed[number]:
+            self._check_term(number)
+            self._passed[number] = 1
+        return super().starts(number)
+
+    def pairs(self) -> tuple[UInt32, UInt32]:
+        """Return tf and |d| of every code, checked."""
+        self._check_small()
+        return super().pairs()
+
+    def length_of(self, documents: Unsigned) -> Int64:
+        """Return |d| of some documents, checked."""
+        if len(documents):
+            self._lengths.check(int(documents.min()), int(documents.max()) + 1)
+        return super().length_of(documents)
+
+    def _check_term(self, number: int) -> None:
+        self._check_small()
+        start, stop = self._indptr[number : number + 2].tolist()
+        if not start < stop <= len(self.documents):
+            raise self._indptr.reject("does not ascend within the postings")
+        within_blocks, codes = self._documents[start:stop], self._codes[start:stop]
+        self._file_blocks.check_starts(number, self._indptr)
+        self._check_within_blocks(within_blocks)
+        documents = self.documents_of(super().starts(number))
+        if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
+            raise self._documents.reject("does not ascend within the documents")
+        if int(codes.max()) >= len(self.code_tf):
+            raise self._codes.reject("points beyond the table of codes")
+
+    def _check_within_blocks(self, documents: UInt16) -> None:
+        if documents.max(initial=0) >= self.doc_blocks.size:
+            raise self._documents.reject("points beyond its block")
+
+    def _check_small(self) -> None:
+        if self._pairs_passed:
+            return
+        code_tf, code_length = self._code_tf[:], self._code_length[:]
+        if np.any(code_tf < 1) or np.any(code_length < code_tf):
+            raise self._code_tf.reject("holds an impossible term frequency")
+        self._file_blocks.check_terms(len(self.terms))
+        self._pairs_passed = True
+
+    def check_all(self) -> None:
+        """Check everything that has not been checked yet, and what a merge relies on."""
+        if self.file is None:
+            return
+        self.terms.check_all()
+        self._check_small()
+        for array in (self._indptr, self._documents, self._codes, self._lengths):
+            array.check(0, len(array))
+        bounds = self.indptr.astype(np.int64)
+        if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
+            raise self._indptr.reject("does not ascend and cover the postings")
+        self._file_blocks.check_all(bounds)
+        self._check_within_blocks(self.documents)
+        documents = self.all_documents()
+        ascending = documents[1:] > documents[:-1]
+        ascending[bounds[1:-1] - 1] = True  # a new term begins again
+        if not ascending.all() or np.any(documents >= len(self.lengths)):
+            raise self._documents.reject("does not ascend within the documents")
+        if np.any(self.codes >= len(self.code_tf)):
+            raise self._codes.reject("points beyond the table of codes")
+        self._check_sums(documents)
+        self.file = None
+
+    def _check_sums(self, documents: UInt32) -> None:
+        """Check that codes and lengths say the same of every document."""
+        for first in range(0, len(documents), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            lengths = self.code_length.take(self.codes[some])
+            if np.any(lengths != self.lengths.take(documents[some])):
+                raise self._codes.reject("does not agree with the lengths")
+        tokens = np.bincount(
+            documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
+        )
+        if not np.array_equal(tokens, self.lengths):
+            raise self._lengths.reject("does not agree with the postings")
+        if int(self.lengths.sum(dtype=np.int64)) != self._tokens:
+            raise self._lengths.reject("does not agree with the manifest")

@@ -1,0 +1,130 @@
+"""The folder that an index is read from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
+from bm25rag.analysis.stemming import snowball_version
+from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
+from bm25rag.storage.file_mark import FileMark
+from bm25rag.storage.manifest import MANIFEST, Manifest, read_manifest
+from bm25rag.storage.saved_copy import SavedCopy
+from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
+from bm25rag.storage.verify import verify_segments
+
+
+class FolderReader:
+    """A folder that an index is read from, and what was last read of it.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    mapped
+        Whether its files are mapped, or read into memory.
+    tokenizer
+        The callable of an analyzer that was made with one.
+    untrusted
+        Whether to refuse what a stranger could misuse, and to verify the rest.
+    """
+
+    description = "an index opened with mode='r'"
+    read_only = True
+
+    def __init__(
+        self, folder: Path, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
+    ) -> None:
+        self._folder = folder
+        self._mapped = mapped
+        self._tokenizer = tokenizer
+        self._untrusted = untrusted
+        self.manifest = Manifest(0, {}, (), ())
+        self._state: State | None = None
+        self._mark: FileMark | None = None
+
+    def read(self) -> State:
+        """Read the last commit; raise as ``BM25Index.open``."""
+        before = self._state
+        mark = self._make_mark()
+        known = zip(self.manifest.stored, before.views if before else (), strict=True)
+        manifest, views = read_index(self._folder, self._mapped, dict(known))
+        settings = parse_settings(self._folder, manifest.settings)
+        old, new = self.manifest.settings, manifest.settings
+        if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
+            analyzer = before.analyzer
+        else:
+            analyzer = self._analyzer(manifest.settings, settings.probe)
+        state = State(
+            analyzer,
+            settings.parameters,
+            views,
+            settings.next_id,
+            settings.probe,
+            settings.extra,
+        )
+        if self._untrusted:
+            check_counts(self._folder, manifest.commit, settings.next_id)
+            verify_segments(views)
+        self.manifest, self._state, self._mark = manifest, state, mark
+        return state
+
+    def saved_copy(self) -> SavedCopy | None:
+        """Return what an index that was read from here knows about the folder."""
+        state = self._state
+        return None if state is None else SavedCopy(self._folder, self.manifest, state.views)
+
+    def has_moved(self) -> bool:
+        """Whether the folder holds another commit than the one read last."""
+        if self._mark is not None and self._mark.is_current():
+            return False
+        mark = self._make_mark()
+        if read_manifest(self._folder) != self.manifest:
+            return True
+        self._mark = mark  # the same commit in another file: a copy that was restored
+        return False
+
+    def _make_mark(self) -> FileMark:
+        # Always before the manifest is read: the mark of an older one costs one more look, the
+        # mark of a newer one would hide a commit.
+        return FileMark(self._folder / MANIFEST)
+
+    def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
+        pattern = settings["analyzer"].get("token_pattern")
+        if self._untrusted and pattern not in ("auto", AUTO_0_1, PAPER):
+            raise UntrustedIndexError(
+                f"the analyzer of {self._folder} has the token_pattern {pattern!r:.100}, which "
+                "untrusted=True refuses: a pattern can keep a search busy without end; "
+                "open it without untrusted=True if you trust where it comes from"
+            )
+        try:
+            analyzer = Analyzer.from_dict(settings["analyzer"], self._tokenizer)
+        except TokenizerRequiredError:
+            raise
+        except NO_ANALYZER as error:
+            message = f"the analyzer of {self._folder} cannot be made here: {error}"
+            raise ValueError(message) from error
+        _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
+        return analyzer
+
+
+def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str) -> None:
+    now = analyzer.stems(list(probe))
+    changed = [
+        f"{word!r:.40} was {old!r:.40}, is {new!r:.40}"
+        for (word, old), new in zip(probe.items(), now, strict=True)
+        if old != new
+    ]
+    if changed:
+        warnings.warn(
+            "the stemmer has changed since these documents were indexed "
+            f"(Snowball {version:.40}, now {snowball_version()}): "
+            f"{'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries can miss documents; "
+            "index.reanalyze() makes the index anew from its stored texts",
+            AnalyzerChangedWarning,
+            stacklevel=5,
+        )

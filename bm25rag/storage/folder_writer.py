@@ -1,0 +1,116 @@
+"""The folder that an index is written to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bm25rag.errors import ReadOnlyError
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.segment import Segment
+from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.fs import flush_folder, make_folder
+from bm25rag.storage.manifest import MANIFEST, Manifest, check_target, clean, lock, read_manifest
+from bm25rag.storage.saved_copy import SavedCopy, files_of
+from bm25rag.storage.segment_files import write_commit
+from bm25rag.storage.state import State, parse_settings
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+class FolderWriter:
+    """The writer of a folder: it holds the lock and knows what is on disk."""
+
+    description = "an index that is changed here"
+    read_only = False
+
+    def __init__(self, folder: Path, held: BaseFileLock) -> None:
+        self._folder = folder
+        self._held = held
+        self._process = os.getpid()
+        self._manifest = Manifest(0, {}, (), ())
+        self._state: State | None = None
+
+    @classmethod
+    def lock(cls, folder: Path, timeout: float) -> FolderWriter:
+        """Take the lock of a folder that holds an index."""
+        read_manifest(folder)
+        return cls(folder, lock(folder, timeout))
+
+    @classmethod
+    def write(
+        cls, folder: Path, state: State, overwrite: bool, saved: SavedCopy | None
+    ) -> SavedCopy:
+        """Save a state in a folder; files that ``saved`` has there are not written again."""
+        check_target(folder)
+        make_folder(folder)
+        writer = cls(folder, lock(folder))
+        known: dict[Segment | Changes, FileRecord] = {}
+        try:
+            check_target(folder)
+            if (folder / MANIFEST).exists():
+                if not overwrite:
+                    raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
+                manifest = read_manifest(folder)
+                known = {} if saved is None else saved.files_in(folder, manifest)
+                writer._manifest = Manifest(manifest.commit, {}, (), ())
+            writer.commit(state, known)
+            return SavedCopy(folder, writer._manifest, state.views)
+        finally:
+            writer.close()
+
+    @property
+    def last(self) -> State:
+        """The state of the last commit."""
+        if self._state is None:
+            raise AssertionError("a folder is read before it is written to")
+        return self._state
+
+    def take_over(self, manifest: Manifest, state: State) -> None:
+        """Start from what has been read of the folder while it was locked."""
+        self._manifest, self._state = manifest, state
+
+    def holds(self, folder: Path) -> bool:
+        """Whether this is the writer of ``folder``."""
+        try:
+            return self._folder.samefile(folder)
+        except OSError:  # one of them is not there
+            return False
+
+    def commit(
+        self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
+    ) -> None:
+        """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
+        if not self.ours:
+            raise ReadOnlyError("this writer was opened by another process, before a fork")
+        if known is None:
+            known = {} if self._state is None else files_of(self._state.views, self._manifest)
+        commit, settings = self._manifest.commit + 1, state.settings()
+        parse_settings(self._folder, settings)  # what could not be read again is not written
+        try:
+            self._manifest = write_commit(self._folder, commit, settings, state.views, known)
+        except BaseException:
+            # An interrupt may have come after the commit became visible.
+            with suppress(OSError):
+                manifest = read_manifest(self._folder)
+                if manifest.commit == commit:
+                    self._manifest, self._state = manifest, state
+            raise
+        # It is visible now, so a rollback goes back to it even if the flush fails.
+        self._state = state
+        flush_folder(self._folder)
+        clean(self._folder, self._manifest)
+
+    @property
+    def ours(self) -> bool:
+        """Whether this process opened it, and not a process that it was forked from."""
+        return self._process == os.getpid()
+
+    def close(self) -> None:
+        """Give up the lock."""
+        if self.ours:
+            self._held.release()

@@ -1,0 +1,246 @@
+"""The folder of a saved index: its lock, and the manifest that names the files of a commit.
+
+A reader of the manifest sees one whole commit; files that it does not name are leftovers.
+It is replaced in one step, after everything that it names is on disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bm25rag.common.strings import text_of, utf8
+from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
+from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
+from bm25rag.storage.fs import new_file
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+VERSION = 1
+MANIFEST = "manifest.json"
+LOCK = "lock"
+
+_OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+# Far larger than any real manifest; a larger one is not read.
+_LARGEST_MANIFEST = 1 << 26
+# No size or count is larger.
+_LARGEST = (1 << 62) - 1
+
+
+class Stored(NamedTuple):
+    """The files of one segment: its own, and those of its changes."""
+
+    segment: FileRecord
+    changes: tuple[FileRecord, ...]
+
+
+class Manifest(NamedTuple):
+    """One commit: the settings, and the files of each segment in document order.
+
+    ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
+    the documents of each segment.
+    """
+
+    commit: int
+    settings: dict[str, Any]
+    stored: tuple[Stored, ...]
+    tokens: tuple[int, ...]
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+        return [
+            record.name for stored in self.stored for record in (stored.segment, *stored.changes)
+        ]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check the manifest of a folder."""
+    path = folder / MANIFEST
+    try:
+        with open_regular(path) as file:
+            data = file.read(_LARGEST_MANIFEST)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
+    try:
+        outer = json.loads(text_of(data))
+        if not isinstance(outer, dict) or outer.get("format") != "bm25rag":
+            raise NotAnIndexError(f"{path} is not the manifest of a bm25rag index")
+        if natural(outer["version"]) > VERSION:
+            raise FormatVersionError(
+                f"{path} has format version {outer['version']}, newer than {VERSION}: "
+                "install a newer bm25rag"
+            )
+        body = outer["body"]
+        if outer["checksum"] != zlib.crc32(_canonical(body)):
+            raise ValueError("it does not have the recorded checksum")
+        return _parse_body(body)
+    except (*UNREADABLE, CorruptIndexError) as error:
+        raise CorruptIndexError(
+            f"{path}: cannot be read ({error}); restore the folder from a copy"
+        ) from None
+
+
+def _canonical(body: object) -> bytes:
+    return utf8(json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _parse_body(body: Mapping[str, Any]) -> Manifest:
+    stored = []
+    tokens = []
+    for entry in body["segments"]:
+        changes = tuple(_parse_record(change) for change in entry["changes"])
+        stored.append(Stored(_parse_record(entry), changes))
+        tokens.append(natural(entry["tokens"]))
+    if not isinstance(body["settings"], dict):
+        raise TypeError("settings is not an object")
+    manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
+    names = manifest.names()
+    if len(set(names)) != len(names):
+        raise ValueError("a file is named twice")
+    return manifest
+
+
+def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
+    name = entry["file"]
+    if not isinstance(name, str) or not _OURS.fullmatch(name):
+        raise ValueError(f"{name!r} is not a file name of an index")
+    return FileRecord(name, natural(entry["size"]), natural(entry["checksum"]))
+
+
+def natural(number: object) -> int:
+    """Return a number if it can be a size or a count; raise ``ValueError`` otherwise."""
+    if type(number) is not int or not 0 <= number <= _LARGEST:
+        raise ValueError(f"{number!r} is not a size")
+    return number
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder that holds something else.
+
+    Raises
+    ------
+    NotAnIndexError
+        If it is a file, or neither empty nor an index.
+    FormatVersionError
+        If it holds an index of a newer bm25rag.
+    CorruptIndexError
+        If it holds an index whose manifest is damaged, whose texts might still be recovered.
+    """
+    if folder.is_symlink() and not folder.exists():
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise NotAnIndexError(f"{folder} is a file; choose a folder")
+    names = {path.name for path in folder.iterdir()}
+    if MANIFEST in names:
+        read_manifest(folder)
+    elif any(name != LOCK and not _OURS.fullmatch(name) for name in names):
+        raise NotAnIndexError(
+            f"{folder} is not empty and holds no bm25rag index; choose another folder"
+        )
+
+
+def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
+    """Take the writer's lock of a folder; it is released when the process ends, if not before.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    timeout
+        How many seconds to wait for another writer.
+
+    Raises
+    ------
+    LockedError
+        If another writer still holds it then.
+    CorruptIndexError
+        If it is a folder or a link.
+    """
+    from filelock import FileLock, Timeout
+
+    check_regular(folder / LOCK, links=False)  # a lock behind a link is not this folder's
+    held = FileLock(folder / LOCK, timeout=timeout, thread_local=False)
+    try:
+        held.acquire()
+    except FileNotFoundError:
+        raise NotAnIndexError(f"{folder} is gone; it was there a moment ago") from None
+    except Timeout:
+        waited = f" after {timeout:g} seconds" if timeout else ""
+        raise LockedError(
+            f"another writer still has {folder} open{waited}; close it first"
+        ) from None
+    return held
+
+
+def clean(folder: Path, manifest: Manifest) -> None:
+    """Remove our files that the manifest does not name."""
+    named = set(manifest.names())
+    # Windows keeps a file that a reader has mapped; a later commit removes what remains.
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name) and path.name not in named:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def replace_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make a commit visible, all at once; ``flush_folder`` makes it durable."""
+    body = {
+        "commit": manifest.commit,
+        "settings": manifest.settings,
+        "segments": [
+            _record(stored.segment)
+            | {"tokens": tokens, "changes": [_record(record) for record in stored.changes]}
+            for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
+        ],
+    }
+    outer = {
+        "format": "bm25rag",
+        "version": VERSION,
+        "checksum": zlib.crc32(_canonical(body)),
+        "body": body,
+    }
+    data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
+    _check_readable(folder, manifest, data)
+    new = folder / f"manifest-{os.urandom(8).hex()}.tmp"
+    with new_file(new) as file:
+        file.write(data)
+    try:
+        new.replace(folder / MANIFEST)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
+
+
+def _check_readable(folder: Path, manifest: Manifest, data: bytes) -> None:
+    """Refuse to write what could not be read again."""
+    if len(data) > _LARGEST_MANIFEST:
+        raise ValueError(
+            f"the settings of {folder} take {len(data):,} bytes, of which there may be "
+            f"{_LARGEST_MANIFEST:,}; keep less in extra"
+        )
+    for number in (manifest.commit, *manifest.tokens):
+        if number > _LARGEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: has counted to {number:,}, beyond what can be stored; "
+                "save the index in another folder"
+            )
+
+
+def _record(record: FileRecord) -> dict[str, Any]:
+    return {"file": record.name, "size": record.size, "checksum": record.checksum}

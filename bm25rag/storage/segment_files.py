@@ -1,0 +1,262 @@
+"""The files of a commit, read and written: each is written once, and the manifest last.
+
+Nothing is unpickled, nothing that a file names is imported, and no path leads out of the
+folder. ``docs/format.md`` describes the files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bm25rag.columns.column import Column, build_column
+from bm25rag.errors import CorruptIndexError
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.doc_blocks import doc_block_count
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.array_file import Array, ArraysFile, FileRecord, write_arrays
+from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
+from bm25rag.storage.checked_fields import CheckedFields
+from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
+from bm25rag.storage.fs import flush_folder
+from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
+
+_RETRIES = 20
+
+
+def read_index(
+    folder: Path, mapped: bool, known: Mapping[Stored, SegmentView]
+) -> tuple[Manifest, list[SegmentView]]:
+    """Read the last commit of a folder; what is ``known`` is not read again.
+
+    Raises
+    ------
+    NotAnIndexError
+        If the folder holds no index.
+    FormatVersionError
+        If a newer bm25rag wrote it.
+    CorruptIndexError
+        If a file is damaged.
+    """
+    for attempt in range(_RETRIES):
+        manifest = read_manifest(folder)
+        try:
+            return manifest, _read_views(folder, manifest, mapped, known)
+        except FileNotFoundError as error:
+            # A writer may have committed and cleaned up in between: read again.
+            if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
+                raise CorruptIndexError(
+                    f"{error.filename}: is missing; restore the folder from a copy"
+                ) from None
+    raise AssertionError("unreachable")
+
+
+def _read_views(
+    folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, SegmentView]
+) -> list[SegmentView]:
+    segments = {stored.segment: view.segment for stored, view in known.items()}
+    all_changes = {
+        record: changes
+        for stored, view in known.items()
+        for record, changes in zip(stored.changes, view.changes, strict=True)
+    }
+    views = []
+    for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
+        view, segment = known.get(stored), segments.get(stored.segment)
+        if segment is None:
+            file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
+            segment = _read_segment(file, tokens)
+        views.append(_read_view(folder, stored, segment, all_changes) if view is None else view)
+    return views
+
+
+def _read_view(
+    folder: Path, stored: Stored, segment: Segment, known: Mapping[FileRecord, Changes]
+) -> SegmentView:
+    all_changes = []
+    for record in stored.changes:
+        changes = known.get(record)
+        all_changes.append(
+            _read_changes(folder, record, len(segment)) if changes is None else changes
+        )
+    view = SegmentView(segment, tuple(all_changes))
+    if np.any(view.deleted[1:] == view.deleted[:-1]):
+        message = "deletes what is dead already; restore the folder from a copy"
+        raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
+    if view.tokens < 0:
+        message = "lengths does not agree with the manifest; restore the folder from a copy"
+        raise CorruptIndexError(f"{folder / stored.segment.name}: {message}")
+    return view
+
+
+def _read_segment(file: ArraysFile, tokens: int) -> Segment:
+    count = len(file.array("lengths", "u4"))
+    if not count:
+        raise file.reject("lengths", "has no document")
+    term_keys = file.array("terms.keys", "u4")
+    terms = CheckedStringTable(_read_column(file, "terms", len(term_keys), full=True), term_keys)
+    ids = CheckedStringTable(
+        _read_column(file, "ids", count, full=True),
+        file.array("ids.keys", "u4", count=count),
+        file.array("ids.order", "u4", count=count),
+    )
+    return Segment(
+        CheckedPostings(file, terms, _read_doc_blocks(file, count), tokens),
+        ids,
+        _read_column(file, "texts", count),
+        _read_column(file, "metadata", count),
+        _read_column(file, "payloads", count),
+        tokens,
+        _read_fields(file, count),
+    )
+
+
+def _read_doc_blocks(file: ArraysFile, documents: int) -> CheckedDocBlocks:
+    count, terms = doc_block_count(documents), file.array("stripes.terms", "u4")
+    edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
+    high = file.array("stripes.high", "u2")
+    if count == 1 and len(terms) + len(high):
+        raise file.reject("stripes.terms", "names stripes where there is only one")
+    before = file.array("stripes.before", "u4", "u8", count=len(terms))
+    return CheckedDocBlocks(count, terms, edges, before, high)
+
+
+def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
+    """Read the fields of the metadata; a segment without metadata, or of version 1, has none."""
+    if "fields.counts" not in file:
+        return None
+    paths, strings = (
+        _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
+        for name in ("fields.paths", "fields.strings")
+    )
+    return CheckedFields(file, count, paths, strings)
+
+
+def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> CheckedColumn:
+    offsets = file.array(f"{name}.offsets", "u8")
+    null = file.array(f"{name}.null", "b1")
+    if len(offsets) != count + 1 and (full or len(offsets)):
+        raise file.reject(f"{name}.offsets", f"has {len(offsets)} elements, expected {count + 1}")
+    if len(null) and (full or len(null) != count or not len(offsets)):
+        raise file.reject(f"{name}.null", f"has {len(null)} elements")
+    return CheckedColumn(offsets, file.array(f"{name}.data", "u1"), null, count)
+
+
+def _read_changes(folder: Path, record: FileRecord, count: int) -> Changes:
+    path = folder / record.name
+    file = ArraysFile(path, record, mapped=False)
+    file.check_all()
+    deleted, numbers = file.array("dead", "u4").values, file.array("changed", "u4").values
+    for name, values in (("dead", deleted), ("changed", numbers)):
+        if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
+            raise file.reject(name, "does not ascend within the documents")
+    column = _read_column(file, "metadata", len(numbers))
+    changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
+    return Changes(deleted, dict(changed), path)
+
+
+def write_commit(
+    folder: Path,
+    commit: int,
+    settings: dict[str, Any],
+    views: Sequence[SegmentView],
+    known: Mapping[Segment | Changes, FileRecord],
+) -> Manifest:
+    """Write what is not on disk yet, then the manifest; the caller holds the lock.
+
+    On return the commit is visible; ``flush_folder`` makes it durable.
+
+    Parameters
+    ----------
+    folder
+        An existing folder that ``check_target`` passes.
+    commit
+        The new commit's number.
+    settings
+        JSON values for the manifest.
+    views
+        The segments, in document order.
+    known
+        The files of segments and sets of changes that are in the folder already.
+    """
+    written: list[Path] = []
+
+    def write(of: Segment | Changes) -> FileRecord:
+        record = known.get(of)
+        if record is not None:
+            return record
+        kind, arrays = _arrays_of(of)
+        path = folder / f"{kind}-{os.urandom(8).hex()}.bin"
+        record = write_arrays(path, arrays)
+        written.append(path)
+        return record
+
+    try:
+        stored = [Stored(write(view.segment), tuple(map(write, view.changes))) for view in views]
+        flush_folder(folder)
+    except BaseException:
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
+        raise
+    # From here on the commit may be visible, so its files stay, whatever fails.
+    manifest = Manifest(
+        commit, settings, tuple(stored), tuple(view.segment.tokens for view in views)
+    )
+    replace_manifest(folder, manifest)
+    return manifest
+
+
+def _arrays_of(of: Segment | Changes) -> tuple[str, dict[str, Array]]:
+    return (
+        ("segment", _segment_arrays(of))
+        if isinstance(of, Segment)
+        else ("changes", _changes_arrays(of))
+    )
+
+
+def _segment_arrays(segment: Segment) -> dict[str, Array]:
+    segment.check_all()
+    postings = segment.postings
+    names = ("indptr", "documents", "codes", "code_tf", "code_length", "lengths")
+    arrays = {name: getattr(postings, name) for name in names}
+    doc_blocks = postings.doc_blocks
+    arrays["stripes.terms"], arrays["stripes.before"] = doc_blocks.terms, doc_blocks.before
+    arrays["stripes.edges"], arrays["stripes.high"] = doc_blocks.edges.ravel(), doc_blocks.high
+    arrays["terms.keys"] = postings.terms.keys
+    arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
+    columns = {
+        "terms": postings.terms.column,
+        "ids": segment.ids.column,
+        "texts": segment.texts,
+        "metadata": segment.metadata,
+        "payloads": segment.payloads,
+    }
+    fields = segment.fields
+    if len(fields.paths):
+        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+        columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
+    for name, column in columns.items():
+        arrays |= _column_arrays(name, column)
+    return arrays
+
+
+def _changes_arrays(changes: Changes) -> dict[str, Array]:
+    numbers = sorted(changes.changed)
+    column = build_column(changes.changed[number] for number in numbers)
+    arrays = {"dead": changes.deleted, "changed": np.array(numbers, np.uint32)}
+    return arrays | _column_arrays("metadata", column)
+
+
+def _column_arrays(name: str, column: Column) -> dict[str, Array]:
+    return {
+        f"{name}.offsets": column.offsets,
+        f"{name}.data": column.data,
+        f"{name}.null": column.null,
+    }

@@ -1,0 +1,120 @@
+"""The state of an index, and the settings that its manifest holds."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bm25rag.analysis import Analyzer
+from bm25rag.analysis.stemming import snowball_version
+from bm25rag.errors import CorruptIndexError
+from bm25rag.metadata.values import DEEPEST
+from bm25rag.scoring.variants import Parameters
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.manifest import MANIFEST, natural
+
+# What making an analyzer from wrong settings can raise; the last two come from its pattern.
+NO_ANALYZER = (ValueError, TypeError, OverflowError, RecursionError)
+# No index gets this far; from here, counting can still go on for as long again.
+_FURTHEST = 1 << 61
+
+
+class State(NamedTuple):
+    """Everything an index consists of, at one moment.
+
+    ``probe`` holds words and the stems they had when they were indexed, ``extra`` what a
+    caller keeps with the index.
+    """
+
+    analyzer: Analyzer
+    parameters: Parameters
+    views: list[SegmentView]
+    next_id: int
+    probe: dict[str, str]
+    extra: dict[str, Any]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the manifest stores beside the files, as JSON values."""
+        return {
+            "analyzer": self.analyzer.to_dict(),
+            "parameters": self.parameters.to_dict(),
+            "next_id": self.next_id,
+            "probe": self.probe,
+            "extra": self.extra,
+            "snowball": None if self.analyzer.stemmer is None else snowball_version(),
+            "unicode": unicodedata.unidata_version,
+        }
+
+
+def check_extra(extra: object) -> dict[str, Any]:
+    """Return a copy of what a caller keeps with an index, which is a dict of JSON values."""
+    if not isinstance(extra, dict):
+        raise TypeError(f"extra must be a dict of JSON values or None, got {extra!r:.100}")
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
+        _check_depth(copy, DEEPEST)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"extra must be a dict of JSON values: {error}") from None
+    return copy
+
+
+def _check_depth(value: object, levels: int) -> None:
+    if isinstance(value, (dict, list)):
+        if not levels:
+            raise ValueError(f"nested more than {DEEPEST} levels deep")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, levels - 1)
+
+
+def check_counts(folder: Path, commit: int, next_id: int) -> None:
+    """Check that there are enough numbers left; raise ``CorruptIndexError``."""
+    for name, number in (("commit", commit), ("next_id", next_id)):
+        if number > _FURTHEST:
+            raise CorruptIndexError(
+                f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
+                "restore the folder from a copy"
+            )
+
+
+def check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
+    """Check the settings of an analyzer, whatever stemmers are installed here."""
+    try:
+        for name in ("language", "stemmer", "tokenizer"):
+            if not isinstance(settings[name], str | None):
+                raise TypeError(f"{name} is not a string")
+        Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
+    except (KeyError, *NO_ANALYZER) as error:
+        raise CorruptIndexError(f"{folder / MANIFEST}: wrong analyzer ({error})") from None
+
+
+class Settings(NamedTuple):
+    """What a manifest holds of an index beside its analyzer."""
+
+    parameters: Parameters
+    next_id: int
+    probe: dict[str, str]
+    extra: dict[str, Any]
+
+
+def parse_settings(folder: Path, settings: dict[str, Any]) -> Settings:
+    """Check the settings in a manifest; raise ``CorruptIndexError``."""
+    try:
+        parameters = Parameters(**settings["parameters"])
+        next_id, probe = natural(settings["next_id"]), settings["probe"]
+        extra = check_extra(settings["extra"])
+        if not isinstance(settings["analyzer"], dict):
+            raise ValueError("analyzer is not an object")
+        if not _are_strings(probe):
+            raise ValueError("probe does not map words to stems")
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptIndexError(f"{folder / MANIFEST}: wrong settings ({error})") from None
+    return Settings(parameters, next_id, probe, extra)
+
+
+def _are_strings(probe: object) -> bool:
+    return isinstance(probe, Mapping) and all(
+        isinstance(text, str) for pair in probe.items() for text in pair
+    )

@@ -1,0 +1,294 @@
+"""The compiled scanner gives the terms that `Analyzer.terms` gives, whatever the texts are."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import AUTO_0_1, scripts
+from bm25rag.analysis import PAPER as PAPER_PATTERN
+from bm25rag.analysis.encoder import Encoder
+from bm25rag.kernels import backend as backends
+from bm25rag.kernels.boundary import STOPPED
+from support.environment import INTERPRETED
+
+PAPER = Analyzer(
+    language=None, token_pattern=PAPER_PATTERN, normalize=None, stopwords=None, cjk=False
+)
+ANALYZERS = {
+    "english": Analyzer(),
+    "paper": PAPER,
+    "turkish": Analyzer("turkish"),
+    "turkish, not normalised": Analyzer("turkish", normalize=None),
+    "greek": Analyzer("greek"),
+    "hindi": Analyzer("hindi"),
+    "arabic": Analyzer("arabic"),
+    "chinese": Analyzer("chinese"),
+    "case kept": Analyzer(lowercase=False),
+    "NFD": Analyzer(normalize="NFD"),
+    "NFKC": Analyzer(normalize="NFKC"),
+    "NFKD": Analyzer(language=None, normalize="NFKD"),
+    "not normalised": Analyzer(normalize=None),
+    "paper's pattern, bigrams": Analyzer(token_pattern=PAPER_PATTERN),
+    "as in 0.1": Analyzer(token_pattern=AUTO_0_1),
+    "identifiers": Analyzer(identifiers=True),
+    "thai": Analyzer("thai"),
+    "ukrainian": Analyzer("ukrainian"),
+    "runs whole": Analyzer(cjk=False),
+    "no single characters": Analyzer(cjk_characters=False, fold_accents=False),
+    "Southeast Asian runs whole": Analyzer(southeast_asian=False),
+    "clusters by the paper's pattern": Analyzer(token_pattern=PAPER_PATTERN, southeast_asian=True),
+}
+analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZERS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> Iterator[None]:
+    """Force the backend that has a scanner."""
+    if "compiled" not in backends.available():
+        pytest.skip("only compiled kernels have a scanner")
+    with backends.use("compiled"):
+        assert backends.current().scanner is not None
+        yield
+
+
+def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
+    """Terms of each text, by way of their numbers."""
+    tokens, counts = encoder.encode(texts)
+    assert tokens.dtype == counts.dtype == np.uint32
+    assert len(counts) == len(texts)
+    terms, ends = encoder.terms, np.cumsum(counts)
+    assert len(terms) == len(set(terms)) == len(encoder)
+    assert len(tokens) == sum(counts.tolist())
+    return [
+        [terms[token] for token in tokens[end - count : end].tolist() if token != STOPPED]
+        for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
+    """Hold chunks, one after another through one encoder, against the analyzer."""
+    encoder = Encoder(analyzer)
+    for texts in chunks:
+        for text, terms in zip(texts, encoded(encoder, texts), strict=True):
+            assert terms == analyzer.terms(text), ascii(text[:200])
+
+
+# -- any text ----------------------------------------------------------------------------------
+
+PIECES = [
+    *"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x1f\x7f\x85\xa0\xad\ufeff",
+    "the", "running", "RUNNING", "a", "I", "i", "ı", "İ", "I\u0307", "i\u0307", "ISI",
+    "Σ", "ΟΔΟΣ", "ς", "ΐ", "ΐ".upper(), "ß", "ẞ", "ŉ", "ǰ", "ﬁ", "ﬀ", "K", "Å", "Ω", "DŽ",
+    "é", "e\u0301", "É", "E\u0301", "\u0301", "\u0323\u0307", "\u0307\u0323", "\u0345", "\u05b0",
+    "हिन्दी", "क\u094d\u200dष", "क\u094d\u200cष", "\u200d", "\u200c", "தமிழ்", "שָׁלוֹם", "عَرَبِيّ",
+    "漢", "漢字", "カタカナ", "ｶﾞ", "ﾊﾟ", "か\u3099", "ー", "한국어", "\u1100\u1161\u11a8", "々",
+    "ｆｕｌｌ", "ＷＩＤＥ", "ｅ\u0301", "５", "\uff9e", "℡", "㎒", "²", "½", "Ⅷ", "ⓐ", "ᴬ", "𝐀",
+    "\ud800", "\udfff", "\udc00\ud800", "\U00010400", "\U00010428", "\U0001d400", "😀", "𠀀",
+    "\U0002f800", "\U000e0100", "\U0010ffff", "_", "__", "x_1", "0", "42", " ", "  ", "\n", "-",
+    "'", "\u2019", "\u02bc", ".", "..", ",", "+", "++", "#", "\uff0e", "\uff0b", "\uff03", "\uff07",
+    "c", "C++", "c#", ".net", "3.5", "1,000", "U.S.", "don't", "John's ", "o's", "'s ", "\uff23",
+    "กรุง", "เ", "\u0e48", "ที่", "ລາວ", "ខ្មែរ", "မြန်မာ", "๓", "٣", "३", "\xad", "\u2060", "\ufeff",
+    "\u05f3", "צ\u05f4ל", "ँ", "ज\u093c", "ae\u0301", "👩\u200d💻", "getHTTPName", "a_b",
+]  # fmt: skip
+pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+# Without a codec all code points come, lone surrogates too.
+anything = st.text(st.characters(codec=None), max_size=12)
+latin = st.text(st.characters(codec="latin-1"), max_size=12)
+texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_size=6)
+
+
+@analyzers
+@given(first=texts, second=texts)
+@example(first=[""], second=["", ""])
+@example(first=["\x00\x01\x02\x03\x04\x05\x06\x07 red boat"], second=["red"])
+@example(first=["\x00\x01\x02 red", "\x03\x04 red"], second=["\x00", "red\x01boat"])
+@example(first=["漢"], second=["漢字漢字", "字"])
+def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
+    assert_same(analyzer, first, second)
+
+
+@given(first=texts, second=texts)
+def test_in_the_papers_mode_the_terms_are_what_re_finds(
+    first: list[str], second: list[str]
+) -> None:
+    encoder = Encoder(PAPER)
+    for some in (first, second):
+        expected = [re.findall(PAPER_PATTERN, text.lower()) for text in some]
+        assert encoded(encoder, some) == expected
+
+
+@analyzers
+def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
+    assert_same(analyzer, PIECES, ["ab" + one + "cd" for one in PIECES])
+    others = PIECES[:: 29 if INTERPRETED else 7]
+    assert_same(analyzer, [one + other for one in PIECES for other in others])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["english", "paper", "turkish", "NFD", "NFKC"])
+def test_every_code_point_within_a_word(name: str) -> None:
+    points = [*range(0x32000), *range(0xE0000, 0xE0200)]
+    for start in range(0, len(points), 1 << 15):
+        letters = map(chr, points[start : start + (1 << 15)])
+        assert_same(ANALYZERS[name], [f"a{letter}b {letter}{letter} Ab" for letter in letters])
+
+
+# -- width, size and number --------------------------------------------------------------------
+
+
+# One test for each analyzer: making the tables for its code points takes longer than using them.
+@analyzers
+def test_a_text_is_the_same_whatever_the_texts_beside_it_need(analyzer: Analyzer) -> None:
+    """Code points take 1, 2 or 4 bytes, as the widest of a chunk asks."""
+    ordinary = ["The CATS of Iowa", "I IS", "na\xefve CAF\xc9", "\xdf\xb5\xff"]
+    for other in ("", "\xe9", "ı", "漢", "\U0001f600", "\ud800"):
+        assert_same(analyzer, ordinary, [*ordinary, other], [other, *ordinary])
+
+
+def test_the_table_of_words_grows() -> None:
+    words = [f"w{number:x}" for number in range(6_000 if INTERPRETED else 30_000)]
+    chunks = [[" ".join(words[start : start + 3000])] for start in range(0, len(words), 2500)]
+    chunks += [["x" * 100_000], ["y" * 40_000 + " " + "x" * 100_000], words[::-1]]
+    assert_same(Analyzer(language=None), *chunks)
+
+
+def test_a_run_of_ideographs_longer_than_the_table() -> None:
+    run = "".join(chr(0x4E00 + number * 7 % 20_000) for number in range(15_000))
+    assert_same(Analyzer(language=None), [run, run[::-1]], ["漢" * 50_000 + "字"])
+
+
+def test_many_texts_among_them_many_empty_ones() -> None:
+    assert_same(
+        Analyzer(), [""] * 1000, [f"word{number % 50}" * (number % 2) for number in range(5000)]
+    )
+    assert_same(Analyzer(), [])
+
+
+@pytest.mark.parametrize("name", ["english", "paper", "turkish", "NFKC"])
+def test_where_a_build_is_cut_into_chunks_does_not_show(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyzer = ANALYZERS[name]
+    documents = [one * (1 + number % 5) for number, one in enumerate(PIECES)]
+    documents += ["The CATS of Iowa é 漢字漢字 " * 80, "", "\x00\x01\x02\x03\x04\x05\x06\x07 cats"]
+    expected = BM25Index.from_texts([analyzer.terms(text) for text in documents])
+    for room in (1, 50, 1000, 1 << 20):
+        monkeypatch.setattr("bm25rag.additions.CHUNK", room)
+        index = BM25Index.from_texts(documents, analyzer=analyzer)
+        assert index.vocabulary == expected.vocabulary
+        assert index.to_scipy().toarray().tobytes() == expected.to_scipy().toarray().tobytes()
+
+
+def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
+    index = BM25Index.from_texts(["The cats", ["The", "cats"], "ran"])
+    assert index.vocabulary == ["The", "cat", "cats", "ran"]
+
+
+@pytest.mark.parametrize("analyzer", [Analyzer(language=None), Analyzer("turkish")])
+def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
+    """Keys hold 16 bytes, and what begins and ends is looked for by 4,096 bytes."""
+    for letter in ("a", "I", "é", "я", "漢", "𐐀"):
+        words = [letter * (length - 1) + end for length in range(1, 36) for end in "xy"]
+        assert_same(analyzer, [" ".join(words), *words, *words[::-1]])
+        for length in (4096,) if INTERPRETED else (4079, 4080, 4095, 4096, 4097, 8192, 12_289):
+            text = " " * (length % 17) + letter * length
+            assert_same(analyzer, [text, "b" + text + "b", text + " " + text], [text])
+
+
+def test_words_that_begin_alike() -> None:
+    stem = "abcdefghijklmnop"
+    words = [stem[:length] + end for length in range(1, 17) for end in ("", "q", "qr", "_", "q1")]
+    words += [stem + "x" * length + end for length in range(40) for end in "uvw"]
+    assert_same(Analyzer(language=None), [" ".join(words), " ".join(words[::-1])], words)
+
+
+def test_a_word_ends_with_its_text() -> None:
+    texts = ["red", "boat", "", "é", "é", "漢", "漢字", "字", "r", "ed", "\ud800", "\x00", "a"]
+    assert_same(Analyzer(), texts, texts[::-1], ["".join(texts)])
+
+
+def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
+    """A run goes on where the room for words was used up, amid a word or between two."""
+    characters = range(5000 if INTERPRETED else 15_000)
+    mixed = "".join(chr(0x4E00 + n % 977) + "éa"[n % 2] * (n % 4) for n in characters)
+    assert_same(Analyzer(language=None), [mixed, "x" + mixed, mixed[1:]], [mixed * 2])
+
+
+@pytest.mark.parametrize("name", ["english", "NFKC", "not normalised", "paper's pattern, bigrams"])
+def test_texts_of_many_bigrams(name: str) -> None:
+    """In a chunk of 32 KiB that is mostly CJK they are sorted, not looked up."""
+    analyzer = ANALYZERS[name]
+    chance = random.Random(3)
+    texts = []
+    for number in range(200):
+        run = "".join(chr(chance.choice((0x4E00, 0x30A1, 0xAC00, 0xFF66, 0x20000)) + n % 50)
+                      for n in chance.choices(range(500), k=number % 90))  # fmt: skip
+        texts.append(run[:-1] + chance.choice(PIECES) + run + chance.choice(PIECES) + run[:1])
+    assert sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) > 1 << 15
+    assert_same(analyzer, texts, [], ["", "漢" * 12_000, "字", ""], ["漢字" * 6000 + " a漢", "red"])
+
+
+@pytest.mark.skipif(INTERPRETED, reason="too long for interpreted kernels")
+@pytest.mark.parametrize("letter", ["a", "é"])
+def test_a_word_of_ten_million_letters(letter: str) -> None:
+    word = letter * 10_000_000
+    tokens, counts = Encoder(Analyzer()).encode(["red", word, "boat"])
+    assert counts.tolist() == [1, 1, 1]
+    assert tokens.tolist() == [0, 1, 2]
+
+
+def test_what_is_surely_in_normal_form_stays_as_it_is_wherever_it_stands() -> None:
+    """NFC changes nothing but marks, what composes with what is before, and what it replaces."""
+    seconds = {*map(chr, [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)])}
+    points = [*range(0xD800), *range(0xE000, 0x20000), *range(0x2F800, 0x2FA20)]
+    for parts in (unicodedata.decomposition(chr(point)).split() for point in points):
+        if len(parts) == 2 and parts[0][0] != "<":
+            seconds.add(chr(int(parts[1], 16)))
+    for letter in filter(scripts.is_surely_nfc, map(chr, range(0x110000))):
+        assert letter not in seconds
+        assert not unicodedata.combining(letter)
+        assert unicodedata.normalize("NFC", letter) == letter
+
+
+# -- real texts --------------------------------------------------------------------------------
+
+LANGUAGES = {
+    "cmrc2018-zh": "chinese", "cranfield": "english", "scifact": "english",
+    "xquad-de": "german", "xquad-en": "english", "xquad-es": "spanish",
+    "xquad-ru": "russian", "xquad-zh": "chinese", "xquad-ar": "arabic",
+    "xquad-th-half": "thai", "jaquad-ja-half": "japanese",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "language"), LANGUAGES.items())
+def test_documents_of_a_collection_at_once_and_one_by_one(
+    collections: Path, name: str, language: str
+) -> None:
+    with (collections / name / "corpus.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in islice(file, 60)]
+    documents = [f"{row.get('title', '')} {row['text']}" for row in rows]
+    analyzer = Analyzer(language)
+    assert_same(analyzer, documents)
+    single = Encoder(analyzer)
+    assert [encoded(single, [text])[0] for text in documents[:20]] == [
+        analyzer.terms(text) for text in documents[:20]
+    ]
+
+
+def test_the_separators_are_no_part_of_any_word() -> None:
+    """What ends a text in a chunk must be nothing that a text without it could use."""
+    for separator in map(chr, range(8)):
+        assert scripts.WORD.search(separator) is None
+        assert_same(Analyzer(), [f"red{separator}boat", f"{separator}red", f"boat{separator}"])

@@ -1,0 +1,286 @@
+"""The command line: indexing, adding, deleting, and what looks at a whole index."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import AnalyzerChangedWarning
+from support.commands import CORPUS, commands, fails, ok, run, save_corpus, write_jsonl
+
+
+@pytest.fixture
+def saved() -> Path:
+    return save_corpus()
+
+
+@pytest.fixture
+def corpus() -> Path:
+    return write_jsonl(Path("corpus.jsonl"), CORPUS)
+
+
+# --- help -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    result = ok(name, "--help")
+    assert "Usage: commands" in result.stdout
+    if name != "demo":
+        assert f"Examples:\n    bm25rag {name}" in result.stdout
+
+
+def test_the_group_tells_the_exit_codes() -> None:
+    assert "Exit codes:\n    0  " in ok("--help").stdout
+
+
+# --- index ----------------------------------------------------------------------
+
+
+def test_a_file_of_json_lines_is_indexed_as_the_library_would(saved: Path) -> None:
+    index = BM25Index.open(saved)
+    assert index.ids() == ["boat", "car", "sea", "bird"]
+    texts = [f"{record['title']} {record['text']}".strip() for record in CORPUS]
+    mine = BM25Index.from_texts(texts, ids=[str(record["_id"]) for record in CORPUS])
+    assert [hit.score for hit in index.search("red sea")] == [
+        hit.score for hit in mine.search("red sea")
+    ]
+    assert index.get(["boat"])[0].metadata == {"year": 2020}
+    assert (index.analyzer, index.variant) == (Analyzer(), "lucene")
+
+
+def test_index_says_what_it_did_on_the_standard_error(corpus: Path) -> None:
+    result = ok("index", corpus, "-o", "saved")
+    assert result.stdout == ""
+    assert result.stderr.startswith("Indexed 4 documents in ")
+    assert result.stderr.endswith(": saved\n")
+
+
+def test_a_beir_folder_is_its_corpus() -> None:
+    write_jsonl(Path("beir/corpus.jsonl"), CORPUS)
+    write_jsonl(Path("beir/queries.jsonl"), [{"_id": "q", "text": "not a document"}])
+    ok("index", "beir", "-o", "saved")
+    assert len(BM25Index.open("saved")) == len(CORPUS)
+
+
+def test_gzipped_json_lines_from_the_standard_input_and_several_sources(corpus: Path) -> None:
+    Path("more.jsonl.gz").write_bytes(gzip.compress(b'{"id": 1, "text": "more"}'))
+    ok("index", corpus, "more.jsonl.gz", "-", "-o", "saved", input='{"id": "in", "text": "x"}')
+    assert BM25Index.open("saved").ids() == ["boat", "car", "sea", "bird", "1", "in"]
+
+
+def test_a_folder_of_markdown_is_cut_into_passages() -> None:
+    Path("docs").mkdir()
+    Path("docs/a.md").write_text("# One\nfirst\n\n## Two\n" + "word " * 30, encoding="utf-8")
+    Path("docs/b.txt").write_text("plain", encoding="utf-8")
+    ok("index", "docs", "-o", "saved", "--passage-size", 100)
+    index = BM25Index.open("saved")
+    assert index.ids() == ["a.md#1", "a.md#2", "a.md#3", "b.txt#1"]
+    assert index.get(["a.md#2"])[0].metadata == {"source": "a.md", "heading": "One > Two"}
+
+
+@pytest.mark.parametrize(
+    ("format_", "ids"),
+    [("auto", ["a.txt"]), ("text", ["a.txt"]), ("lines", ["a.txt#1", "a.txt#2"])],
+)
+def test_a_text_file_is_one_document_or_one_a_line(format_: str, ids: list[str]) -> None:
+    Path("a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    ok("index", "a.txt", "-o", "saved", "--format", format_)
+    assert BM25Index.open("saved").ids() == ids
+
+
+def test_fields_are_named_by_options() -> None:
+    write_jsonl(Path("c.jsonl"), [{"url": 7, "head": "red", "body": "boat", "lang": "en", "x": 1}])
+    fields = ["--id-field", "url", "--text-field", "body", "--text-field", "head"]
+    ok("index", "c.jsonl", "-o", "saved", *fields, "--metadata-field", "lang")
+    (document,) = BM25Index.open("saved").get(["7"])
+    assert (document.text, document.metadata) == ("boat red", {"lang": "en"})
+
+
+def test_analyzer_and_scoring_are_chosen_by_options(corpus: Path) -> None:
+    analysis = ["--language", "german", "--stopwords", "english", "--stemmer", "none"]
+    scoring = ["--variant", "bm25+", "--k1", 0.9, "--b", 0.4, "--delta", 0.5]
+    ok("index", corpus, "-o", "saved", *analysis, *scoring, "--delta-on", "matched")
+    index = BM25Index.open("saved")
+    assert index.analyzer == Analyzer(language="german", stopwords="english", stemmer=None)
+    assert (index.variant, index.k1, index.b, index.delta) == ("bm25+", 0.9, 0.4, 0.5)
+    assert index.delta_on == "matched"
+
+
+@pytest.mark.parametrize(("policy", "text"), [("skip", "one"), ("replace", "two")])
+def test_on_duplicate_says_which_of_two_stays(policy: str, text: str) -> None:
+    write_jsonl(Path("c.jsonl"), [{"id": 1, "text": "one"}, {"id": 1, "text": "two"}])
+    ok("index", "c.jsonl", "-o", "saved", "--on-duplicate", policy)
+    assert [document.text for document in BM25Index.open("saved").get(["1"])] == [text]
+
+
+def test_a_duplicate_id_is_an_error_and_nothing_is_saved() -> None:
+    write_jsonl(Path("c.jsonl"), [{"id": "twin", "text": "one"}, {"id": "twin", "text": "two"}])
+    fails(3, "'twin'", "index", "c.jsonl", "-o", "saved")
+    assert not Path("saved").exists()
+
+
+def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
+    fails(3, "saved: is an index already; --force", "index", corpus, "-o", saved)
+    Path("one.txt").write_text("one", encoding="utf-8")
+    ok("index", "one.txt", "-o", saved, "--force")
+    assert BM25Index.open(saved).ids() == ["one.txt"]
+
+
+def test_a_damaged_index_is_not_replaced_by_force_either(saved: Path, corpus: Path) -> None:
+    """What is left of it may be worth saving; a person decides."""
+    (saved / "manifest.json").write_bytes(b"\0" * 10)
+    fails(3, "manifest.json", "index", corpus, "-o", saved, "--force")
+    assert (saved / "manifest.json").read_bytes() == b"\0" * 10
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_what_is_no_index_is_never_overwritten(corpus: Path, force: list[str]) -> None:
+    Path("home").mkdir()
+    Path("home/letter.txt").write_text("dear", encoding="utf-8")
+    fails(3, "home", "index", corpus, "-o", "home", *force)
+    fails(3, "home/letter.txt", "index", corpus, "-o", "home/letter.txt", *force)
+    assert list(Path("home").iterdir()) == [Path("home/letter.txt")]
+    assert Path("home/letter.txt").read_text(encoding="utf-8") == "dear"
+
+
+def test_a_source_that_is_missing_is_named_before_any_work(corpus: Path) -> None:
+    fails(3, "gone.jsonl: No such file", "index", corpus, "gone.jsonl", "-o", "saved")
+    Path("empty").mkdir()
+    fails(3, "empty: not a BEIR folder", "index", "empty", "--format", "beir", "-o", "saved")
+    fails(3, "empty: no file is of a kind that is read (.md", "index", "empty", "-o", "saved")
+
+
+def test_a_bad_line_is_named_by_file_and_number(corpus: Path) -> None:
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write('{"_id": "late"\n')
+    fails(3, "corpus.jsonl:5: invalid JSON", "index", corpus, "-o", "saved")
+    assert not Path("saved").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--language", "klingon", "klingon"),
+        ("--stopwords", "klingon", "klingon"),
+        ("--stemmer", "klingon", "klingon"),
+        ("--b", "2", "b must"),
+        ("--k1", "nan", "k1 must"),
+        ("--delta", "1", "delta"),
+        ("--variant", "bm42", "bm42"),
+        ("--passage-size", "0", "0 is not in the range"),
+    ],
+)
+def test_wrong_values_are_the_command_lines_fault(
+    corpus: Path, option: str, value: str, complaint: str
+) -> None:
+    fails(2, complaint, "index", corpus, "-o", "saved", option, value)
+
+
+def test_a_terminal_is_shown_the_progress(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "4 docs" not in ok("index", corpus, "-o", "quiet").output
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "4 docs" in ok("index", corpus, "-o", "saved").stderr
+
+
+# --- add, delete, compact -------------------------------------------------------
+
+
+def test_add_adds_and_delete_deletes(saved: Path) -> None:
+    result = ok("add", saved, "-", input='{"id": "fish", "text": "A fish in the sea."}')
+    assert result.stderr.startswith("Added 1 document in ")
+    assert "fish" in [hit.id for hit in BM25Index.open(saved).search("sea")]
+    assert "Deleted 1 of 2" in ok("delete", saved, "fish", "unknown").stderr
+    assert BM25Index.open(saved).ids() == ["boat", "car", "sea", "bird"]
+
+
+def test_compact_leaves_nothing_of_deleted_documents(saved: Path) -> None:
+    ok("delete", saved, "boat")
+    assert b"red boat sails" in files_of(saved)
+    assert ok("compact", saved).stderr.startswith("Compacted 3 documents")
+    assert b"red boat sails" not in files_of(saved)
+    assert BM25Index.open(saved, verify=True).ids() == ["car", "sea", "bird"]
+
+
+def files_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def test_an_add_that_fails_adds_nothing(saved: Path) -> None:
+    lines = '{"id": "fish", "text": "A fish."}\n{"id": "boat", "text": "twice"}'
+    fails(3, "'boat'", "add", saved, "-", input=lines)
+    fails(3, "<stdin>:2: invalid JSON", "add", saved, "-", input=lines[:-1])
+    assert BM25Index.open(saved).ids() == ["boat", "car", "sea", "bird"]
+
+
+# --- explain, info, verify ------------------------------------------------------
+
+
+def test_info_tells_counts_parameters_and_analyzer(saved: Path) -> None:
+    facts = json.loads(ok("info", saved, "--json").stdout)
+    index = BM25Index.open(saved)
+    assert {name: facts[name] for name in index.stats()} == index.stats()
+    assert facts["analyzer"] == index.analyzer.to_dict()
+    assert (facts["variant"], facts["k1"], facts["b"], facts["delta"]) == (
+        "lucene",
+        1.2,
+        0.75,
+        None,
+    )
+    table = ok("info", saved).stdout
+    assert ["documents", "4"] in [line.split() for line in table.splitlines()]
+    assert "language='english'" in table
+
+
+def test_verify_names_a_damaged_file_and_exits_with_3(saved: Path) -> None:
+    assert ok("verify", saved).stdout == "saved: no damage found\n"
+    largest = max(saved.iterdir(), key=lambda path: path.stat().st_size)
+    raw = bytearray(largest.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    largest.write_bytes(raw)
+    fails(3, largest.name, "verify", saved)
+
+
+@pytest.mark.parametrize("words", [["search", "{}", "x"], ["info", "{}"], ["verify", "{}"]])
+def test_a_folder_without_an_index_is_named(words: list[str]) -> None:
+    Path("empty").mkdir()
+    for folder in ("empty", "gone"):
+        fails(3, folder, *[word.format(folder) for word in words])
+    for command in ("add", "delete"):
+        fails(3, "gone", command, "gone", Path(__file__))
+    fails(3, "gone", "compact", "gone")
+
+
+def test_an_index_made_with_a_callable_says_that_it_needs_python() -> None:
+    index = BM25Index(Analyzer(tokenizer=str.split))
+    index.add(["red boat"])
+    index.save("called")
+    fails(3, "from Python", "search", "called", "red")
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_one_line_on_the_standard_error(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = BM25Index.open(saved)
+
+    def open_with_a_warning(path: Path, untrusted: bool) -> BM25Index:
+        warnings.warn("the stems differ", AnalyzerChangedWarning, stacklevel=2)
+        return index
+
+    monkeypatch.setattr(BM25Index, "open", open_with_a_warning)
+    result = ok("search", saved, "red", "--format", "trec")
+    assert result.stderr == "Warning: the stems differ\n"
+    assert len(result.stdout.splitlines()) == 2
+
+
+def test_debug_shows_the_traceback_of_an_error_too() -> None:
+    result = run("--debug", "info", "gone")
+    assert result.exit_code == 3
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.endswith("Error: " + run("info", "gone").stderr.partition("Error: ")[2])

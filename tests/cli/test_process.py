@@ -1,0 +1,214 @@
+"""The command line as a process: pipes, Ctrl-C, missing packages."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.errors import LockedError
+from support.commands import save_corpus
+from support.environment import ROOT
+
+
+@pytest.fixture
+def saved() -> Path:
+    return save_corpus()
+
+
+# --- as a process ---------------------------------------------------------------
+
+
+_HEARING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start commands whose pipes the test holds."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start_command(*arguments: object) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", "bm25rag", *map(str, arguments)]
+        if os.name != "nt":  # what nohup or a shell's & has begun does not hear SIGINT otherwise
+            words = [sys.executable, "-c", _HEARING, *words]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe))
+        return started[-1]
+
+    yield start_command
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_module_is_the_command(saved: Path, start: Callable[..., Any]) -> None:
+    out, err = start("search", saved, "sea", "--format", "trec", "-k", 1).communicate(timeout=60)
+    assert out.startswith(b"1 Q0 sea 1 ")
+    assert err == b""
+
+
+def test_a_reader_that_goes_away_is_no_complaint(saved: Path, start: Callable[..., Any]) -> None:
+    queries = "".join(f"{n}\tred sea bird\n" for n in range(20_000))
+    Path("queries.tsv").write_text(queries, encoding="utf-8")
+    for format_ in ("trec", "table", "json"):
+        process = start("search", saved, "--queries", "queries.tsv", "--format", format_)
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdout = None
+        _, err = process.communicate(timeout=60)
+        assert (err, process.returncode) == (b"", 141)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        ("search saved sea >&-", 0, ""),
+        ("search saved sea --json >&-", 0, ""),
+        ("search saved sea --format trec >&-", 0, ""),
+        ("info saved >&-", 0, ""),
+        ("delete saved gone >&-", 0, "Deleted 0 of 1 document from saved."),
+        ("search gone sea >&- 2>&-", 3, ""),
+        ("search saved --queries - <&-", 3, "Error: <stdin>: standard input is closed"),
+        ("add saved - <&-", 3, "Error: <stdin>: standard input is closed"),
+    ],
+)
+def test_a_closed_stream_is_no_bug(saved: Path, words: str, code: int, complaint: str) -> None:
+    line = f"{shlex.quote(sys.executable)} -m bm25rag {words}"
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr.strip(), done.returncode) == ("", complaint, code)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
+def test_ctrl_c_is_quiet(saved: Path, start: Callable[..., Any]) -> None:
+    process = start("search", saved, "--queries", "-")
+    # More than a pipe holds: once it is written, the command is up and reading.
+    process.stdin.write(b"".join(b"%d\tred\n" % n for n in range(50_000)))
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (err, process.returncode) == (b"", 130)
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_the_extra_the_message_has_the_pip_line(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from bm25rag.cli import main; main([])"
+    result = run_python(code)
+    assert result.returncode == 3
+    assert result.stderr == (
+        f"bm25rag: the command line needs {missing}: pip install 'bm25rag[cli]'\n"
+    )
+
+
+def test_the_command_line_itself_is_imported_without_the_extra() -> None:
+    code = "import sys, bm25rag.cli; print({'click', 'rich', 'tqdm'} & set(sys.modules))"
+    assert run_python(code).stdout == "set()\n"
+
+
+def test_without_a_terminal_nothing_is_drawn(saved: Path, start: Callable[..., Any]) -> None:
+    Path("d").mkdir()
+    Path("d/a.txt").write_text("one", encoding="utf-8")
+    out, err = start("sync", "d", saved).communicate(timeout=60)
+    assert out == b""
+    assert len(err.splitlines()) == 1
+    assert b"\x1b" not in err
+    assert b"\r" not in err.replace(b"\r\n", b"\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
+def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(
+    saved: Path, start: Callable[..., Any]
+) -> None:
+    before = BM25Index.open(saved).ids()
+    Path("d").mkdir()
+    for number in range(300):
+        Path(f"d/{number}.txt").write_text("word " * 20_000, encoding="utf-8")
+    err = b"another writer"
+    while b"another writer" in err:  # which is this test, where it asks at the wrong moment
+        process = start("sync", "d", saved)
+        # The lock's file is there from the beginning; what is held can be asked for.
+        while not _is_locked(saved) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    assert (err, process.returncode) == (b"", 130)
+    assert BM25Index.open(saved, verify=True).ids() == before
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        BM25Index.open(path, mode="w").close()
+    except LockedError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "words", ["explain saved 東京☃ boat", "search saved boat", "verify ☃", "info saved"]
+)
+def test_results_are_utf8_whatever_the_locale_says(
+    saved: Path, words: str, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any]
+) -> None:
+    with BM25Index.open(saved, mode="w") as index:
+        index.add(["a boat in 東京 ☃"], ids=["☃"])
+    BM25Index.open(saved).save("☃")
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    out, err = start(*words.split()).communicate(timeout=60)
+    assert err == b""
+    assert out.decode()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_there_for_the_shells_that_the_documentation_names(shell: str) -> None:
+    if shell == "bash" and shutil.which("bash") is None:
+        pytest.skip("click asks bash for its version")
+    page = ROOT / "docs" / "command-line.md"
+    assert f"_BM25RAG_COMPLETE={shell}_source bm25rag" in page.read_text(encoding="utf-8")
+    code = "from bm25rag.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"_BM25RAG_COMPLETE": f"{shell}_source"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert f"_BM25RAG_COMPLETE={shell}_complete" in done.stdout
+
+
+def test_commands_and_options_are_completed() -> None:
+    code = "from bm25rag.cli import main; main()"
+    for words, expected in (("bm25rag se", "search"), ("bm25rag search --un", "--untrusted")):
+        environment = {"_BM25RAG_COMPLETE": "zsh_complete", "COMP_WORDS": words}
+        environment["COMP_CWORD"] = str(len(words.split()) - 1)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert expected in done.stdout.splitlines()

@@ -1,0 +1,216 @@
+"""``search``: what it writes, and how it fails."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import pytest
+
+from bm25rag import BM25Index
+from support.commands import fails, ok, rows, save_corpus, write_jsonl
+
+
+@pytest.fixture
+def saved() -> Path:
+    return save_corpus()
+
+
+# --- search ---------------------------------------------------------------------
+
+
+def test_a_query_is_answered_in_a_table(saved: Path) -> None:
+    lines = ok("search", saved, "red boats").stdout.splitlines()
+    assert lines[0].split() == ["#", "score", "id", "text"]
+    hit = BM25Index.open(saved).search("red boats")[0]
+    assert lines[1].split()[:3] == ["1", f"{hit.score:.4f}", "boat"]
+    assert "A red boat sails" in lines[1]
+
+
+def test_json_lines_hold_the_hits_of_the_library(saved: Path) -> None:
+    found = rows(ok("search", saved, "red sea", "--format", "jsonl").stdout)
+    hits = BM25Index.open(saved).search("red sea")
+    assert [row["id"] for row in found] == [hit.id for hit in hits]
+    assert [row["score"] for row in found] == [hit.score for hit in hits]
+    assert [row["text"] for row in found] == [hit.text for hit in hits]
+    assert [row["metadata"] for row in found] == [hit.metadata for hit in hits]
+    assert [(row["query_id"], row["rank"]) for row in found] == [("1", 1), ("1", 2), ("1", 3)]
+
+
+@pytest.mark.parametrize(
+    "queries", ['{"_id": "q1", "text": "red"}\n{"_id": "q2", "text": "sea"}', "q1\tred\nq2\tsea\n"]
+)
+@pytest.mark.parametrize("from_stdin", [True, False])
+def test_a_file_of_queries_becomes_a_trec_run(saved: Path, queries: str, from_stdin: bool) -> None:
+    Path("queries").write_text(queries, encoding="utf-8")
+    where, input = ("-", queries) if from_stdin else ("queries", None)
+    result = ok("search", saved, "--queries", where, "--format", "trec", "-k", 2, input=input)
+    index = BM25Index.open(saved)
+    expected = [
+        f"{id} Q0 {hit.id} {rank} {hit.score!r} bm25rag"
+        for id, query in (("q1", "red"), ("q2", "sea"))
+        for rank, hit in enumerate(index.search(query, k=2), start=1)
+    ]
+    assert result.stdout.splitlines() == expected
+
+
+def test_results_go_to_a_file(saved: Path) -> None:
+    result = ok("search", saved, "red", "--format", "trec", "--output", "run.trec")
+    assert result.stdout == ""
+    assert len(Path("run.trec").read_text(encoding="utf-8").splitlines()) == 2
+    ok("search", saved, "zebra", "--format", "trec", "--output", "run.trec")
+    assert Path("run.trec").read_text(encoding="utf-8") == ""
+
+
+def test_a_file_of_results_stays_where_there_are_none_for_it(saved: Path) -> None:
+    Path("run").write_text("earlier", encoding="utf-8")
+    fails(3, "gone: No such file", "search", saved, "--queries", "gone", "--output", "run")
+    fails(2, "$foo", "search", saved, "red", "--filter", '{"a": {"$foo": 1}}', "--output", "run")
+    queries = "q\tred\nno tab"
+    fails(3, "<stdin>:2", "search", saved, "--queries", "-", "--output", "run", input=queries)
+    fails(3, "saved", "search", saved, "red", "--output", saved)
+    assert Path("run").read_text(encoding="utf-8") == "earlier"
+
+
+def test_more_queries_than_fit_in_one_block_keep_their_order(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bm25rag.cli.query._BATCH", 2)
+    queries = "".join(f"q{n}\tred\n" for n in range(5))
+    result = ok("search", saved, "--queries", "-", "-k", 1, "--format", "jsonl", input=queries)
+    assert [row["query_id"] for row in rows(result.stdout)] == ["q0", "q1", "q2", "q3", "q4"]
+
+
+def test_filter_minimum_and_threads_reach_the_search(saved: Path) -> None:
+    filter_ = '{"year": {"$gte": 2021}}'
+    found = rows(ok("search", saved, "red sea", "--filter", filter_, "--format", "jsonl").stdout)
+    assert {row["id"] for row in found} == {"car", "sea"}
+    best = max(row["score"] for row in found)
+    rest = ["--filter", filter_, "--min-score", repr(best), "--threads", 2]
+    result = ok("search", saved, "red sea", *rest, "--format", "jsonl")
+    assert [row["score"] for row in rows(result.stdout)] == [best]
+
+
+def test_scoring_options_tune_the_view_and_leave_the_index(saved: Path) -> None:
+    tuned = ok("search", saved, "sea", "--variant", "bm25+", "--k1", 0.5, "--format", "jsonl")
+    index = BM25Index.open(saved)
+    hits = index.tune(variant="bm25+", k1=0.5).search("sea")
+    assert [row["score"] for row in rows(tuned.stdout)] == [hit.score for hit in hits]
+    assert index.variant == "lucene"
+
+
+def test_nothing_found_is_no_error(saved: Path) -> None:
+    assert "No document matches." in ok("search", saved, "zebra").stdout
+    assert ok("search", saved, "zebra", "--format", "jsonl").stdout == ""
+    assert ok("search", saved, "", "--format", "trec").stdout == ""
+    assert ok("search", saved, "red", "-k", 0, "--format", "trec").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "give either a QUERY or --queries FILE"),
+        (["red", "--queries", "-"], "give either a QUERY or --queries FILE"),
+        (["red", "-k", "-1"], "-1 is not in the range"),
+        (["red", "--threads", "0"], "0 is not in the range"),
+        (["red", "--filter", "{"], "--filter"),
+        (["red", "--filter", "[1]"], "expected a JSON object, got [1]"),
+        (["red", "--filter", '{"year": NaN}'], "NaN is not JSON"),
+        (["red", "--filter", '{"year": {"$foo": 1}}'], "$foo"),
+        (["red", "--min-score", "nan"], "Error: --min-score must be a number"),
+        (["red", "--b", "7"], "Error: --b must be a number"),
+        (["red", "--delta", "1"], "Error: --variant 'lucene' has no delta, got --delta 1.0"),
+        (["red", "--format", "xml"], "xml"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(
+    saved: Path, arguments: list[str], complaint: str
+) -> None:
+    fails(2, complaint, "search", saved, *arguments)
+
+
+def test_ids_that_a_trec_run_cannot_hold_are_refused() -> None:
+    write_jsonl(Path("c.jsonl"), [{"id": "a b", "text": "red"}])
+    ok("index", "c.jsonl", "-o", "spaced")
+    fails(
+        3, "document id 'a b' is empty or has white", "search", "spaced", "red", "--format", "trec"
+    )
+    trec = ("search", "spaced", "--queries", "-", "--format", "trec")
+    fails(3, "query id ''", *trec, input="\tred")
+    write_jsonl(Path("c.jsonl"), [{"id": "a\x07", "text": "red"}])
+    ok("index", "c.jsonl", "-o", "ringing")
+    complaint = "control characters in it; use --format jsonl"
+    fails(3, complaint, "search", "ringing", "red", "--format", "trec")
+
+
+def test_markup_and_control_characters_in_documents_do_nothing() -> None:
+    text = "red [bold]boat[/bold] \x1b[31m :smile: \ud800 end"
+    record = {"id": "[red]\x1b]0;x\x07", "text": text, "when": "\udfff"}
+    write_jsonl(Path("c.jsonl"), [record])
+    ok("index", "c.jsonl", "-o", "odd")
+    table = ok("search", "odd", "boat").stdout
+    assert "\x1b" not in table
+    assert "[bold]boat[/bold] \ufffd[31m :smile: \ufffd end" in " ".join(table.split())
+    assert r"[red]\x1b]0;x\x07" in table
+    (row,) = rows(ok("search", "odd", "boat", "--format", "jsonl").stdout)
+    assert (row["id"], row["text"], row["metadata"]) == (record["id"], text, {"when": "\udfff"})
+
+
+def test_dates_in_metadata_are_iso_strings_and_missing_texts_null() -> None:
+    utc = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
+    index = BM25Index()
+    index.add(["red"], metadata=[{"day": dt.date(2024, 5, 1), "at": utc}], store_text=False)
+    index.save("dated")
+    (row,) = rows(ok("search", "dated", "red", "--format", "jsonl").stdout)
+    assert row["metadata"] == {"day": "2024-05-01", "at": "2024-05-01T12:00:00+00:00"}
+    assert row["text"] is None
+    assert "(text not stored)" in ok("search", "dated", "red").stdout
+
+
+# --- as one object a query ------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["--json", "--format json", "--json --format json"])
+def test_json_is_one_object_with_the_hits_of_the_library(saved: Path, words: str) -> None:
+    answer = json.loads(ok("search", saved, "red sea", *words.split()).stdout)
+    hits = BM25Index.open(saved).search("red sea")
+    assert answer == {
+        "query_id": "1",
+        "query": "red sea",
+        "hits": [
+            {
+                "rank": rank,
+                "id": hit.id,
+                "score": hit.score,
+                "text": hit.text,
+                "metadata": hit.metadata,
+            }
+            for rank, hit in enumerate(hits, start=1)
+        ],
+    }
+
+
+def test_json_of_a_file_of_queries_is_one_object_a_line_also_where_nothing_is_found(
+    saved: Path,
+) -> None:
+    result = ok("search", saved, "--queries", "-", "--json", input="a\tred\nb\tzebra\n")
+    answers = rows(result.stdout)
+    assert [(one["query_id"], one["query"]) for one in answers] == [("a", "red"), ("b", "zebra")]
+    assert [hit["id"] for hit in answers[0]["hits"]] == ["boat", "car"]
+    assert answers[1]["hits"] == []
+
+
+def test_json_and_another_format_contradict_each_other(saved: Path) -> None:
+    fails(
+        2, "give either --json or --format trec", "search", saved, "x", "--json", "--format", "trec"
+    )
+
+
+# --- the question above its hits ------------------------------------------------
+
+
+def test_one_question_is_not_repeated_and_those_of_a_file_are(saved: Path) -> None:
+    assert "1: " not in ok("search", saved, "red boats").stdout
+    shown = ok("search", saved, "--queries", "-", input="q7\tred boats\n").stdout
+    assert shown.splitlines()[0] == "q7: red boats"

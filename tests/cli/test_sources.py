@@ -1,0 +1,293 @@
+"""What the command line reads, what it leaves out, and what it says about that."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.cli.app import commands
+from support.commands import fails, ok, run, write
+
+PAGE = "<html><body><h1>Page</h1><p>words</p></body></html>"
+
+
+def ids(path: str = "saved") -> list[str]:
+    return BM25Index.open(path).ids()
+
+
+# --- kinds ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.csv", "id,text\n7,x\n", ["7"]),
+        ("a.csv.gz", gzip.compress(b"id,text\n7,x\n", mtime=0), ["7"]),
+        ("a.tsv", "id\ttext\n7\tx\n", ["7"]),
+        ("a.json", '[{"id": 7, "text": "x"}, {"text": "y"}]', ["7", "a.json#2"]),
+        ("a.html", PAGE, ["a.html#1"]),
+        ("A.HTM", PAGE, ["A.HTM#1"]),
+        ("a.ndjson", '{"id": 7, "text": "x"}\n', ["7"]),
+        ("a.md", "# One\n\ntext\n\n# Two\n", ["a.md"]),
+        ("a.log", "text", ["a.log"]),
+    ],
+)
+def test_a_file_is_read_as_its_name_says(
+    name: str, content: str | bytes, expected: list[str]
+) -> None:
+    write(name, content)
+    ok("index", name, "-o", "saved")
+    assert ids() == expected
+
+
+@pytest.mark.parametrize(
+    ("format_", "content", "expected"),
+    [
+        ("csv", "id,text\n7,x\n", ["7"]),
+        ("tsv", "id\ttext\n7\tx\n", ["7"]),
+        ("json", '[{"id": 7, "text": "x"}]', ["7"]),
+        ("html", PAGE, ["data#1"]),
+        ("text", "x", ["data"]),
+        ("lines", "x\n\ny\n", ["data#1", "data#3"]),
+    ],
+)
+def test_a_format_says_it_where_the_name_does_not(
+    format_: str, content: str, expected: list[str]
+) -> None:
+    write("data", content)
+    ok("index", "data", "-o", "saved", "--format", format_)
+    assert ids() == expected
+    ok("index", "-", "-o", "piped", "--format", format_, input=content)
+    assert ids("piped") == [id.replace("data", "<stdin>") for id in expected]
+
+
+def test_columns_are_chosen_by_the_options_of_fields() -> None:
+    write("a.csv", "isbn,name,blurb,price,junk\n7,Emma,a novel,5,x\n")
+    fields = ["--id-field", "isbn", "--text-field", "name", "--text-field", "blurb"]
+    ok("index", "a.csv", "-o", "saved", *fields, "--metadata-field", "price")
+    (document,) = BM25Index.open("saved").get(["7"])
+    assert (document.text, document.metadata) == ("Emma a novel", {"price": "5"})
+
+
+def test_a_column_that_is_missing_names_the_option() -> None:
+    write("a.csv", "name,blurb\nEmma,a novel\n")
+    complaint = "fields are ['blurb', 'name']; --text-field names another"
+    fails(3, complaint, "index", "a.csv", "-o", "saved")
+
+
+def test_a_cell_may_be_an_article() -> None:
+    write("a.csv", "id,text\n7," + "word " * 100_000 + "\n")
+    ok("index", "a.csv", "-o", "saved")
+    assert ids() == ["7"]
+
+
+def make_folder() -> None:
+    write("d/guide.md", "# One\n\ntext\n\n# Two\n\ntext")
+    write("d/page.html", PAGE)
+    write("d/a.csv", "id,text\n1,x\n")
+    write("d/b/a.csv", "id,text\n1,y\n")
+    write("d/list.json", '[{"text": "x"}]')
+    write("d/more.jsonl.gz", gzip.compress(b'{"id": 1, "text": "x"}', mtime=0))
+    write("d/empty.txt", "")
+
+
+EVERYTHING = [
+    *("a.csv#1", "guide.md#1", "guide.md#2", "list.json#1", "more.jsonl.gz#1", "page.html#1"),
+    "b/a.csv#1",
+]
+
+
+def test_a_folder_is_read_with_all_that_is_in_it() -> None:
+    make_folder()
+    ok("index", "d", "-o", "saved")
+    assert ids() == EVERYTHING
+    index = BM25Index.open("saved")
+    assert [document.metadata["source"] for document in index.get(EVERYTHING)] == [
+        id.partition("#")[0] for id in EVERYTHING
+    ]
+
+
+@pytest.mark.parametrize(
+    ("format_", "expected"),
+    [
+        ("passages", ["guide.md#1", "guide.md#2", "page.html#1"]),
+        ("text", ["empty.txt", "guide.md"]),
+        ("csv", ["a.csv#1", "b/a.csv#1"]),
+        ("html", ["page.html#1"]),
+    ],
+)
+def test_a_format_chooses_the_files_of_a_folder(format_: str, expected: list[str]) -> None:
+    make_folder()
+    ok("index", "d", "-o", "saved", "--format", format_)
+    assert ids() == expected
+
+
+# --- what is left out -----------------------------------------------------------
+
+
+def test_what_is_left_out_is_reported_with_the_reason() -> None:
+    make_folder()
+    for name in (".git/x.md", ".env", "node_modules/p/readme.md", "b/node_modules/x.md"):
+        write(f"d/{name}", "x")
+    for number in range(5):
+        write(f"d/{number}.png", b"\x89PNG")
+    write("d/package.json", '{"name": "x"}')
+    result = ok("index", "d", "-o", "saved")
+    assert ids() == EVERYTHING
+    lines = result.stderr.splitlines()
+    assert "Left out 2 paths (hidden): .env, .git" in lines
+    assert "Left out 2 paths (node_modules): node_modules, b/node_modules" in lines
+    assert "Left out 5 paths (not of a kind that is read): 0.png, 1.png, 2.png and 2 more" in lines
+    not_array = "expected a JSON array of objects, got dict"
+    assert f"Left out 1 path ({not_array}): package.json" in lines
+    assert lines[-1].startswith("Indexed 7 documents in ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there, and there are no pipes")
+def test_loops_of_links_and_pipes_do_not_hold_it_up() -> None:
+    write("d/a.md", "x")
+    Path("d/loop").symlink_to(".")
+    os.mkfifo("d/pipe.txt")
+    result = ok("index", "d", "-o", "saved")
+    assert ids() == ["a.md#1"]
+    assert "Left out 1 path (a link to a folder): loop" in result.stderr
+    assert "Left out 1 path (not a regular file): pipe.txt" in result.stderr
+
+
+# --- what cannot be read --------------------------------------------------------
+
+BAD: dict[str, Any] = {
+    "latin.txt": (b"fine\ngr\xfcn", "d/latin.txt:2: not UTF-8 text: byte 0xfc"),
+    "binary.md": (b"a\0b", "d/binary.md:1: not a text: there is a NUL byte"),
+    "bad.csv": ("id,name\n1,x\n", "d/bad.csv:2: no text field 'title' or 'text'"),
+    "bad.json": ('[{"text": "x"}, 1]', "d/bad.json: item 2: expected a JSON object, got int"),
+    "bad.jsonl": ('{"text": "x"}\n{', "d/bad.jsonl:2: invalid JSON"),
+    "deep.jsonl": (
+        '{"text": "x", "a": ' + "[" * 150 + "]" * 150 + "}",
+        "d/deep.jsonl: ",
+    ),
+    "twice.csv": ("id,text\n1,x\n1,y\n", "d/twice.csv: the id 'twice.csv#1' occurs twice"),
+    "twice.jsonl": ('{"id": 1, "text": "x"}\n' * 2, "d/twice.jsonl: the id 'twice.jsonl#1'"),
+    "bad.html": (b"<p>\xff", "d/bad.html: cannot be read as utf-8"),
+    "bad.txt.gz": (b"no gzip", "d/bad.txt.gz: not a complete gzip file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_one_file_that_cannot_be_read_does_not_end_the_run(name: str) -> None:
+    content, complaint = BAD[name]
+    write("d/a.txt", "good")
+    write(f"d/{name}", content)
+    write("d/z.txt", "good too")
+    result = run("index", "d", "-o", "saved")
+    assert result.exit_code == 4
+    assert f"Skipped {complaint}" in result.stderr
+    assert ids() == ["a.txt#1", "z.txt#1"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_on_error_stop_ends_the_run_and_nothing_is_saved(name: str) -> None:
+    content, complaint = BAD[name]
+    write("d/a.txt", "good")
+    write(f"d/{name}", content)
+    fails(3, f"Error: {complaint}", "index", "d", "-o", "saved", "--on-error", "stop")
+    assert not Path("saved").exists()
+
+
+def test_a_file_is_in_the_index_whole_or_not_at_all() -> None:
+    """Its first lines could be read."""
+    write("d/a.txt", "good")
+    write("d/bad.jsonl", '{"id": 1, "text": "x"}\n' * 5 + "{")
+    assert run("index", "d", "-o", "saved").exit_code == 4
+    assert ids() == ["a.txt#1"]
+
+
+@pytest.mark.parametrize(("on_duplicate", "text"), [("skip", "x"), ("replace", "y")])
+def test_an_id_twice_in_a_file_is_no_reason_to_skip_it_where_on_duplicate_says_what_to_do(
+    on_duplicate: str, text: str
+) -> None:
+    write("d/a.csv", "id,text\n1,x\n1,y\n")
+    ok("index", "d", "-o", "saved", "--on-duplicate", on_duplicate)
+    assert BM25Index.open("saved").get(["a.csv#1"])[0].text == text
+
+
+def test_rows_with_blank_ids_are_named_by_their_lines() -> None:
+    write("d/c.csv", "id,text\n,x\n,y\n7,z\n")
+    ok("index", "d", "-o", "saved")
+    assert ids() == ["c.csv#2", "c.csv#3", "c.csv#7"]
+
+
+def test_of_several_sources_the_others_are_read_too() -> None:
+    """As in: bm25rag index *.txt."""
+    write("a.txt", "good")
+    write("b.txt", b"gr\xfcn")
+    result = run("index", "a.txt", "b.txt", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["a.txt"])
+    assert "Skipped b.txt:1: not UTF-8" in result.stderr
+    write("c.txt", "new")
+    write("package.json", "{}")
+    assert run("add", "saved", "b.txt", "package.json", "c.txt").exit_code == 4
+    assert ids() == ["a.txt", "c.txt"]
+    fails(3, "b.txt:1", "add", "saved", "b.txt", "c.txt", "--on-error", "stop")
+
+
+def test_a_source_that_stands_alone_is_no_part_to_skip() -> None:
+    write("a.txt", b"gr\xfcn")
+    fails(3, "Error: a.txt:1: not UTF-8 text", "index", "a.txt", "-o", "saved")
+    write("d/a.txt", b"gr\xfcn")
+    fails(3, "Error: d: no file could be read; nothing was written", "index", "d", "-o", "saved")
+    assert not Path("saved").exists()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_skipped() -> None:
+    write("d/a.txt", "good")
+    write("d/b.txt", "secret").chmod(0)
+    result = run("index", "d", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["a.txt#1"])
+    assert "Skipped d/b.txt: Permission denied" in result.stderr
+
+
+def test_a_file_that_the_system_refuses_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("d/a.txt", "good")
+    write("d/b.txt", "secret")
+    open_path = Path.open
+
+    def refuse(self: Path, *words: Any, **options: Any) -> Any:
+        if self.name == "b.txt":
+            raise PermissionError(13, "Permission denied", str(self))
+        return open_path(self, *words, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    result = run("index", "d", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["a.txt#1"])
+    assert "Skipped d/b.txt: Permission denied" in result.stderr
+
+
+def test_html_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "bs4", None)
+    write("d/a.txt", "good")
+    write("d/page.html", PAGE)
+    line = "HTML needs Beautiful Soup: pip install 'bm25rag[html]'"
+    result = run("index", "d", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["a.txt#1"])
+    assert f"Skipped page.html: {line}" in result.stderr
+    write("d/other.html", PAGE)
+    result = run("index", "d", "-o", "saved", "--force")
+    assert f"Skipped 2 files (other.html, page.html): {line}" in result.stderr
+    fails(3, f"Error: {line}", "index", "d/page.html", "-o", "alone")
+
+
+def test_the_exit_code_is_documented() -> None:
+    shown = ok("--help").stdout
+    assert "4    done, but files were skipped that could not be read (they are named)" in shown
+    for name in ("index", "add", "sync"):
+        assert "exit code is 4" in " ".join(ok(name, "--help").stdout.split())
+    assert set(commands.commands) >= {"sync"}

@@ -1,0 +1,100 @@
+"""Writes that are awaited: a thread for each index, in the order of the calls."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.write_threads import end_write_thread, in_write_thread
+
+WHO: ContextVar[str] = ContextVar("who")
+
+
+def test_writes_are_done_in_order_by_one_thread_in_the_callers_context() -> None:
+    index = BM25Index()
+    names: list[tuple[str, str]] = []
+
+    def write(text: str) -> list[str]:
+        names.append((threading.current_thread().name, WHO.get()))
+        return index.add([text])
+
+    async def run() -> list[list[str]]:
+        WHO.set("caller")
+        return await asyncio.gather(
+            *(in_write_thread(index, write, text=f"red {n}") for n in range(20))
+        )
+
+    assert asyncio.run(run()) == [[str(n)] for n in range(20)]
+    assert len(set(names)) == 1
+    assert names[0][1] == "caller"
+
+
+def test_a_busy_index_keeps_no_other_and_no_thread_of_asyncio_waiting() -> None:
+    busy, other, free = BM25Index(), BM25Index(), threading.Event()
+
+    async def run() -> list[str]:
+        waiting = [asyncio.ensure_future(in_write_thread(busy, free.wait)) for _ in range(50)]
+        ids = await in_write_thread(other, other.add, ["red"])
+        assert await asyncio.to_thread(len, other) == 1
+        free.set()
+        await asyncio.gather(*waiting)
+        return ids
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == ["0"]
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), StopIteration("x")])
+def test_what_a_write_raises_reaches_the_caller(error: Exception) -> None:
+    def write() -> None:
+        raise error
+
+    index = BM25Index()
+    expected = RuntimeError if isinstance(error, StopIteration) else type(error)
+    with pytest.raises(expected):
+        asyncio.run(asyncio.wait_for(in_write_thread(index, write), 60))
+
+
+def test_the_thread_ends_with_the_index() -> None:
+    index = BM25Index()
+    current: Callable[[], threading.Thread] = threading.current_thread
+    thread = asyncio.run(in_write_thread(index, current))
+    assert thread.is_alive()
+    del index
+    gc.collect()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_thread_that_is_ended_has_done_its_writes_and_a_later_write_starts_another() -> None:
+    index, started, free = BM25Index(), threading.Event(), threading.Event()
+    current: Callable[[], threading.Thread] = threading.current_thread
+
+    def write() -> threading.Thread:
+        started.set()
+        free.wait()
+        index.add(["red"])
+        return current()
+
+    async def run() -> tuple[threading.Thread, threading.Thread]:
+        waiting = asyncio.ensure_future(in_write_thread(index, write))
+        assert await asyncio.to_thread(started.wait, 60)
+        ending = asyncio.ensure_future(asyncio.to_thread(end_write_thread, index))
+        await asyncio.sleep(0.05)
+        assert not ending.done()
+        free.set()
+        await ending
+        assert len(index) == 1
+        return await waiting, await in_write_thread(index, current)
+
+    first, second = asyncio.run(run())
+    assert not first.is_alive()
+    assert second is not first
+    end_write_thread(index)
+    end_write_thread(index)  # of none, nothing
+    assert not second.is_alive()

@@ -1,0 +1,325 @@
+"""A benchmark of systems: each in its process, whatever becomes of it, and the report of it."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index, Document
+from bm25rag.evaluation import evaluate, load_beir, run_of, worker
+from bm25rag.evaluation.bench import benchmark
+from bm25rag.evaluation.systems import SYSTEMS, Made, make_system
+from support.commands import fails, ok
+
+pytest.importorskip("pytrec_eval")
+
+TEXTS = {
+    "apple": "A red apple hangs on the tree.",
+    "boat": "A red boat sails on the deep sea.",
+    "car": "A green car drives on the road to the sea.",
+    "pear": "A green pear hangs on the tree by the road.",
+}
+QUERIES = {"1": "red apple", "2": "boat on the sea", "3": "green car", "4": "tree by the road"}
+RELEVANT = {"1": "apple", "2": "boat", "3": "pear", "4": "pear"}
+
+FACTORIES = """
+import os
+import time
+
+def alphabet(documents):
+    ids = sorted(one.id for one in documents)
+    return lambda query, k: ids[:k]
+
+def crashing(documents):
+    calls = []
+    def answer(query, k):
+        calls.append(query)
+        if len(calls) > 2:
+            os.abort()
+        return []
+    return answer
+
+def raising(documents):
+    def answer(query, k):
+        raise RuntimeError("out of luck")
+    return answer
+
+def hanging(documents):
+    return lambda query, k: time.sleep(60)
+
+def inventing(documents):
+    return lambda query, k: ["apple", "no such document"]
+
+def repeating(documents):
+    return lambda query, k: ["apple", "apple"]
+
+def unordered(documents):
+    return lambda query, k: [("apple", 1.0), ("boat", 2.0)]
+
+def undefined(documents):
+    return lambda query, k: [("apple", float("nan"))]
+
+def needing(documents):
+    import a_package_that_nobody_has
+
+def greedy(documents):
+    return bytearray(2 << 30)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def collection() -> str:
+    """Write a BEIR folder of four documents, and a module of factories beside it."""
+    folder = Path("tiny")
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": id, "text": text} for id, text in TEXTS.items()]
+    queries = [{"_id": id, "text": text} for id, text in QUERIES.items()]
+    for name, records in (("corpus", corpus), ("queries", queries)):
+        lines = "\n".join(map(json.dumps, records))
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    rows = ["query-id\tcorpus-id\tscore", *(f"{q}\t{d}\t1" for q, d in RELEVANT.items())]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(rows), encoding="utf-8")
+    Path("factories.py").write_text(FACTORIES, encoding="utf-8")
+    return str(folder)
+
+
+def measure(collection: str, *systems: str, **settings: Any) -> dict[str, Any]:
+    """Measure quickly."""
+    settings = {"trials": 2, "warmup": 1, "measures": ["RR@10", "AP"]} | settings
+    return benchmark(collection, "measured", systems, **settings)
+
+
+def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
+    report = measure(collection, "bm25rag lucene", cpus=1)
+    [row] = report["rows"]
+    tiny = load_beir(collection)
+    index = BM25Index()
+    index.add_documents(tiny.read())
+    assert row["measures"] == evaluate(run_of(index, QUERIES), tiny.qrels, ["RR@10", "AP"]).mean
+    time = row["latency"]
+    assert 0 < time["percentiles"][0] <= time["median"] <= time["p95"] <= time["p99"]
+    assert time["p99"] == time["percentiles"][-1], "of eight times, the 99th percentile is the most"
+    assert time["least_trial"] <= time["mean"] <= time["largest_trial"]
+    assert row["throughput"]["1"] > 0
+    assert row["build_seconds"] > 0
+    assert row["disk"] > 1000
+    assert row["cold_start"] > 0.01
+    assert report["setting"]["queries"] == 4
+    if row["peak"] is not None:  # where the platform tells
+        assert row["resident"] <= row["peak"]
+        assert row["instance"] == "m7g.medium"
+        assert row["cost"] == pytest.approx(0.0408 / 3600 * time["mean"] / 1000 * 1e6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "bm25s numba" else n for n in SYSTEMS],
+)
+def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path) -> None:
+    try:
+        system = make_system(name)
+    except ImportError as error:
+        pytest.skip(f"not installed: {error}")
+    system.build([Document(id, text) for id, text in TEXTS.items()])
+    found = system.search("red boat", 3)
+    assert found[0][0] == "boat"
+    assert {id for id, _ in found} <= {"boat", "apple"}
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert system.search("red boat", 1) == found[:1]
+    assert system.search("zebra", 3) == system.search("", 3) == []
+    system.search_batch(["red boat", "green car"], 3, 2)
+    if system.can_save:
+        (tmp_path / "saved").mkdir()
+        system.save(tmp_path / "saved")
+        again = make_system(name)
+        again.load(tmp_path / "saved")
+        assert again.search("red boat", 3) == found
+
+
+def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) -> None:
+    job = {"collection": collection, "k": 2, "depth": 4, "warmup": 1, "trials": 3}
+    job |= {"threads": [1, 2], "saved": str(tmp_path / "saved")}
+    raw = worker._measure(make_system("bm25rag bm25+"), job)
+    assert [len(trial) for trial in raw["trials"]] == [4, 4, 4]
+    assert set(raw["throughput"]) == {"1", "2"}
+    assert max(len(found) for found in raw["run"].values()) > 2, "as deep as the measures look"
+    worker._cold_start({"system": "bm25rag bm25+", "open": raw["saved"], "query": "sea", "k": 2})
+    assert worker._version("numpy of any kind") == version("numpy")
+    assert worker._version("factories:alphabet") is None
+
+
+def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collection: str) -> None:
+    expected = {
+        "factories:crashing": "ended by signal 6",
+        "factories:raising": "failed: RuntimeError: out of luck",
+        "factories:inventing": "returned nonsense: 'no such document', found for query '1'",
+        "factories:repeating": "returned nonsense: a document twice for query '1'",
+        "factories:unordered": "returned nonsense: scores for query '1' that are not in falling",
+        "factories:undefined": "returned nonsense: a score for query '1' that is no number",
+        "factories:needing": "a_package_that_nobody_has",
+        "nothing:here": "not installed: No module named 'nothing'",
+        "best engine": "failed: ValueError: unknown system 'best engine'; systems are",
+    }
+    report = measure(collection, *expected, "factories:alphabet", timeout=60)
+    *failed, last = report["rows"]
+    for row, (system, error) in zip(failed, expected.items(), strict=True):
+        assert row["system"] == system
+        assert error in row["error"]
+        assert "measures" not in row
+    assert last["measures"]["RR@10"] == pytest.approx((1 + 1 / 2 + 1 / 4 + 1 / 4) / 4)
+
+
+def test_a_system_that_hangs_is_ended(collection: str) -> None:
+    [row] = measure(collection, "factories:hanging", timeout=5)["rows"]
+    assert row["error"] == "not done after 5 s"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is limited on Linux")
+def test_a_system_that_needs_more_memory_than_allowed_fails_alone(collection: str) -> None:
+    [row] = measure(collection, "factories:greedy", memory=1.0)["rows"]
+    assert "MemoryError" in row["error"]
+
+
+def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
+    first = measure(collection, "factories:alphabet")
+    kept = {one.name: one.read_bytes() for one in Path("measured").glob("*.row.json")}
+    both = measure(collection, "factories:alphabet", "factories:raising")
+    assert both["rows"][0] == first["rows"][0]
+    for name, before in kept.items():
+        assert (Path("measured") / name).read_bytes() == before
+    assert len(list(Path("measured").glob("*.row.json"))) == 2
+
+
+def test_results_of_other_settings_and_machines_are_never_mixed(collection: str) -> None:
+    measure(collection, "factories:alphabet")
+    with pytest.raises(ValueError, match="another setting: k was 10 and is 5; give another folder"):
+        measure(collection, "factories:alphabet", k=5)
+    file = Path("measured/setting.json")
+    setting = json.loads(file.read_text(encoding="utf-8"))
+    setting["machine"]["processor"] = "another"
+    file.write_text(json.dumps(setting), encoding="utf-8")
+    with pytest.raises(ValueError, match="another machine: processor was 'another'"):
+        measure(collection, "factories:alphabet")
+
+
+def test_recall_at_100_is_measured_deeper_than_the_timed_searches(collection: str) -> None:
+    [row] = measure(collection, "factories:alphabet", k=1, measures=["R@100"])["rows"]
+    assert row["measures"] == {"R@100": 1.0}
+
+
+# --- retrievers of frameworks ---------------------------------------------------------------
+
+
+DOCUMENTS = [Document("a", "red apple"), Document("b", "green boat")]
+
+
+def test_a_retriever_of_langchain_is_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langchain_core")
+    Path("with_langchain.py").write_text(
+        """
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+class First(BaseRetriever):
+    found: list[Document]
+    def _get_relevant_documents(self, query, *, run_manager):
+        return self.found
+
+def make(documents):
+    return First(found=[Document(id=one.id, page_content=one.text) for one in documents])
+""",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(Path.cwd())
+    made = Made("with_langchain:make")
+    made.build(DOCUMENTS)
+    assert [id for id, _ in made.search("x", 5)] == ["a", "b"]
+    assert [id for id, _ in made.search("x", 1)] == ["a"]
+
+
+def test_a_retriever_of_llamaindex_is_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llama_index.core")
+    Path("with_llamaindex.py").write_text(
+        """
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
+
+class First(BaseRetriever):
+    def __init__(self, found):
+        self.found = found
+        super().__init__()
+    def _retrieve(self, query):
+        return self.found
+
+def make(documents):
+    nodes = [TextNode(id_=one.id, text=one.text) for one in documents]
+    return First([NodeWithScore(node=node, score=1.0) for node in nodes])
+""",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(Path.cwd())
+    made = Made("with_llamaindex:make")
+    made.build(DOCUMENTS)
+    assert [id for id, _ in made.search("x", 5)] == ["a", "b"]
+
+
+def test_a_retriever_of_haystack_is_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("haystack")
+    Path("with_haystack.py").write_text(
+        """
+from haystack import Document
+from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+def make(documents):
+    store = InMemoryDocumentStore()
+    store.write_documents([Document(id=one.id, content=one.text) for one in documents])
+    return InMemoryBM25Retriever(store)
+""",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(Path.cwd())
+    made = Made("with_haystack:make")
+    made.build(DOCUMENTS)
+    assert made.search("boat", 1)[0][0] == "b"
+
+
+# --- the command ----------------------------------------------------------------------------
+
+
+def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: str) -> None:
+    arguments = ("bench", collection, "-o", "out", "--trials", 1)
+    systems = ("--system", "factories:alphabet", "--system", "nothing:here")
+    result = ok(*arguments, *systems)
+    assert "| factories:alphabet |" in result.stdout
+    assert "nothing:here: not installed" in result.stderr
+    report = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
+    assert [one["system"] for one in report["rows"]] == ["factories:alphabet", "nothing:here"]
+    assert Path("out/report.md").read_text(encoding="utf-8") == result.stdout
+    assert "factories:alphabet" in Path("out/report.html").read_text(encoding="utf-8")
+    fails(2, "unknown measure", *arguments, "-m", "best")
+    fails(3, "no dataset 'nowhere'", "bench", "nowhere", "-o", "out2")
+    fails(3, "prices.json: No such file", *arguments, "--prices", "prices.json")
+
+
+@pytest.mark.slow
+def test_the_engines_that_are_installed_agree_on_a_real_collection(collections: Path) -> None:
+    report = benchmark(
+        str(collections / "cranfield"),
+        "real",
+        ["bm25rag lucene", "bm25s numpy", "rank_bm25"],
+        measures=["nDCG@10"],
+        trials=1,
+    )
+    found = {one["system"]: one["measures"]["nDCG@10"] for one in report["rows"]}
+    assert found["bm25rag lucene"] == pytest.approx(found["bm25s numpy"], abs=0.02)
+    assert found["rank_bm25"] < found["bm25rag lucene"], "it neither stems nor drops stop words"

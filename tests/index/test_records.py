@@ -1,0 +1,147 @@
+"""Values that users get or give: equal by what they hold, shown, copied, pickled, matched."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index, Document, Explanation, Hit
+from bm25rag.filters import And, Filter, IdSet, Not, Or, parse_filter
+from bm25rag.scoring.variants import Parameters
+
+INDEX = BM25Index.from_texts(["red boat", "red"])
+CHANGEABLE = [Document("a", None, {"n": 1}, b""), Hit("a", 0.5, "red", {"tags": ["x"]}, None)]
+FIXED = [
+    INDEX.explain("red tea", "0"),
+    INDEX.explain("red", "0").terms[0],
+    Parameters("bm25+", k1=2),
+    IdSet(frozenset("a")),
+    And((IdSet(frozenset("a")), Not(Or(())))),
+]
+
+
+@pytest.mark.parametrize("value", [*CHANGEABLE, *FIXED], ids=lambda value: type(value).__name__)
+def test_a_copy_is_equal(value: object) -> None:
+    pickled = [pickle.loads(pickle.dumps(value, protocol)) for protocol in (2, 3, 4, 5)]
+    for twin in [copy.copy(value), copy.deepcopy(value), *pickled]:
+        assert type(twin) is type(value)
+        assert twin is not value
+        assert twin == value
+        assert repr(twin) == repr(value)
+    assert value != object()
+
+
+@pytest.mark.parametrize("protocol", [0, 1])
+def test_an_index_can_be_pickled_by_the_oldest_protocols(protocol: int) -> None:
+    twin = pickle.loads(pickle.dumps(INDEX, protocol))
+    assert twin.search("red boat") == INDEX.search("red boat")
+    assert pickle.loads(pickle.dumps(FIXED[2], protocol)) == FIXED[2]
+
+
+@pytest.mark.parametrize("value", CHANGEABLE, ids=lambda value: type(value).__name__)
+def test_what_is_the_callers_own_can_be_changed_but_not_hashed(value: Document | Hit) -> None:
+    twin = copy.deepcopy(value)
+    twin.metadata["new"] = 1
+    assert twin != value
+    twin.metadata = value.metadata
+    assert twin == value
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(value)
+    with pytest.raises(AttributeError):
+        value.other = 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("value", FIXED, ids=lambda value: type(value).__name__)
+def test_what_is_fixed_can_be_hashed_but_not_changed(value: object) -> None:
+    assert hash(value) == hash(copy.deepcopy(value))
+    for name in type(value).__match_args__:  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=name):
+            setattr(value, name, None)
+        with pytest.raises(AttributeError, match=name):
+            delattr(value, name)
+    with pytest.raises((AttributeError, TypeError)):  # TypeError: a bug of Python 3.11
+        value.other = 1  # type: ignore[attr-defined]
+
+
+def test_values_show_how_they_are_made() -> None:
+    assert repr(CHANGEABLE[0]) == "Document(id='a', text=None, metadata={'n': 1}, payload=b'')"
+    assert repr(Hit("a", 0.5, "red", {}, None)) == "Hit(id='a', score=0.5, text='red')"
+    for value in (*CHANGEABLE, *FIXED):
+        names = {kind.__name__: kind for kind in map(type, [*CHANGEABLE, *FIXED])}
+        assert eval(repr(value), names | {"Or": Or, "Not": Not}) == value
+
+
+def test_a_repr_is_one_short_line_whatever_is_in_it() -> None:
+    big: Any = {
+        "text": "line\n" * 10**5,
+        "metadata": {"k": ["v\n"] * 10**5},
+        "payload": b"x" * 10**6,
+    }
+    for value in (Document(id="a" * 500, **big), Hit(id="a" * 500, score=1 / 3, **big)):
+        assert len(repr(value)) < 350
+        assert "\n" not in repr(value)
+
+
+def test_values_can_be_matched() -> None:
+    match Hit("a", 0.5, "red", {}, None):
+        case Hit(id, score, text):
+            assert (id, score, text) == ("a", 0.5, "red")
+    match INDEX.explain("red", "0"):
+        case Explanation(id, _, matched):
+            assert (id, matched) == ("0", True)
+
+
+def test_a_document_never_equals_a_hit_nor_one_filter_another() -> None:
+    def passes(metadata: object) -> bool:
+        return True
+
+    parts: tuple[Filter, ...] = (IdSet(frozenset("a")),)
+    assert And(parts) != Or(parts)
+    assert Document("a", "b", {}, None) != Hit("a", 0.0, "b", {}, None)
+    assert parse_filter(passes) == parse_filter(passes)
+    assert parse_filter({"a": 1}) == parse_filter({"a": 1.0}) != parse_filter({"a": 2})
+
+
+def test_a_hit_is_read_when_it_is_asked_and_as_it_was_when_it_was_found() -> None:
+    index = BM25Index()
+    index.add(["red boat"], ["a"], metadata=[{"n": 1}], payloads=[b"x"])
+    first, second, third, fourth = (index.search("boat")[0] for _ in range(4))
+    index.update_metadata(["a"], [{"n": 2}])
+    index.add(["blue boat"], ["a"], on_duplicate="replace")
+    index.compact()
+    assert (first.text, first.metadata, first.payload) == ("red boat", {"n": 1}, b"x")
+    assert pickle.loads(pickle.dumps(second)) == first == copy.deepcopy(third)
+    assert dataclasses.asdict(fourth) == {
+        "id": "a",
+        "score": first.score,
+        "text": "red boat",
+        "metadata": {"n": 1},
+        "payload": b"x",
+        "corrections": None,
+    }
+    first.metadata["n"] = 3
+    assert first.metadata == {"n": 3} != second.metadata
+    first.text = "changed"
+    assert first.text == "changed"
+    with pytest.raises(AttributeError, match="'Hit' object has no attribute 'txt'"):
+        first.txt  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_threads_that_read_one_hit_get_the_same_objects() -> None:
+    index = BM25Index.from_texts(["red boat"] * 50, metadata=[{"n": n} for n in range(50)])
+    for _ in range(20):
+        hits, barrier = index.search("boat", k=50), threading.Barrier(4)
+
+        def read(hits: list[Hit] = hits, barrier: threading.Barrier = barrier) -> list[int]:
+            barrier.wait()
+            return [id(hit.metadata) for hit in hits]
+
+        with ThreadPoolExecutor(4) as pool:
+            seen = [future.result() for future in [pool.submit(read) for _ in range(4)]]
+        assert seen == [[id(hit.metadata) for hit in hits]] * 4

@@ -1,0 +1,161 @@
+"""Who runs the hot loops, and what is said where it is not compiled code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bm25rag
+from bm25rag import BM25Index
+from bm25rag.kernels import backend
+from support.environment import INTERPRETED
+
+PACKAGE = Path(bm25rag.__file__).parent
+
+
+def run(code: str, folder: Path = PACKAGE.parent, **settings: str) -> tuple[str, str]:
+    """Run code with the package in a folder; return what it wrote, and its warnings."""
+    command = [sys.executable, "-P", "-W", "always", "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(folder), **settings}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
+
+
+SEARCH = """
+from bm25rag import BM25Index
+index = BM25Index.from_texts(["red tea", "green tea"])
+print([(hit.id, hit.score) for hit in index.search("tea")], end="")
+index.search_batch(["tea"] * 100)
+"""
+
+
+@pytest.mark.skipif(
+    os.environ.get("BM25RAG_KERNELS") == "numpy", reason="NumPy alone was asked for"
+)
+def test_the_compiled_backend_is_there() -> None:
+    """Else most tests would run in NumPy alone, and nobody would notice."""
+    assert backend.why_not_compiled() is None
+    assert backend.available() == ("compiled", "numpy")
+    assert backend.current().name == "compiled"
+
+
+def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> None:
+    loaded, _ = run("import sys, bm25rag; print(*sys.modules)")
+    assert "bm25rag.kernels.boundary" in loaded
+    assert "bm25rag.kernels.compiled" not in loaded
+    found, said = run(SEARCH, BM25RAG_KERNELS="numpy")
+    assert said == ""
+    assert found.startswith("[('0', 0.08287")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("remove", "it was not compiled when bm25rag was built"),
+        ("rename", "searching.cpython-27-other.so is for another Python"),
+        ("damage", "searching"),
+    ],
+)
+def test_without_compiled_code_numpy_answers_and_says_so_once(
+    tmp_path: Path, change: str, reason: str
+) -> None:
+    copy = tmp_path / "bm25rag"
+    shutil.copytree(PACKAGE, copy)
+    for path in (copy / "kernels").glob("searching.*"):
+        if path.suffix in {".so", ".pyd"}:
+            if change == "damage":
+                path.write_bytes(b"no library")
+            elif change == "rename":
+                path.rename(path.with_name("searching.cpython-27-other.so"))
+            else:
+                path.unlink()
+    expected, _ = run(SEARCH, BM25RAG_KERNELS="numpy")
+    found, said = run(SEARCH, tmp_path, BM25RAG_KERNELS="")
+    assert found == expected
+    assert said.count("RuntimeWarning: bm25rag runs in NumPy") == 1
+    assert reason in said
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(ValueError, match="name must be one of"), backend.use("fortran"):
+        pass
+
+
+def texts_of_many_windows(generator: np.random.Generator) -> list[list[str]]:
+    """Draw enough documents for several document blocks and windows."""
+    words = np.minimum(generator.zipf(1.3, size=(2_000 if INTERPRETED else 20_000, 12)), 500)
+    return [[str(word) for word in row] for row in words.tolist()]
+
+
+def assert_backends_agree(
+    monkeypatch: pytest.MonkeyPatch, texts: list[list[str]], asked: list[Any]
+) -> None:
+    """Hold every backend, size of windows and way to walk them against the first."""
+    monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
+    found = set()
+    for name in backend.available():
+        with backend.use(name):
+            index = BM25Index.from_texts(texts)
+            for window, heavy, k in product((256, 8192), (0, 1 << 60), (1, 10, 999)):
+                monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
+                monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
+                batch = index.search_batch(asked, k=k)
+                found.add((k, batch.rows.tobytes(), batch.scores.tobytes()))
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("doc_block", [4096, 1 << 16])
+def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch, doc_block: int) -> None:
+    """Queries are of rare and of common terms."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", doc_block)
+    generator = np.random.default_rng(5)
+    texts = texts_of_many_windows(generator)
+    queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "400", "3"], ["1"]]
+    queries += [[str(word) for word in row] for row in generator.integers(1, 60, (20, 5))]
+    assert_backends_agree(monkeypatch, texts, queries)
+
+
+def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 4096)
+    generator = np.random.default_rng(7)
+    texts = texts_of_many_windows(generator)
+    kinds = [
+        lambda size: generator.integers(1, 4, size).astype(float),
+        lambda size: generator.random(size) + 0.01,
+        lambda size: generator.normal(0, 2, size),
+        lambda size: generator.choice([0.0, 1.0, -1.0], size),
+        lambda size: 10.0 ** generator.integers(-30, 30, size),
+    ]
+    asked: list[Any] = [
+        dict(zip(map(str, row), kinds[n % 5](5).tolist(), strict=True))
+        for n, row in enumerate(generator.integers(1, 60, (40, 5)).tolist())
+    ]
+    asked[::7] = [["1", "2", "300"]] * len(asked[::7])
+    assert_backends_agree(monkeypatch, texts, asked)
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_a_batch_of_more_terms_than_are_remembered(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Terms beyond a hundred characters are looked up, and numbered, every time."""
+    monkeypatch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
+    monkeypatch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
+    long = "x" * 101
+    index = BM25Index.from_texts([[long, "a"], ["b", "c"]])
+    for _ in range(3):
+        assert index.search_batch([[long], [long], ["a"], ["c", long], ["d"]]).ids() == [
+            ["0"],
+            ["0"],
+            ["0"],
+            ["0", "1"],
+            [],
+        ]

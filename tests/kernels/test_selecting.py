@@ -1,0 +1,103 @@
+"""The selection against sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag.common.arrays import Float64, Int64
+from bm25rag.kernels import backend
+from bm25rag.kernels.memory import empty, view, zeros
+
+if (reason := backend.why_not_compiled()) is not None:
+    pytest.skip(reason, allow_module_level=True)
+from bm25rag.kernels import selecting
+
+# Few values, so that ties are the rule; the extremes of floats among them.
+few = st.sampled_from(
+    [-3.5, 0.0, 5e-324, 1e-320, 0.1, 1 / 3, 2.0, 1e300, -1e300, 1.7e308, -1.7e308]
+)
+lists = st.lists(few | st.floats(0, 30), min_size=1, max_size=300)
+spread = st.integers(65, 3000).map(
+    lambda size: (np.random.default_rng(size).gamma(2.0, 3.0, size) // 0.01 * 0.01).tolist()
+)
+
+
+def work(count: int) -> Any:
+    return empty(max(selecting.WORK, count + 1), np.int64)
+
+
+@given(values=lists | spread, data=st.data())
+def test_the_kth_is_that_of_a_sorted_list(values: list[float], data: st.DataObject) -> None:
+    k, count = data.draw(st.integers(1, len(values))), len(values)
+    scores = np.array(values)
+    found = selecting.kth(view(scores), count, k, empty(count), work(count))
+    assert found == sorted(values, reverse=True)[k - 1]
+    assert scores.tolist() == values
+
+
+@given(values=lists | spread, data=st.data())
+def test_the_best_are_kept_in_their_order(values: list[float], data: st.DataObject) -> None:
+    k, count = data.draw(st.integers(1, len(values))), len(values)
+    numbers, scores = np.arange(count), np.array(values)
+    selecting.keep_best(view(numbers), view(scores), count, k, empty(count), work(count))
+    best = sorted(sorted(range(count), key=lambda place: -values[place])[:k])
+    assert numbers[:k].tolist() == best
+    assert scores[:k].tolist() == [values[place] for place in best]
+
+
+@given(values=lists | spread)
+def test_sorting_is_stable(values: list[float]) -> None:
+    count = len(values)
+    numbers, scores = np.arange(count), np.array(values)
+    spare = empty(count, np.int64), empty(count)
+    selecting.sort(view(numbers), view(scores), count, *spare, work(count))
+    expected = sorted(range(count), key=lambda place: -values[place])
+    assert numbers.tolist() == expected
+    assert scores.tolist() == [values[place] for place in expected]
+
+
+@given(
+    values=st.lists(st.just(0.0) | st.floats(0, 30), min_size=1, max_size=300),
+    least=st.floats(0, 30),
+    data=st.data(),
+)
+def test_sums_above_a_value_are_taken_out(
+    values: list[float], least: float, data: st.DataObject
+) -> None:
+    width = -(-len(values) // 64) * 64
+    sums = np.zeros(width)
+    sums[: len(values)] = values
+    expected = [(place, sum_) for place, sum_ in enumerate(values) if sum_ > least]
+
+    def taken(places: Int64, drained: Float64, found: int) -> list[tuple[int, float]]:
+        return list(zip(places[:found].tolist(), drained[:found].tolist(), strict=True))
+
+    places, drained = np.empty(width, np.int64), np.empty(width)
+    dense, taken_out = sums.copy(), (view(places), view(drained))
+    found = selecting.drain(view(dense), len(values), least, *taken_out)
+    assert taken(places, drained, found) == expected
+    assert not dense.any()
+
+    # The same of a list of places, in any order.
+    touched = data.draw(st.permutations(np.flatnonzero(sums).tolist()))
+    places[: len(touched)] = touched
+    bits = np.zeros(width // 64, np.uint64)
+    found = selecting.collect(view(sums), *taken_out, view(bits), len(touched), len(values), least)
+    assert taken(places, drained, found) == expected
+    assert not sums.any()
+    assert not bits.any()
+
+
+@given(values=st.lists(st.floats(0, 30), min_size=1, max_size=300), k=st.integers(1, 40))
+def test_at_least_k_sums_reach_what_is_returned(values: list[float], k: int) -> None:
+    sums = zeros(-(-len(values) // 64) * 64)
+    for place, value in enumerate(values):
+        sums[place] = value
+    spare = empty(len(sums)), empty(len(sums))
+    reached = selecting.kth_of_maxima(sums, len(values), k, *spare, work(len(sums)))
+    assert reached == 0.0 or sum(value >= reached for value in values) >= k

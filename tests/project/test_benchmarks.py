@@ -1,0 +1,174 @@
+"""The benchmarks run, on a tiny corpus and beside one peer; what they measure is not looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
+
+from benchmarks import quality
+from benchmarks.engines import OURS
+from benchmarks.living import FILTERS, FIRST
+from benchmarks.report import SMALL_GROUP, Report, Results, Row, about, details, raced
+from benchmarks.rows.searching import field
+from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, publish, speed_table
+from benchmarks.synthetic import Recipe, statistics
+from benchmarks.workers import Figure, NotInstalledError, Worker
+
+TINY = Recipe("synthetic-tiny", 300, terms=2000, topics=10, topic_terms=20)
+PEER = "bm25s numpy"
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Path:
+    TINY.prepare()
+    return TINY.folder
+
+
+def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: Path) -> None:
+    report = Report()
+    report.describe()
+    with field([OURS, PEER], corpus, 200) as engines:
+        engines.choose(corpus, "questions")
+        report.add(raced("search", "tiny, k=10", "µs a query", engines.race(2, 10), 1e-9, 1e-9))
+        report.checks += engines.check("tiny", 10)
+    assert report.checks[0]["overlap"] == 1
+    assert report.checks[0]["difference"] < 1e-6
+    assert report.rows[0].verdict == "goal met"
+    Results({"searching": report}).write(tmp_path / "full.json")
+    results = Results.read(tmp_path / "full.json")
+    assert results == Results({"searching": report})
+    assert results.rows[0].against == PEER
+    assert "| tiny, k=10" in details(results)
+
+
+def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> None:
+    with Worker("benchmarks.living:Living", corpus, 200, tmp_path / "living") as living:
+        for method in ("add_one", "add_batch", "tune", "refresh"):
+            assert living.call(method, 0) > 0
+        assert len(living.call("commit_one", 0)) == 3
+        for how in (next(iter(FILTERS)), "unfiltered", "exhaustive"):
+            assert min(living.call("filtered", how, 10, 0)) > 0
+        assert living.call("first", next(iter(FIRST)), 0) > 0
+        assert living.call("readers", True, 0.0)
+
+
+def raced_rows(group: str, work: str, ours: float, **others: float) -> Row:
+    figures = {name: Figure(value, [value]) for name, value in {OURS: ours, **others}.items()}
+    return raced(group, work, "µs a query", figures)
+
+
+def test_the_documentation_gets_pictures_and_tables_between_its_markers(tmp_path: Path) -> None:
+    report = Report([raced_rows("batch search", HEADLINES[1].work, 10.0, tantivy=25.0)])
+    report.describe()
+    report.about["versions"].update(bm25s="1", tantivy="2")
+    readme, page = tmp_path / "README.md", tmp_path / "docs" / "performance.md"
+    page.parent.mkdir()
+    readme.write_text("a <!-- picture -->old<!-- /picture --> b <!-- speed --><!-- /speed --> c")
+    page.write_text("a <!-- benchmarks -->old<!-- /benchmarks --> b")
+    picture = tmp_path / "benchmarks" / "throughput.svg"
+    publish(Results({"searching": report}), {"throughput": picture}, tmp_path)
+    written = readme.read_text("utf-8")
+    assert written.startswith("a <!-- picture -->\n\n![")
+    assert "](benchmarks/throughput.svg)" in written
+    assert f"Measured on {report.about['date']} on " in written
+    assert "| tantivy | is 2.5 times as fast |" in written
+    assert written.endswith("<!-- /speed --> c")
+    written = page.read_text("utf-8")
+    assert f"| {HEADLINES[1].work}" in written
+    assert "throughput" not in written
+    assert "old" not in written
+
+
+def test_the_readme_says_where_another_engine_needs_less() -> None:
+    rows = [raced_rows("growth", HEADLINES[-1].work, 500.0, tantivy=100.0)]
+    assert "| tantivy | needs 5 times as much |" in headlines(rows)
+    assert "| tantivy | 5 " in behind_table(rows)
+    assert behind_table([raced_rows("growth", "search", 1.0, tantivy=2.0)]) == ""
+    rows[0].judged = None
+    assert "| 500 µs a query | tantivy 100 µs a query |" in cost_table(rows)
+
+
+def test_small_corpora_share_a_line_from_the_lowest_to_the_highest() -> None:
+    rows = [
+        raced_rows(SMALL_GROUP, f"{name}, k={k}", 1.0, tantivy=ratio)
+        for name, k, ratio in (("a", 10, 1.7), ("b", 10, 1.4), ("a", 100, 2.5), ("c", 10, 2.1))
+    ]
+    *_, of_ten, of_hundred = speed_table(rows).splitlines()
+    assert of_ten.startswith("| 3 corpora, k=10 ")
+    assert "| 1.4 to 2.1 |" in of_ten
+    assert of_hundred.startswith("| 1 corpora, k=100 ")
+    assert "| 2.5 " in of_hundred
+
+
+def test_groups_measured_in_different_runs_say_so() -> None:
+    older, newer = Report(), Report()
+    older.describe()
+    newer.describe()
+    newer.about["command"] = "python -m benchmarks --only growth"
+    said = about(Results({"searching": older, "growth": newer}))
+    assert said.count("Measured by") == 1
+    assert ", `python -m benchmarks --only growth`" in said
+    newer.about["date"] = "2001-01-01"
+    said = about(Results({"searching": older, "growth": newer}))
+    assert said.count("Measured by") == 2
+    assert "`python -m benchmarks --only growth` (growth)\non 2001-01-01" in said
+
+
+def test_a_peer_that_is_not_installed_is_said_to_be() -> None:
+    with pytest.raises(NotInstalledError):
+        Worker("benchmarks.engines.no_such_engine:Engine")
+
+
+def test_what_goes_wrong_in_a_worker_is_told() -> None:
+    with (
+        Worker("collections:Counter") as worker,
+        pytest.raises(RuntimeError, match="AttributeError"),
+    ):
+        worker.call("no_such_method")
+
+
+def test_synthetic_documents_are_drawn_alike_each_time(corpus: Path) -> None:
+    counted = statistics(corpus, [["t0"]], 300)
+    assert 55 < counted["tokens a document"] < 85
+    assert counted["terms a query"] == 1
+
+
+@pytest.mark.parametrize(
+    ("measured", "at_least", "verdict"),
+    [
+        (3.0, True, "goal met"),
+        (2.0, True, "met"),
+        (1.9, True, "**missed**"),
+        (2.5, False, "**missed**"),
+        (None, True, "not measured"),
+    ],
+)
+def test_a_target_is_met_or_missed(measured: float | None, at_least: bool, verdict: str) -> None:
+    goal = 3.0 if at_least else 1.0
+    figures = {OURS: Figure(1.0, [1.0])}
+    row = Row("a", "b", "s", {**figures}, measured, "x", "", 2.0, goal, at_least)
+    assert row.verdict == verdict
+
+
+def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "xquad-en"
+    (folder / "qrels").mkdir(parents=True)
+    texts = {"a": "It is written in C.", "b": "It is written in C++.", "c": "red boats"}
+    rows = [json.dumps({"_id": id, "title": "", "text": text}) for id, text in texts.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(rows), "utf-8")
+    asked = json.dumps({"_id": "q", "text": "What is in C++?"})
+    (folder / "queries.jsonl").write_text(asked, "utf-8")
+    (folder / "qrels" / "test.tsv").write_text("query\tdocument\tgrade\nq\tb\t1", "utf-8")
+    monkeypatch.delenv("LUCENE_JAR", raising=False)
+    collection = quality.load(folder, "english")
+    assert quality.measure(collection, "now") == (100.0, 6)
+    assert quality.measure(collection, "0.1")[0] < 100
+    written = quality.table(tmp_path, ["xquad-en"])
+    assert "| xquad-en | english |" in written
+    assert "Lucene: not measured, LUCENE_JAR does not name a jar" in written

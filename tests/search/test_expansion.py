@@ -1,0 +1,149 @@
+"""Queries expanded by RM3, against the model written down once more, slowly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag import BM25Index
+from support.holding import apply, bits
+from support.reference import Query, Reference
+from support.strategies import Step, corpora, histories, mixed, parameters
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+WORDS = ["ab", "cd", "ef", "gh", "ij", "k", "x" * 21]
+
+
+def rm3(
+    reference: Reference, query: Query, docs: int, terms: int, share: float
+) -> dict[str, float]:
+    """Compute the expansion from lists of terms and real numbers."""
+    hits = reference.search(query, docs)
+    most = max(len(reference.documents) / 10, min(docs, len(reference.documents)))
+
+    def best(values: dict[str, float]) -> dict[str, float]:
+        return dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))[:terms])
+
+    def unit(values: dict[str, float]) -> dict[str, float]:
+        size = sum(map(abs, values.values()))
+        return {term: value / size if size else 0.0 for term, value in values.items()}
+
+    model: dict[str, float] = {}
+    for hit in hits:
+        words = reference.documents[hit.id]
+        counts = {
+            word: float(words.count(word))
+            for word in set(words)
+            if 2 <= len(word) <= 20 and reference.df(word) <= most
+        }
+        for word, value in unit(best(counts)).items() if hit.score > 0 else ():
+            model[word] = model.get(word, 0.0) + value * hit.score
+    model = unit(best(model))
+    own = unit(dict(query) if isinstance(query, dict) else {t: query.count(t) for t in query})
+    added = model if share < 1 else {}
+    return {
+        term: share * own.get(term, 0.0) + (1 - share) * model.get(term, 0.0)
+        for term in [*own, *added]
+    }
+
+
+def doubled(texts: list[list[str]]) -> list[list[str]]:
+    """Rewrite a corpus in terms that are long enough, but for one, which is too long."""
+    longer = dict(zip("abcdef", WORDS, strict=False)) | {"f": "x" * 21}
+    return [[longer[word] for word in text] for text in texts]
+
+
+asked = st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5) | st.dictionaries(
+    st.sampled_from(WORDS), st.floats(-2, 4).map(lambda value: round(value, 2)), max_size=4
+)
+
+
+@given(
+    chosen=parameters(),
+    texts=corpora.map(doubled),
+    query=asked,
+    docs=st.integers(0, 12),
+    terms=st.integers(0, 4),
+    share=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_the_expansion_is_that_of_the_paper(
+    chosen: dict[str, Any],
+    texts: list[list[str]],
+    query: Query,
+    docs: int,
+    terms: int,
+    share: float,
+) -> None:
+    index, reference = BM25Index(**chosen), Reference(**chosen)
+    index.add(texts)
+    reference.add(texts)
+    found = index.expand(query, docs, terms, share)
+    assert found == pytest.approx(rm3(reference, query, docs, terms, share), rel=1e-9, abs=1e-12)
+
+
+@given(chosen=parameters(), steps=histories, query=mixed)
+def test_any_history_expands_as_an_index_built_afresh_to_the_bit(
+    chosen: dict[str, Any], steps: list[Step], query: Query
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.search.expansion._SHORTEST", 1)
+        patch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 5)
+        index, reference = BM25Index(**chosen), Reference(**chosen)
+        for step in steps:
+            index = apply(index, reference, step)
+        survivors = list(reference.documents.values())
+        afresh = BM25Index.from_texts(survivors, ids=reference.ids, **chosen)
+        found = list(index.expand(query, 3).items())
+        assert found == list(afresh.expand(query, 3).items())
+        assert bits(index.search(dict(found))) == bits(afresh.search(dict(found)))
+
+
+def test_an_expanded_query_finds_documents_without_its_words() -> None:
+    index = BM25Index.from_texts(
+        ["cars and engines", "engines and pistons", "pistons", "apples"], store_text=False
+    )
+    assert [hit.id for hit in index.search("cars")] == ["0"]
+    expanded = index.expand("cars")
+    assert expanded == {"car": 0.75, "engin": 0.25}
+    assert [hit.id for hit in index.search(expanded)] == ["0", "1"]
+
+
+def test_nothing_is_learnt_from_documents_that_a_filter_rejects() -> None:
+    texts = ["cars secrets", "cars engines"]
+    index = BM25Index.from_texts(texts, metadata=[{"user": "a"}, {"user": "b"}])
+    assert set(index.expand("cars", filter={"user": "b"})) == {"car", "engin"}
+    assert set(index.expand("cars")) == {"car", "engin", "secret"}
+
+
+@pytest.mark.parametrize("query", ["", {}, [], "unknown"])
+def test_what_finds_nothing_is_not_expanded(query: Query) -> None:
+    index = BM25Index.from_texts(["cars", "engines"])
+    expanded = index.expand(query)
+    assert list(expanded) == (["unknown"] if query else [])
+    assert index.search(expanded) == []
+    assert BM25Index().expand(query) == expanded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "name"),
+    [
+        ({"fb_docs": -1}, ValueError, "fb_docs must be an integer"),
+        ({"fb_docs": True}, TypeError, "fb_docs must be an integer"),
+        ({"fb_terms": 2.0}, TypeError, "fb_terms must be an integer"),
+        ({"original_query_weight": 1.5}, ValueError, "original_query_weight must be a number"),
+        ({"original_query_weight": np.nan}, ValueError, "original_query_weight must be a number"),
+        ({"query": {"a": np.nan}}, ValueError, r"query\['a'\] must be a number"),
+        ({"query": b"cars"}, TypeError, "query must be a str"),
+        ({"filter": 3}, TypeError, "filter"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    arguments: dict[str, Any], error: type[Exception], name: str
+) -> None:
+    with pytest.raises(error, match=name):
+        BM25Index.from_texts(["cars"]).expand(**({"query": "cars"} | arguments))

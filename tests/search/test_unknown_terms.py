@@ -1,0 +1,195 @@
+"""Terms that no document has, among those of queries: they change nothing and reach no kernel.
+
+bm25s 0.3 with its Numba backend dies of a segmentation fault on an unknown id.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag import BM25Index
+from bm25rag.kernels.boundary import (
+    Backend,
+    Limits,
+    Matches,
+    Queries,
+    SegmentArrays,
+    TermArrays,
+)
+
+KNOWN = ["red", "boat", "tea"]
+# Never added; added and deleted again; longer than what a term cache remembers; no character.
+UNKNOWN = ["unknown", "gone", "x" * 101, "", "\udc80", "red ", "7"]
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
+    """Several parts, some with dead documents, of several stripes."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 3)
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
+    made = BM25Index()
+    for start in range(0, 40, 8):
+        texts = [[KNOWN[(start + row) % 3], "sea", *KNOWN[: row % 3]] for row in range(8)]
+        made.add([*texts, ["gone", "red"]])
+    made.delete(made.ids()[8::9])
+    assert len(made._snapshot.views) > 1
+    return made
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Look at what the search passes to its kernel; the fewest and most of all term numbers."""
+    seen: list[int] = []
+
+    def search(
+        self: Backend,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        queries: Queries,
+        limits: Limits,
+        matches: Matches,
+    ) -> None:
+        documents, codes, pointers = segment.documents, segment.codes, queries.pointers
+        assert len(documents) == len(codes)
+        assert not len(codes) or int(codes.max()) < len(segment.weights)
+        assert len(queries.weights) in (0, len(queries.terms))
+        assert pointers[0] >= 0
+        assert pointers[-1] <= len(queries.terms)
+        assert np.all(np.diff(pointers) >= 0)
+        own = queries.terms[pointers[0] : pointers[-1]]
+        assert np.all((own >= -1) & (own < min(len(terms.starts), len(terms.idf))))
+        spans = terms.starts[own[own >= 0]]
+        assert np.all(np.diff(spans, axis=1) >= 0)
+        assert np.all((spans >= 0) & (spans <= len(documents)))
+        seen.extend(own.tolist())
+        checked_search(self, segment, terms, queries, limits, matches)
+
+    checked_search = Backend.search
+    monkeypatch.setattr(Backend, "search", search)
+    yield seen
+    assert min(seen) == -1
+
+
+def found(index: BM25Index, queries: list[list[str]], k: int) -> list[list[tuple[str, float]]]:
+    return [
+        [(hit.id, hit.score) for hit in hits] for hits in index.search_batch(queries, k=k).hits()
+    ]
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_unknown_terms_change_nothing_wherever_they_stand(
+    backend: str, index: BM25Index, checked: list[int], k: int
+) -> None:
+    expected = {}
+    for size in range(4):
+        expected[size] = found(index, [KNOWN[:size]], k)[0]
+    queries, sizes = [], []
+    for pattern in product((False, True), repeat=5):  # where the unknown stand
+        if pattern.count(False) <= 3:
+            known, unknown = iter(KNOWN), iter(UNKNOWN)
+            queries.append([next(unknown if one else known) for one in pattern])
+            sizes.append(pattern.count(False))
+    assert found(index, queries, k) == [expected[size] for size in sizes]
+    for query, size in zip(queries, sizes, strict=True):
+        assert found(index, [query], k) == [expected[size]]
+
+
+def test_batches_of_nothing_but_unknown_terms(
+    backend: str, index: BM25Index, checked: list[int]
+) -> None:
+    assert found(index, [[term] for term in UNKNOWN], 10) == [[]] * len(UNKNOWN)
+    assert found(index, [UNKNOWN * 50, [], UNKNOWN[::-1]], 10) == [[]] * 3
+    assert index.search(UNKNOWN) == []
+    assert index.search(UNKNOWN, filter={"a": 1}) == []
+
+
+@given(
+    queries=st.lists(
+        st.lists(st.sampled_from(KNOWN + UNKNOWN), max_size=30), min_size=1, max_size=70
+    ),
+    most=st.integers(1, 8),
+    threads=st.sampled_from([1, 3]),
+)
+def test_any_batch_gives_what_its_known_terms_give(
+    backend: str, queries: list[list[str]], most: int, threads: int
+) -> None:
+    """Also where a term cache is full again and again, and where threads share a batch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
+        patch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
+        patch.setattr("bm25rag.search.ranking._QUERIES_PER_THREAD", 1)
+        made = BM25Index.from_texts([["red", "boat"], ["tea", "red"], ["sea"], ["gone"]])
+        made.delete(["3"])
+        batch = made.search_batch(queries, k=3, threads=threads)
+        plain = [[term for term in query if term in KNOWN] for query in queries]
+        assert batch.ids() == made.search_batch(plain, k=3, threads=1).ids()
+        for query, hits in zip(plain, batch.hits(), strict=True):
+            assert hits == made.search(query, k=3)
+
+
+def test_a_view_and_an_opened_index_know_what_is_unknown_to_them(
+    backend: str, index: BM25Index, checked: list[int], tmp_path: Any
+) -> None:
+    index.save(tmp_path / "saved")
+    for other in (BM25Index.open(tmp_path / "saved"), index.tune(k1=0.9), index.snapshot()):
+        best = found(other, [KNOWN], 5)
+        assert found(other, [[*UNKNOWN, *KNOWN, *UNKNOWN]], 5) == best
+
+
+def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
+    assert BM25Index().search_batch([KNOWN, UNKNOWN]).ids() == [[], []]
+
+
+def test_what_clients_send_does_not_fill_the_memory(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 2048)
+    before = index.search_batch([["red", "sea"], ["gone"]]).scores.tolist()
+    tracemalloc.start()
+    try:
+        for start in range(0, 25_000, 500):
+            words = [f"word{number}" for number in range(start, start + 500)]
+            assert index.search([*words, "red"])
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_250_000  # all of them would take 3 MB
+    cache = index._snapshot.term_numbers([])[0]
+    assert len(cache) < 2 * 2048
+    assert index.search_batch([["red", "sea"], ["gone"]]).scores.tolist() == before
+
+
+def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 3)
+    expected = index.search(["red", "boat"], k=50)
+
+    def ask(first: int) -> None:
+        for number in range(first, first + 300):
+            assert (
+                index.search([f"word{number % 7}", "red", f"w{number}", "boat"], k=50) == expected
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(ask, first) for first in (0, 1, 2, 3)]:
+            done.result()
+    assert len(index._snapshot.term_numbers([])[0]) < 30
+
+
+def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
+    long = "x" * 5000
+    index = BM25Index.from_texts([[long, "red"], ["red"]])
+    cache, numbers = index._snapshot.term_numbers([long, "red", long, "red", "y" * 5000])
+    assert numbers.tolist() == [0, 1, 0, 1, -1]
+    assert cache._look_up(long.encode()) == 2  # as if by a thread that missed it, too
+    assert cache.numbers([long, long]).tolist() == [0, 0]

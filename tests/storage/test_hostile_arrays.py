@@ -1,0 +1,177 @@
+"""Segments whose checksums are right and whose arrays are not: whoever forged them gains nothing.
+
+Every array is replaced by values of all wrong kinds, written with valid checksums. Whatever is
+then asked is answered or refused with an exception of ours; nothing is read out of bounds or
+allocated beyond reason.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.errors import (
+    CorruptIndexError,
+    DocumentNotFoundError,
+    StorageError,
+)
+from bm25rag.storage import segment_files
+from support.folders import QUERIES, thirty_documents
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+FILTERS: list[dict[str, Any]] = [
+    {"n": {"$gt": 3}}, {"n": {"$in": [3, 4]}}, {"text": {"$lt": "t3"}},
+    {"text": {"$contains": "3"}}, {"text": {"$date": {"$ne": "2024-01-01"}}},
+    {"tags": {"$contains": 1}}, {"tags": ["x", 1, 1.5]}, {"none": None},
+    {"day": {"$gt": date(2024, 1, 9)}}, {"day": {"$exists": False}},
+]  # fmt: skip
+
+
+def use(folder: Path) -> None:
+    """Ask everything of an index that may refuse any of it."""
+    opened = BM25Index.open(folder)
+    asks: list[Callable[[], object]] = [
+        lambda: [opened.search(query, k=50) for query in QUERIES],
+        lambda: opened.search_batch(QUERIES, k=50).hits(),
+        lambda: opened.scores("red word7"),
+        lambda: opened.get([*opened.ids(), "3", "x"]),
+        lambda: opened.explain("red boat", "3"),
+        *(partial(opened.count, filter) for filter in FILTERS),
+        lambda: (opened.vocabulary, opened.document_frequencies(), opened.stats()),
+        lambda: opened.to_scipy(),
+        lambda: opened.save(folder.with_name("copy")),
+    ]
+    refused = None
+    for ask in asks:
+        try:
+            ask()
+        except DocumentNotFoundError:
+            continue
+        except StorageError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+
+
+def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Change an array in every way that checksums would not notice in a forged file."""
+    yield "empty", values[:0]
+    yield "twice as long", np.concatenate([values, values])
+    for kind in (np.uint8, np.uint16, np.uint32, np.uint64, np.bool_, np.float64, np.int64):
+        if values.dtype != kind:
+            yield f"of {np.dtype(kind)}", values.astype(kind)
+    if not len(values):
+        return
+    yield "one shorter", values[:-1]
+    yield "one longer", np.append(values, values[-1:])
+    yield "reversed", values[::-1].copy()
+    if values.dtype == np.bool_:
+        yield "negated", ~values
+        return
+    for place in (0, len(values) // 2, len(values) - 1):
+        for value in (0, 1, np.iinfo(values.dtype).max, np.iinfo(values.dtype).max // 2 + 1):
+            changed = values.copy()
+            changed[place] = value
+            yield f"{value} at {place}", changed
+    yield "all zero", np.zeros_like(values)
+    yield "all the largest", np.full_like(values, np.iinfo(values.dtype).max)
+
+
+@pytest.fixture
+def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], None]:
+    """Save an index with one array replaced."""
+    write = segment_files.write_arrays
+
+    def save(folder: Path, name: str, values: np.ndarray) -> None:
+        def forged(path: Path, arrays: dict[str, np.ndarray]) -> Any:
+            return write(path, {**arrays, name: values} if name in arrays else arrays)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(segment_files, "write_arrays", forged)
+            thirty_documents().save(folder)
+
+    return save
+
+
+@cache
+def arrays_of_an_index() -> dict[str, np.ndarray]:
+    """Catch every array that a segment's file has."""
+    found: dict[str, np.ndarray] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        write = segment_files.write_arrays
+
+        def look(path: Path, arrays: dict[str, np.ndarray]) -> Any:
+            found.update(arrays)
+            return write(path, arrays)
+
+        patch.setattr(segment_files, "write_arrays", look)
+        with tempfile.TemporaryDirectory() as folder:
+            thirty_documents().save(Path(folder) / "index")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(arrays_of_an_index()))
+def test_a_forged_array_is_refused_or_harmless(
+    name: str, tmp_path: Path, forge: Callable[[Path, str, np.ndarray], None]
+) -> None:
+    good = arrays_of_an_index()[name]
+    for what, values in forgeries(good):
+        if values.dtype.str[1:] not in ("u1", "u2", "u4", "u8", "b1"):
+            continue  # a header cannot name it; see the test of headers
+        folder = tmp_path / "index"
+        forge(folder, name, values)
+        try:
+            use(folder)
+            BM25Index.verify(folder)
+        except StorageError:
+            pass
+        except Exception as error:
+            error.add_note(f"{name}: {what}")
+            raise
+        shutil.rmtree(folder)
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("documents", 0, 60_000),
+        ("codes", 0, 60_000),
+        ("indptr", 1, 0),
+        ("indptr", 1, 2**31),
+        ("indptr", -1, 2**31),
+        ("code_tf", 0, 0),
+        ("ids.order", 0, 2**31),
+        ("texts.offsets", 1, 2**63),
+        ("terms.offsets", 1, 2**63),
+        ("lengths", 0, 2**31),
+        ("fields.counts", 0, 2),
+        ("fields.entries", 0, 29),
+        ("fields.codes1", 0, 255),
+        ("fields.numbers", 0, 2**62),
+        ("fields.documents", 0, 2**31),
+        ("fields.documents", -1, 30),
+    ],
+)
+def test_verify_finds_what_is_out_of_range(
+    name: str,
+    place: int,
+    value: int,
+    tmp_path: Path,
+    forge: Callable[[Path, str, np.ndarray], None],
+) -> None:
+    values = arrays_of_an_index()[name].copy()
+    values[place] = value
+    forge(tmp_path / "index", name, values)
+    with pytest.raises(CorruptIndexError, match="segment"):
+        BM25Index.verify(tmp_path / "index")

@@ -1,0 +1,1 @@
+"""What tests share: references, strategies, forged folders, ways to run commands."""

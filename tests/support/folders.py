@@ -1,0 +1,65 @@
+"""An index's folder: reading its manifest, writing another, asking what else is there."""
+
+from __future__ import annotations
+
+import copy
+import json
+import zlib
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bm25rag import BM25Index
+from bm25rag.storage.manifest import LOCK, MANIFEST, read_manifest
+
+# What is asked of hostile folders.
+QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "unknown"]
+
+
+def body_of(folder: Path) -> Any:
+    """Read what the manifest says."""
+    return json.loads((folder / MANIFEST).read_bytes())["body"]
+
+
+def replaced(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Copy a tree with one value replaced."""
+    if not path:
+        return value
+    changed = copy.deepcopy(tree)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return changed
+
+
+def write_manifest(folder: Path, body: Any) -> None:
+    """Write a manifest with the right checksum."""
+    path = folder / MANIFEST
+    outer = json.loads(path.read_bytes())
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
+    outer |= {"body": body, "checksum": zlib.crc32(canonical)}
+    path.write_text(json.dumps(outer))
+
+
+def no_leftovers(folder: Path) -> bool:
+    """Whether the folder holds what the manifest names, and nothing else."""
+    names = {path.name for path in folder.iterdir()} - {LOCK}
+    return names == {MANIFEST, *read_manifest(folder).names()}
+
+
+def _metadata(number: int) -> dict[str, Any]:
+    """Make metadata that take every array of fields."""
+    some = {"tags": ["x", number % 3, 1.5 * number], "day": date(2024, 1, 1 + number)}
+    return {"n": number, "text": f"t{number % 7}", **(some if number % 4 else {})}
+
+
+@cache
+def thirty_documents() -> BM25Index:
+    """Make an index of thirty documents, which nobody may change."""
+    return BM25Index.from_texts(
+        [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)],
+        metadata=[_metadata(number) for number in range(30)],
+        payloads=[bytes([number]) for number in range(30)],
+    )

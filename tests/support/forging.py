@@ -1,0 +1,164 @@
+"""Folders taken apart and put together again, with the right checksums for whatever they hold."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from bm25rag.columns.column import build_column
+from bm25rag.storage.array_file import write_arrays
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(eq=False)
+class Piece:
+    """A segment, the length of its documents, and what has happened to it since."""
+
+    segment: Arrays
+    tokens: int
+    changes: list[Arrays]
+
+
+@dataclass
+class Folder:
+    """A saved index: what the manifest says of it, and its pieces."""
+
+    commit: Any
+    settings: dict[str, Any]
+    pieces: list[Piece]
+
+    @classmethod
+    def read(cls, folder: Path) -> Folder:
+        """Take a folder apart."""
+        body = json.loads((folder / "manifest.json").read_bytes())["body"]
+        pieces = [
+            Piece(
+                read_arrays(folder / entry["file"]),
+                entry["tokens"],
+                [read_arrays(folder / change["file"]) for change in entry["changes"]],
+            )
+            for entry in body["segments"]
+        ]
+        return cls(body["commit"], body["settings"], pieces)
+
+    def copy(self) -> Folder:
+        """Copy it, but not the arrays, which are replaced and never changed."""
+        pieces = [
+            Piece(dict(piece.segment), piece.tokens, [dict(one) for one in piece.changes])
+            for piece in self.pieces
+        ]
+        return Folder(self.commit, json.loads(json.dumps(self.settings)), pieces)
+
+    def write(self, folder: Path) -> None:
+        """Write it as bm25rag would, whatever it holds."""
+        folder.mkdir()
+        number = iter(range(1000))
+
+        def write(kind: str, arrays: Arrays) -> dict[str, Any]:
+            record = write_arrays(folder / f"{kind}-{next(number):016x}.bin", arrays)
+            return {"file": record.name, "size": record.size, "checksum": record.checksum}
+
+        segments = [
+            write("segment", piece.segment)
+            | {
+                "tokens": piece.tokens,
+                "changes": [write("changes", one) for one in piece.changes],
+            }
+            for piece in self.pieces
+        ]
+        body = {"commit": self.commit, "settings": self.settings, "segments": segments}
+        spelled = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        checksum = zlib.crc32(spelled.encode("utf-8", "surrogatepass"))
+        outer = {"format": "bm25rag", "version": 1, "checksum": checksum, "body": body}
+        written = json.dumps(outer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        (folder / "manifest.json").write_bytes(written)
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Read a file of arrays, as docs/format.md describes it."""
+    data = path.read_bytes()
+    start = 16 + int.from_bytes(data[8:16], "little")
+    header = json.loads(data[16:start])
+    return {
+        name: np.frombuffer(data, np.dtype(kind), count, start + offset)
+        for name, (kind, count, offset) in header["arrays"].items()
+    }
+
+
+# --- columns and tables -------------------------------------------------------------------------
+
+
+def strings(arrays: Arrays, name: str, count: int) -> list[bytes | None]:
+    """Return the strings of a column."""
+    offsets, null = arrays[f"{name}.offsets"].tolist(), arrays[f"{name}.null"].tolist()
+    if not offsets:
+        return [None] * count
+    data = arrays[f"{name}.data"].tobytes()
+    found = [data[offsets[place] : offsets[place + 1]] for place in range(count)]
+    return [None if null and null[place] else one for place, one in enumerate(found)]
+
+
+def put_strings(arrays: Arrays, name: str, values: Sequence[bytes | None]) -> None:
+    """Replace a column."""
+    column = build_column(values)
+    arrays[f"{name}.offsets"], arrays[f"{name}.data"] = column.offsets, column.data
+    arrays[f"{name}.null"] = column.null
+
+
+def size(arrays: Arrays, name: str) -> int:
+    """Return how many strings a column of a segment has."""
+    if name == "terms":
+        return len(arrays["terms.keys"])
+    if name.startswith("fields."):
+        return max(len(arrays[f"{name}.offsets"]) - 1, 0)
+    return len(arrays["lengths"])
+
+
+def change_string(arrays: Arrays, name: str, random: Random, new: bytes | None) -> None:
+    """Replace one string of a column, and nothing else."""
+    values = strings(arrays, name, size(arrays, name))
+    if values:
+        values[random.randrange(len(values))] = new
+        put_strings(arrays, name, values)
+
+
+def repeat_string(arrays: Arrays, name: str, random: Random) -> None:
+    """Let two strings of a column be equal."""
+    values = strings(arrays, name, size(arrays, name))
+    if values:
+        change_string(arrays, name, random, random.choice(values))
+
+
+def put_terms(arrays: Arrays, values: Sequence[bytes], ordered: bool = True) -> None:
+    """Replace the terms, in the table's order or in any, under the keys that they have."""
+    if ordered:
+        values = sorted(values, key=lambda value: (zlib.crc32(value), value))
+    put_strings(arrays, "terms", values)
+    arrays["terms.keys"] = np.array(list(map(zlib.crc32, values)), np.uint32)
+
+
+def put_ids(arrays: Arrays, values: Sequence[bytes]) -> None:
+    """Replace the ids, with keys and order that fit."""
+    order = sorted(range(len(values)), key=lambda place: (zlib.crc32(values[place]), values[place]))
+    put_strings(arrays, "ids", values)
+    arrays["ids.keys"] = np.array([zlib.crc32(values[place]) for place in order], np.uint32)
+    arrays["ids.order"] = np.array(order, np.uint32)
+
+
+def empty(piece: Piece) -> None:
+    """Leave no document in a segment, and nothing that would not fit."""
+    piece.segment = {
+        name: values[:0] for name, values in piece.segment.items() if name[:7] != "fields."
+    }
+    piece.segment["indptr"] = np.zeros(1, np.uint32)
+    for name in ("terms", "ids"):
+        piece.segment[f"{name}.offsets"] = np.zeros(1, np.uint64)
+    piece.tokens, piece.changes = 0, []

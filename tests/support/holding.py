@@ -1,0 +1,117 @@
+"""Holding an index against its reference, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bm25rag import BM25Index, Hit
+from bm25rag.errors import DuplicateIdError
+from support.reference import Query, Reference, ReferenceHit
+from support.strategies import Add, Copy, Delete, Relabel, Step
+
+QUERY = ["a", "b", "b", "f"]
+Found = list[tuple[str, str]]
+
+
+def bits(found: list[Hit] | list[ReferenceHit]) -> Found:
+    """Ids and scores; the hexadecimal form tells every bit, the sign of 0 among them."""
+    return [(hit.id, hit.score.hex()) for hit in found]
+
+
+def build(
+    texts: list[list[str]], labels: list[int] | None = None, **chosen: Any
+) -> tuple[BM25Index, Reference]:
+    """Make an index and its reference."""
+    metadata = None if labels is None else [{"label": label} for label in labels]
+    index, reference = BM25Index(**chosen), Reference(**chosen)
+    assert index.add(texts, metadata=metadata) == reference.add(texts, metadata=metadata)
+    return index, reference
+
+
+def assert_same_scores(index: BM25Index, reference: Reference, query: Query) -> None:
+    """Hold `scores` and a full search against the reference."""
+    scores = index.scores(query)
+    assert scores.dtype == np.float64
+    assert [float(score).hex() for score in scores] == [s.hex() for s in reference.scores(query)]
+    assert bits(index.search(query, k=len(reference.ids) + 1)) == bits(reference.matches(query))
+
+
+def assert_same_statistics(index: BM25Index, reference: Reference) -> None:
+    """Hold ids, vocabulary, frequencies and the score matrix's shape against the reference."""
+    assert index.ids() == reference.ids
+    assert len(index) == index.count() == len(reference.ids)
+    assert index.vocabulary == list(reference.vocabulary())
+    assert index.document_frequencies().tolist() == list(reference.vocabulary().values())
+    assert [document.metadata for document in index.get(index.ids())] == list(
+        reference.metadata.values()
+    )
+
+
+def apply(index: BM25Index, reference: Reference, step: Step) -> BM25Index:
+    """Take one step on both sides; what is returned must be equal too."""
+    match step:
+        case Add(texts, ids, labels, on_duplicate):
+            metadata = [{"label": label} for label in labels]
+            try:
+                expected = reference.add(texts, ids, metadata, on_duplicate)
+            except ValueError:
+                with pytest.raises(DuplicateIdError):
+                    index.add(texts, ids, metadata, on_duplicate=on_duplicate)
+            else:
+                written = index.add(texts, ids, metadata, on_duplicate=on_duplicate)
+                assert written == expected
+        case Delete(ids):
+            assert index.delete(ids) == reference.delete(ids)
+        case Relabel(ids, labels):
+            metadata = [{"label": label} for label in labels]
+            changed = reference.update_metadata(ids, metadata)
+            assert index.update_metadata(ids, metadata) == changed
+        case Copy("pickle"):
+            return pickle.loads(pickle.dumps(index))
+        case Copy("deepcopy"):
+            return copy.deepcopy(index)
+        case Copy("save"):
+            return saved_and_opened(index)
+    return index
+
+
+def saved_and_opened(index: BM25Index) -> BM25Index:
+    """Send an index through a folder; a pickle of the reader can be written to again."""
+    with tempfile.TemporaryDirectory() as folder:
+        index.save(Path(folder) / "index")
+        opened = BM25Index.open(Path(folder) / "index", mode="w", mmap=False, verify=True)
+        copied = copy.deepcopy(opened)
+        opened.close()
+    return copied
+
+
+def accepted(label: int) -> list[tuple[Any, Callable[[str, dict[str, Any]], bool]]]:
+    """Pair filters of every kind with the predicates they stand for."""
+    ids = {"1", "3", "5", "7", "never"}
+    return [
+        ({"label": label}, lambda _, metadata: metadata.get("label") == label),
+        ({"label": {"$ne": label}}, lambda _, metadata: metadata.get("label") != label),
+        (ids, lambda name, _: name in ids),
+        (set(), lambda *_: False),
+        ({}, lambda *_: True),
+        (lambda metadata: metadata.get("label", 0) >= label,
+         lambda _, metadata: metadata.get("label", 0) >= label),
+    ]  # fmt: skip
+
+
+def shown(index: BM25Index) -> Any:
+    """Return what tells one state from another."""
+    return [(one.id, one.metadata) for one in index.get(index.ids())], bits(index.search(QUERY, 99))
+
+
+def shown_by(reference: Reference) -> Any:
+    """Return the same of the reference."""
+    return [*reference.metadata.items()], bits(reference.search(QUERY, 99))
