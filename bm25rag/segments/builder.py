@@ -117,8 +117,7 @@ class SegmentBuilder:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
-        hot = backend.current()
-        count = partial(hot.count, tokens, counts, len(self._encoder), self._done)
+        count = partial(backend.current().count, tokens, counts, len(self._encoder), self._done)
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
 
