@@ -173,7 +173,7 @@ def test_sets_of_ids_are_looked_up_and_not_remembered(index: BM25Index, work: Wo
     assert work.take() == (200, 0)  # BOATS with two ids, and alone
 
 
-@pytest.mark.parametrize(("name", "most"), [("MOST_BYTES", 10_000), ("MOST_MASKS", 7)])
+@pytest.mark.parametrize(("name", "most"), [("MAX_BYTES", 10_000), ("MAX_MASKS", 7)])
 def test_what_is_remembered_is_bounded(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
@@ -184,11 +184,11 @@ def test_what_is_remembered_is_bounded(
     (part,) = index._snapshot.views
     for cache in (part.masks, part.segment.masks):
         held = [mask.nbytes for kept in (cache._young, cache._old) for mask in kept.values()]
-        assert 0 < (sum(held) if name == "MOST_BYTES" else len(held)) <= 2 * most
+        assert 0 < (sum(held) if name == "MAX_BYTES" else len(held)) <= 2 * most
 
 
 def test_what_is_used_stays_remembered() -> None:
-    cache, mask = MaskCache(), np.zeros(mask_cache.MOST_BYTES // 10, np.bool_)
+    cache, mask = MaskCache(), np.zeros(mask_cache.MAX_BYTES // 10, np.bool_)
     made: list[str] = []
 
     def make(key: str) -> np.ndarray:

@@ -133,7 +133,7 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
             monkeypatch.setattr("bm25rag.metadata.field.BLOCK", 3)
             return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
-            monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.MAX_FIELDS", 2)
             monkeypatch.setattr("bm25rag.metadata.field_builder.CHUNK", 50)
     return everything
 
@@ -190,8 +190,8 @@ def test_any_filter_says_of_fields_what_it_says_of_documents(
 def test_fields_of_too_many_paths_are_not_all_kept_and_the_filter_is_asked_instead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
-    monkeypatch.setattr("bm25rag.metadata.field_merge.MOST_FIELDS", 2)
+    monkeypatch.setattr("bm25rag.metadata.field_builder.MAX_FIELDS", 2)
+    monkeypatch.setattr("bm25rag.metadata.field_merge.MAX_FIELDS", 2)
     metadata = [{"common": number, f"rare{number}": number} for number in range(6)]
     index = index_of(metadata)
     (part,) = index._snapshot.views
@@ -314,7 +314,7 @@ def test_filters_are_right_after_any_history(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.search.filtering.FEW_CHANGED", few)
         for where in ("field_builder", "field_merge"):
-            patch.setattr(f"bm25rag.metadata.{where}.MOST_FIELDS", most)
+            patch.setattr(f"bm25rag.metadata.{where}.MAX_FIELDS", most)
         for step in steps:
             earlier = index.tune(k1=1.0), dict(model)
             index = take(index, model, step)

@@ -7,7 +7,7 @@ SMALL = {
     "bm25rag.additions.CHUNK": 5,  # every second document begins a run
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
-    "bm25rag.metadata.mask_cache.MOST_BYTES": 1,
+    "bm25rag.metadata.mask_cache.MAX_BYTES": 1,
     "bm25rag.search.filtering.SCAN_BLOCK": 2,
     "bm25rag.search.filtering.FEW_CHANGED": 1,  # changed metadata get fields of their own
     "bm25rag.metadata.field_builder.CHUNK": 2,  # fields are merged from chunks of two documents
