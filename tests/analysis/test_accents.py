@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def meets(analyzer: Analyzer, document: str, query: str) -> bool:
-    """Whether a query finds a document, and the document's words the query."""
+    """Whether a query finds a document, and the document as a query finds the query's text."""
     index = BM25Index.from_texts([document, "something else"], analyzer=analyzer)
     back = BM25Index.from_texts([query, "something else"], analyzer=analyzer)
     found = [[hit.id for hit in index.search(query)], [hit.id for hit in back.search(document)]]

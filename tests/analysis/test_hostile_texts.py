@@ -46,7 +46,7 @@ def test_a_word_of_a_megabyte_takes_no_time_in_any_language(language: str, lette
     start = time.process_time()
     index = BM25Index.from_texts([word], analyzer=Analyzer(language))
     assert [hit.id for hit in index.search(word)] == ["0"]
-    # 0.1 s or so; what it was before grew with the square of the length.
+    # About 0.1 s; once it grew with the square of the length.
     assert time.process_time() - start < 20
 
 
