@@ -1,4 +1,4 @@
-"""What ``add`` does before anything is installed: check, analyse, resolve duplicates."""
+"""What ``add`` does before the index changes: check documents, analyse them, resolve duplicates."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 
-# Characters of text that are gathered before they are analysed and counted.
+# Characters of text in a block, which is analysed and counted at once.
 CHUNK = 1 << 20
-# Documents, since each brings metadata too.
+# Most documents in a block, since each has metadata too.
 _MOST = 1 << 14
 
 _END = object()
-_BESIDE = ("ids", "metadata", "payloads")
+_OPTIONAL = ("ids", "metadata", "payloads")
 
 
 class Block(NamedTuple):
-    """Some documents, with their places in the call; ``None`` for what was not given."""
+    """Some documents, with their rows in the call; ``None`` for what was not given."""
 
     rows: Sequence[int]
     texts: list[Text]
@@ -37,10 +37,10 @@ class Block(NamedTuple):
     metadata: list[dict[str, Any] | None] | None = None
     payloads: list[bytes | None] | None = None
 
-    def only(self, kept: list[int]) -> Block:
+    def only(self, indices: list[int]) -> Block:
         """Return some of the documents."""
         columns: list[Any] = [
-            None if column is None else [column[number] for number in kept] for column in self
+            None if column is None else [column[index] for index in indices] for column in self
         ]
         return Block(*columns)
 
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
 
-    # How a message names the metadata of a row.
+    # The name in messages of a row's metadata.
     row = "metadata[{}]"
 
     def __init__(
@@ -69,12 +69,12 @@ class NewDocuments:
                 check_sequence(name, value, "one element for each text")
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield the documents, some at a time."""
-        beside = {
-            name: iter(given) for name in _BESIDE if (given := getattr(self, name)) is not None
+        """Yield the documents in blocks."""
+        optional = {
+            name: iter(given) for name in _OPTIONAL if (given := getattr(self, name)) is not None
         }
         done = 0
-        for texts, columns in self._gather(beside):
+        for texts, columns in self._gather(optional):
             if "ids" in columns:
                 ids = enumerate(columns["ids"], done)
                 columns["ids"] = [check_id(f"ids[{number}]", id) for number, id in ids]
@@ -82,42 +82,42 @@ class NewDocuments:
                 _check_payload(payload, f"payloads[{number}]")
             yield Block(range(done, done + len(texts)), texts, **columns)
             done += len(texts)
-        for name, given in beside.items():
+        for name, given in optional.items():
             if next(given, _END) is not _END:
                 raise _wrong_length(name, f"more than {done}")
 
     def _gather(
-        self, beside: dict[str, Iterator[Any]]
+        self, optional: dict[str, Iterator[Any]]
     ) -> Iterator[tuple[list[Text], dict[str, list[Any]]]]:
-        """Yield texts and what is beside them.
+        """Yield texts with their ids, metadata and payloads.
 
-        Iterators are asked in step with the texts, since they may share a source with them,
-        and what they yield is copied, since they may yield one dict again and again.
+        Iterators advance in step with the texts, since they may share a source with them,
+        and what they yield is copied, since they may yield the same dict each time.
         """
-        in_step = [name for name in beside if not isinstance(getattr(self, name), (list, tuple))]
+        in_step = [name for name in optional if not isinstance(getattr(self, name), (list, tuple))]
         texts: list[Text] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
         for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
             texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
             for name in in_step:
-                if (value := next(beside[name], _END)) is _END:
+                if (value := next(optional[name], _END)) is _END:
                     raise _wrong_length(name, f"only {number}")
                 columns[name].append(copy_metadata(value) if name == "metadata" else value)
             room -= len(text)
             if room <= 0 or len(texts) == _MOST:
-                yield texts, columns | self._take(beside, in_step, done, len(texts))
+                yield texts, columns | self._slices(optional, in_step, done, len(texts))
                 done += len(texts)
                 texts, columns, room = [], {name: [] for name in in_step}, CHUNK
         if texts:
-            yield texts, columns | self._take(beside, in_step, done, len(texts))
+            yield texts, columns | self._slices(optional, in_step, done, len(texts))
 
-    def _take(
-        self, beside: dict[str, Iterator[Any]], taken: list[str], done: int, size: int
+    def _slices(
+        self, optional: dict[str, Iterator[Any]], in_step: list[str], done: int, size: int
     ) -> dict[str, list[Any]]:
         columns = {}
-        for name in beside.keys() - taken:
-            columns[name] = list(islice(beside[name], size))
+        for name in optional.keys() - in_step:
+            columns[name] = list(islice(optional[name], size))
             if len(columns[name]) < size:
                 raise _wrong_length(name, f"only {done + len(columns[name])}")
         return columns
@@ -135,7 +135,7 @@ class NewRecords:
         self._copy = not isinstance(documents, (list, tuple))
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield the documents, some at a time."""
+        """Yield the documents in blocks."""
         columns: list[list[Any]] = [[], [], [], [], []]
         room = CHUNK
         for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
@@ -168,7 +168,7 @@ class NewRecords:
 
 
 def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:
-    """Return items, with a progress bar if that is wanted."""
+    """Return items, with a progress bar if ``progress``."""
     if not progress:
         return items
     from tqdm import tqdm
@@ -201,9 +201,9 @@ def _check_payload(payload: object, name: str) -> bytes | None:
 
 
 class Added(NamedTuple):
-    """A segment ready to be installed.
+    """A new segment.
 
-    ``replaced`` are the documents, as part and number, that it takes the place of.
+    ``replaced`` are the documents, as segment and number, that it replaces.
     """
 
     segment: Segment
@@ -220,17 +220,19 @@ def analyse_documents(
     on_duplicate: str,
     threads: int,
 ) -> Added:
-    """Analyse new documents; see ``BM25Index.add`` for what is raised."""
+    """Analyse new documents; raise as ``BM25Index.add``."""
     ids = _Ids(snapshot, next_id, on_duplicate)
     with SegmentBuilder(analyzer, threads) as builder:
         for block in documents:
-            taken, block = ids.take(block)
+            admitted, block = ids.admit(block)
             release_gil()
-            metadata = None if block.metadata is None else _plain_each(documents.row, block, taken)
+            metadata = None
+            if block.metadata is not None:
+                metadata = _plain_each(documents.row, block, admitted)
             try:
-                builder.add(taken, block.texts, documents.store_text, metadata, block.payloads)
+                builder.add(admitted, block.texts, documents.store_text, metadata, block.payloads)
             except MetadataError as error:  # an integer too long to be written
-                row = block.rows[taken.index(error.document)]
+                row = block.rows[admitted.index(error.document)]
                 raise error.at(documents.row.format(row)) from None
         segment = builder.finish()
     if ids.stale:
@@ -239,7 +241,7 @@ def analyse_documents(
 
 
 def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the metadata of a block as they are to be written; errors name the row."""
+    """Return the metadata of a block as they will be written; errors name the row."""
     plain: list[dict[str, Any]] = []
     try:
         for id, one in releasing_gil(zip(ids, block.metadata or (), strict=True)):
@@ -252,54 +254,56 @@ def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, A
 
 
 class _Ids:
-    """Gives new documents their ids, and decides which are taken where ids occur again."""
+    """Gives new documents their ids, and decides which to admit if ids occur again."""
 
     def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str) -> None:
         self._snapshot = snapshot
         self._on_duplicate = on_duplicate
         self._count = 0
         self.next_id = next_id
-        self._numbers: list[str] = []
-        self._places: dict[str, int] = {}  # in document order
+        self._generated: list[str] = []
+        self._documents: dict[str, int] = {}  # the number of each given id, in document order
         self.replaced: set[tuple[int, int]] = set()
         self.stale: list[int] = []
 
     @property
     def written(self) -> list[str]:
-        """The ids of all documents taken, in document order."""
-        return self._numbers or list(self._places)
+        """The ids of all admitted documents, in document order."""
+        return self._generated or list(self._documents)
 
-    def take(self, block: Block) -> tuple[list[str], Block]:
-        """Return the ids of the documents taken, and those documents."""
+    def admit(self, block: Block) -> tuple[list[str], Block]:
+        """Return the ids of the admitted documents, and these documents."""
         ids = block.ids
         if ids is None:
-            ids = self._number(len(block.texts))
-            self._numbers += ids
+            ids = self._generate(len(block.texts))
+            self._generated += ids
             return ids, block
         if (
             len(set(ids)) == len(ids)
-            and self._places.keys().isdisjoint(ids)
-            and not self._snapshot.taken(ids)
+            and self._documents.keys().isdisjoint(ids)
+            and not self._snapshot.existing(ids)
         ):
-            self._places.update(zip(ids, range(self._count, self._count + len(ids)), strict=True))
+            self._documents.update(
+                zip(ids, range(self._count, self._count + len(ids)), strict=True)
+            )
             self._count += len(ids)
             return ids, block
-        kept = [number for number, id in releasing_gil(enumerate(ids)) if self._admit(id)]
-        return [ids[number] for number in kept], block.only(kept)
+        admitted = [index for index, id in releasing_gil(enumerate(ids)) if self._admit(id)]
+        return [ids[index] for index in admitted], block.only(admitted)
 
-    def _number(self, size: int) -> list[str]:
-        """Return the next decimal numbers that no document has."""
+    def _generate(self, size: int) -> list[str]:
+        """Return the next decimal numbers that are not the id of any document."""
         ids: list[str] = []
         while len(ids) < size:
             more = range(self.next_id, self.next_id + size - len(ids))
             new = list(map(str, more))
-            taken = self._snapshot.taken(new)
+            taken = self._snapshot.existing(new)
             ids += [id for id in new if id not in taken] if taken else new
             self.next_id = more.stop
         return ids
 
     def _admit(self, id: str) -> bool:
-        earlier, present = self._places.get(id), self._snapshot.find(id)
+        earlier, present = self._documents.get(id), self._snapshot.find(id)
         if earlier is not None or present is not None:
             if self._on_duplicate == "error":
                 where = "occurs twice in ids" if earlier is not None else "is in the index already"
@@ -312,7 +316,7 @@ class _Ids:
                 self.stale.append(earlier)
             if present is not None:
                 self.replaced.add(present)
-        self._places.pop(id, None)  # so that the ids stay in document order
-        self._places[id] = self._count
+        self._documents.pop(id, None)  # so that the ids stay in document order
+        self._documents[id] = self._count
         self._count += 1
         return True

@@ -1,4 +1,4 @@
-"""What users hand in and get back: documents, hits, and the count of what was deleted."""
+"""What users pass in and get back: documents, hits, and the number of deleted documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 60
 
 @dataclass(slots=True, repr=False)
 class Document:
-    """A document: one to be added, or a stored one, fresh, which belongs to the caller.
+    """A document: one to add, or a fresh copy of a stored one, which belongs to the caller.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Document:
     text
         Its text; ``None`` if that is not stored.
     metadata
-        A dict of JSON values, dates and datetimes; others become such values when stored.
+        A dict of JSON values, dates and datetimes; other values become such when stored.
     payload
         Opaque bytes that are returned as given.
     """
@@ -65,7 +65,7 @@ class Hit(_Unread):
     id
         Its id.
     score
-        Its score, by the one definition.
+        Its score.
     text
         Its text; ``None`` if that is not stored.
     metadata
@@ -73,7 +73,7 @@ class Hit(_Unread):
     payload
         As given.
     corrections
-        What the search replaced in its query, if it was to correct it and did.
+        The words that the search replaced in its query; ``None`` if it replaced none.
     """
 
     id: str
@@ -108,17 +108,17 @@ class Hit(_Unread):
     def __repr__(self) -> str:
         first, *rest = _shown(self)
         if self.corrections:
-            rest.append(f"corrections={_cut(repr(self.corrections))}")
+            rest.append(f"corrections={_shorten(repr(self.corrections))}")
         return f"Hit({', '.join([first, f'score={self.score!r}', *rest])})"
 
 
-def _shown(found: Document | Hit) -> list[str]:
+def _shown(document: Document | Hit) -> list[str]:
     """Return what a repr shows: one short line, whatever the document holds."""
-    shown = [f"id={_short(found.id)}", f"text={_short(found.text)}"]
-    if found.metadata:
-        shown.append(f"metadata={_cut(repr(found.metadata))}")
-    if found.payload is not None:
-        shown.append(f"payload={_short(found.payload)}")
+    shown = [f"id={_short(document.id)}", f"text={_short(document.text)}"]
+    if document.metadata:
+        shown.append(f"metadata={_shorten(repr(document.metadata))}")
+    if document.payload is not None:
+        shown.append(f"payload={_short(document.payload)}")
     return shown
 
 
@@ -126,7 +126,7 @@ def _short(text: str | bytes | None) -> str:
     return repr(text) if text is None or len(text) <= _SHOWN else repr(text[:_SHOWN]) + "..."
 
 
-def _cut(shown: str) -> str:
+def _shorten(shown: str) -> str:
     return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
 
 
@@ -142,7 +142,7 @@ class Deleted(int):
     ids: tuple[str, ...]
 
     def __new__(cls, ids: tuple[str, ...]) -> Self:
-        """Make the count of some ids."""
+        """Make the number of these ids."""
         count = super().__new__(cls, len(ids))
         count.ids = ids
         return count

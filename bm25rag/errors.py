@@ -3,9 +3,9 @@
 ::
 
     BM25Error (Exception)
-    ├── DuplicateIdError (ValueError)       an id is there already, or twice in one call
-    ├── DocumentNotFoundError (KeyError)    no living document that the filter passes has this id
-    ├── FilterError (ValueError)            a filter is malformed; the message points at the place
+    ├── DuplicateIdError (ValueError)       an id is in the index already, or twice in one call
+    ├── DocumentNotFoundError (KeyError)    no document with this id passes the filter
+    ├── FilterError (ValueError)            a filter is malformed; the message says where
     ├── MetadataError (ValueError)          metadata that cannot be stored, by document and key
     ├── ReadOnlyError (TypeError)           a write to a view, a snapshot or a reader
     ├── TokenizerRequiredError (ValueError) the index needs the callable it was made with
@@ -14,10 +14,10 @@
         ├── NotAnIndexError                 the folder holds no index
         ├── FormatVersionError              the folder was written by a newer bm25rag
         ├── CorruptIndexError               a file is damaged or hostile; the message names it
-        ├── UntrustedIndexError             what untrusted=True refuses in the folder of a stranger
+        ├── UntrustedIndexError             untrusted=True refuses something in the folder
         └── LockedError                     another writer has the index open
 
-    AnalyzerChangedWarning (UserWarning)    the installed stemmer or Unicode tables differ
+    AnalyzerChangedWarning (UserWarning)    stemmer or Unicode tables differ from the index's
 
 Wrong types and values of arguments are plain ``TypeError`` and ``ValueError``
 that name the argument, what was expected and what came.
@@ -53,7 +53,7 @@ class DuplicateIdError(BM25Error, ValueError):
 
 
 class DocumentNotFoundError(BM25Error, KeyError):
-    """No living document that the filter passes has this id."""
+    """No document with this id passes the filter."""
 
     def __str__(self) -> str:
         # KeyError would show the repr of the message.
@@ -61,7 +61,7 @@ class DocumentNotFoundError(BM25Error, KeyError):
 
 
 class FilterError(BM25Error, ValueError):
-    """A filter is malformed; the message points at the place."""
+    """A filter is malformed; the message says where."""
 
 
 class MetadataError(BM25Error, ValueError):
@@ -74,9 +74,9 @@ class MetadataError(BM25Error, ValueError):
     key
         The keys that lead to the value, joined by dots; empty for the metadata as a whole.
     problem
-        What was found, what was expected, and what to do.
+        What is wrong, what was expected, and what to do.
     row
-        Which element of which argument it is, such as ``documents[7]``.
+        The element of the argument that has it, such as ``documents[7]``.
 
     Attributes
     ----------
@@ -94,12 +94,12 @@ class MetadataError(BM25Error, ValueError):
         return f"{where}metadata of document {self.document!r}{place}: {self.problem}"
 
     def at(self, row: str) -> MetadataError:
-        """Return the same error with the row in which it was found."""
+        """Return the same error, with the row that caused it."""
         return MetadataError(self.document, self.key, self.problem, row)
 
 
 class ReadOnlyError(BM25Error, TypeError):
-    """A write was asked of a view, a snapshot or a reader."""
+    """A view, a snapshot or a reader was asked to write."""
 
 
 class TokenizerRequiredError(BM25Error, ValueError):
@@ -127,7 +127,7 @@ class CorruptIndexError(StorageError):
 
 
 class UntrustedIndexError(StorageError):
-    """The folder holds what a stranger could misuse, and was opened with ``untrusted=True``."""
+    """The folder, opened with ``untrusted=True``, holds something that a stranger could misuse."""
 
 
 class LockedError(StorageError):
@@ -135,4 +135,4 @@ class LockedError(StorageError):
 
 
 class AnalyzerChangedWarning(UserWarning):
-    """The installed stemmer or Unicode tables give other terms than those indexed."""
+    """The installed stemmer or Unicode tables give other terms than those in the index."""

@@ -1,4 +1,4 @@
-"""Texts to term numbers, in bulk: what an ``Analyzer`` does to one text, for a whole build."""
+"""Texts to term numbers in bulk: what an ``Analyzer`` does to one text, for a whole build."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import STOPPED, Scanned, Scanner, Texts
 
-# Python analyses a byte in the time in which NumPy walks so many postings.
+# NumPy walks this many postings in the time in which Python analyses a byte.
 _WORK = 8
-# Words that are stemmed at a time.
+# How many words are stemmed at a time.
 _STEMMED = 256
 # Ends a word in the scanner's pool.
 _END = 10
-# Which bytes are not letters, digits or ends.
+# Which bytes are neither ASCII letters or digits nor the end of a word.
 _ODD = np.array([not (chr(byte).isalnum() and byte < 128) and byte != _END for byte in range(256)])
 
 
 class Read(NamedTuple):
-    """Texts, the same in UTF-8 (``None`` for what is not stored), and what the scanner found."""
+    """Texts, their UTF-8 (``None`` for texts that are not stored), and what the scanner found."""
 
     texts: Sequence[str | Sequence[str]]
     strings: StringBatch
@@ -44,9 +44,9 @@ class Read(NamedTuple):
 class Encoder:
     """Numbers the terms of texts for one build.
 
-    Texts are read, by any thread, and their terms then numbered, in order. Where the
-    analyzer is one that the compiled scanner knows, reading scans them; otherwise
-    numbering analyses them word by word in Python. The terms are the same.
+    Any thread may read texts; their terms are then numbered in order. If the compiled scanner
+    knows the rules of the analyzer, reading scans the texts; otherwise numbering analyses them
+    word by word in Python. The terms are the same.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        # A stop word is the term None, so that a number is found for it, too.
+        # Stop words are the term None, so that they have a number, too.
         self._terms: dict[str | None, int] = defaultdict(count().__next__, {None: STOPPED})
         self._of_word = _Numbers(analyzer, self._terms)
         self._scanner: _Scanner | None = None
@@ -71,11 +71,11 @@ class Encoder:
         return [term for term in self._terms if term is not None]
 
     def encode(self, texts: Sequence[str | Sequence[str]]) -> tuple[UInt32, UInt32]:
-        """Turn texts into numbers of their terms: ``number`` of what the ``reader`` returns."""
+        """Turn texts into the numbers of their terms, as ``reader`` and ``number`` do."""
         return self.number(self.reader(texts, stored=False)())
 
     def reader(self, texts: Sequence[str | Sequence[str]], stored: bool) -> Callable[[], Read]:
-        """Return what reads some texts, to be called once, by any thread.
+        """Return a function that reads some texts; any thread may call it, once.
 
         Parameters
         ----------
@@ -89,12 +89,12 @@ class Encoder:
         return partial(_read if scanner is None else scanner.read, texts, stored)
 
     def number(self, read: Read) -> tuple[UInt32, UInt32]:
-        """Give the terms of texts that were read their numbers.
+        """Return the term numbers of texts that were read.
 
         Parameters
         ----------
         read
-            What a reader returned; in the order in which the readers were made.
+            What a reader returned; readers are numbered in the order in which they were made.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class Encoder:
 
 
 def _is_scanned(analyzer: Analyzer) -> bool:
-    """Whether the compiled scanner knows how an analyzer cuts texts."""
+    """Whether the compiled scanner knows how an analyzer finds words."""
     plain = analyzer.token_pattern in (AUTO_0_1, PAPER) and not analyzer.southeast_asian
     return analyzer.tokenizer is None and (analyzer.token_pattern == "auto" or plain)
 
@@ -140,20 +140,20 @@ def _read(texts: Sequence[str | Sequence[str]], stored: bool) -> Read:
 
 
 class _Numbers(dict[str, list[int]]):
-    """Words to the numbers of their terms; an unknown word is analysed once."""
+    """Maps a word to the numbers of its terms; each word is analysed once."""
 
     def __init__(self, analyzer: Analyzer, terms: dict[str | None, int]) -> None:
         self._analyzer = analyzer
         self._terms = terms
 
     def __missing__(self, word: str) -> list[int]:
-        own, _ = self._analyzer.analyze_words([word])
-        numbers = self[word] = [self._terms[term] for term in own]
+        terms, _ = self._analyzer.analyze_words([word])
+        numbers = self[word] = [self._terms[term] for term in terms]
         return numbers
 
 
 class _Scanner:
-    """Has the compiled scanner find words, and holds those found and their terms."""
+    """Runs the compiled scanner, and keeps the words that it has found and their terms."""
 
     def __init__(self, analyzer: Analyzer, terms: dict[str | None, int], scanner: Scanner) -> None:
         self._analyzer = analyzer
@@ -163,12 +163,12 @@ class _Scanner:
         auto = analyzer.token_pattern == "auto"
         self._rules = 1 if auto else 2, analyzer.splitter.drops_possessives
         self._words = scanner.new_words(1 << 10)
-        self._analyzed = 0  # bytes of the pool
-        # Of each word the numbers of its terms: from ``_starts`` on in ``_numbers``.
+        self._analyzed = 0  # bytes of the pool whose words have been analysed
+        # The numbers of the terms of each word begin at its ``_starts`` in ``_numbers``.
         self._numbers, self._starts = np.zeros(0, np.uint32), np.zeros(1, np.int64)
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
-        """Find the words of texts; any thread may do it."""
+        """Find the words of texts; any thread may call this."""
         encoded = utf8_each(texts)
         release_gil()
         strings = join(encoded)
@@ -186,7 +186,7 @@ class _Scanner:
         return scripts.join_conjuncts(text) if self._analyzer.token_pattern == AUTO_0_1 else text
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
-        """As ``Encoder.number``, of what the compiled ``scan`` returned."""
+        """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
         return self._scanner.expand(

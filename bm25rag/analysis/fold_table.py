@@ -1,4 +1,4 @@
-"""The table of code points from which the compiled scanner does what an ``Analyzer`` does."""
+"""The table of code points by which the compiled scanner folds texts and finds words."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from bm25rag.kernels.fold_bits import (
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
 
 _CAPITAL_SIGMA = "\u03a3"  # its lower case depends on where it stands
-_DOT_ABOVE = 0x307  # after I, in Turkish, it makes an i
+_DOT_ABOVE = 0x307  # turns I into i in Turkish
 _SOUND_MARKS = (0x3099, 0x309A)
-# No script beyond this has capitals; asking all code points would take 0.2 s.
+# No script beyond this has capitals; lower-casing all code points would take 0.2 s.
 _CASED = 0x20000
 
 
 class _Rules(NamedTuple):
-    """What of an analyzer the table depends on."""
+    """The settings of an analyzer that the table depends on."""
 
     lowercase: bool
     turkish: bool
@@ -57,7 +57,7 @@ class _Rules(NamedTuple):
 
 
 def fold_table(analyzer: Analyzer) -> UInt64:
-    """Return the table of all code points for an analyzer, (0x110000,), uint64."""
+    """Return the table of an analyzer for all code points, (0x110000,), uint64."""
     lowercase = analyzer.lowercase and not analyzer.identifiers
     auto = analyzer.token_pattern == "auto"
     rules = _Rules(
@@ -88,7 +88,7 @@ def _table(rules: _Rules) -> UInt64:
     if rules.normalize is not None:
         safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
         _mark(peculiar, True, safe, characters)
-    # What counts is what a character becomes: only that is normalised.
+    # A character is normalised after lower-casing, so its lower case decides, too.
     peculiar |= peculiar[lower]
     roles = _roles(characters, rules)[lower]
     table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(PECULIAR)
@@ -101,7 +101,7 @@ def _table(rules: _Rules) -> UInt64:
 
 
 def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> None:
-    """Enter the lower case of every code point, and where that is not one code point for one."""
+    """Enter the lower case of every code point; mark those for which it is not one code point."""
     for number, character in releasing_gil(enumerate(characters[:_CASED])):
         lowered = scripts.lower(character, turkish)
         if len(lowered) == 1:
@@ -114,7 +114,7 @@ def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> Non
 
 
 def _utf8(points: UInt64) -> UInt64:
-    """Return code points in UTF-8, and their sizes in bytes."""
+    """Return code points in UTF-8, each with its size in bytes."""
     last = (points & 63) | 128
     third, second = (points >> 6 & 63) | 128, (points >> 12 & 63) | 128
     sizes: list[NDArray[Any]] = [
@@ -128,11 +128,11 @@ def _utf8(points: UInt64) -> UInt64:
 
 
 def _fold_widths(characters: str, table: UInt64) -> None:
-    """Give wide and narrow forms the entries of what they are forms of."""
+    """Give full-width and half-width forms the entries of the usual characters."""
     for run in scripts.WIDTH_FORMS.finditer(characters):
         for point in range(run.start(), run.end()):
             usual = ord(scripts.fold_widths(characters[point]))
-            # A mark joins the kana before it.
+            # A sound mark is combined with the kana before it.
             table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) * PECULIAR)
 
 
@@ -165,6 +165,6 @@ def _which(pattern: re.Pattern[str], characters: str) -> Bool:
 
 
 def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
-    # Whole runs at once: most code points look like their neighbours.
+    # Whole runs at once, because most code points are of the same kind as their neighbours.
     for run in releasing_gil(re.finditer(f"(?:{pattern.pattern})+", characters)):
         values[run.start() : run.end()] = value

@@ -20,7 +20,7 @@ class Normalizer:
     folds_widths
         Whether to make full-width ASCII and half-width katakana what they usually are.
     cleans
-        Whether to unify apostrophes, and drop characters that are no part of their words.
+        Whether to unify apostrophes, and drop characters that are not part of words.
     """
 
     def __init__(

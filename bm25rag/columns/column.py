@@ -16,7 +16,7 @@ from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
 from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
 
-# Strings that are joined at once, to bound the memory of a build.
+# Strings that are joined in one step, which bounds the memory of a build.
 _AT_ONCE = 1024
 
 
@@ -28,7 +28,7 @@ class Column:
     offsets
         ``count + 1`` ascending positions in ``data``, uint64; empty if all are ``None``.
     data
-        The strings, one after the other, uint8.
+        The strings, one after another, uint8.
     null
         Which are ``None``, bool; empty if none is (or all are).
     count
@@ -70,7 +70,7 @@ class Column:
         try:
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:
-            raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+            raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None
 
     def views(self, numbers: Sequence[int]) -> list[memoryview | None]:
         """Return some strings as ``get`` does, in less time."""
@@ -128,7 +128,7 @@ class Column:
 
 
 class StringBatch(NamedTuple):
-    """Byte strings one after the other, the length of each, and a 1 for each that is ``None``."""
+    """Byte strings one after another, the length of each, and a 1 for each that is ``None``."""
 
     data: bytes
     lengths: UInt64
@@ -136,7 +136,7 @@ class StringBatch(NamedTuple):
 
 
 def join(values: Sequence[bytes | memoryview | None]) -> StringBatch:
-    """Put byte strings together for a ``ColumnBuilder``."""
+    """Join byte strings into a batch for a ``ColumnBuilder``."""
     strings = [value for value in values if value is not None]
     null = bytes(len(values))
     if len(strings) < len(values):
@@ -149,7 +149,7 @@ def join(values: Sequence[bytes | memoryview | None]) -> StringBatch:
 
 
 def join_none(count: int) -> StringBatch:
-    """Do the same for so many ``None``."""
+    """Return a batch of ``count`` times ``None``."""
     return StringBatch(b"", np.zeros(count, np.uint64), b"\1" * count)
 
 
@@ -175,7 +175,7 @@ class ColumnBuilder:
 
 
 def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:
-    """Make the column of strings of these lengths that lie in ``data`` one after the other."""
+    """Make the column of strings that lie in ``data`` one after another."""
     offsets = np.zeros(len(null) + 1, np.uint64)
     np.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
     if len(null) and null.all():
@@ -186,9 +186,9 @@ def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:
 
 
 def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
-    """Make a column of ``values``."""
+    """Make a column of byte strings."""
     builder = ColumnBuilder()
     remaining = iter(values)
-    while some := list(islice(remaining, _AT_ONCE)):
-        builder.extend(join(some))
+    while batch := list(islice(remaining, _AT_ONCE)):
+        builder.extend(join(batch))
     return builder.finish()

@@ -1,8 +1,7 @@
 """Columns and tables of consecutive segments joined into one, by array operations.
 
-A merge runs beside searches. Loops over documents in Python would let them wait for the
-interpreter's lock, 5 ms at a time, so strings are copied many at once, some hundred
-kilobytes a step.
+Searches go on during a merge. A Python loop over documents would make them wait for the
+interpreter's lock, 5 ms at a time, so strings are copied in steps of a few hundred kilobytes.
 """
 
 from __future__ import annotations
@@ -18,33 +17,33 @@ from bm25rag.columns.string_table import StringTable, sort_ties, ties
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32
 from bm25rag.errors import CorruptIndexError
 
-# Bytes that are copied at once, and strings.
+# Bytes and strings that are copied in one step.
 _BYTES = 1 << 18
 _STRINGS = 1 << 14
 
 
 class LivingStrings(NamedTuple):
-    """Strings, and which of them stay, bool; ``None``: all."""
+    """Strings, and which of them to keep, bool; ``None``: all."""
 
     column: Column
     living: Bool | None
 
 
 def join_columns(pieces: Sequence[LivingStrings]) -> Column:
-    """Make one column of those strings of several that stay."""
+    """Make one column of the living strings of several."""
     lengths, null = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
     for column, living in pieces:
-        stay = slice(None) if living is None else living
-        lengths.append(column.lengths()[stay])
-        null.append(column.missing()[stay])
-    every = np.concatenate(lengths)
-    data, position = np.empty(int(every.sum()), np.uint8), 0
-    for (column, living), own in zip(pieces, lengths[1:], strict=True):
-        end = position + int(own.sum())
+        keep = slice(None) if living is None else living
+        lengths.append(column.lengths()[keep])
+        null.append(column.missing()[keep])
+    all_lengths = np.concatenate(lengths)
+    data, position = np.empty(int(all_lengths.sum()), np.uint8), 0
+    for (column, living), lengths_here in zip(pieces, lengths[1:], strict=True):
+        end = position + int(lengths_here.sum())
         if end > position:
             _copy(column, living, data[position:end])
         position = end
-    return arrange(every, data, np.concatenate(null))
+    return arrange(all_lengths, data, np.concatenate(null))
 
 
 def _copy(column: Column, living: Bool | None, out: UInt8) -> None:
@@ -55,9 +54,9 @@ def _copy(column: Column, living: Bool | None, out: UInt8) -> None:
     position = 0
     for first, last in _chunks(offsets):
         lengths = np.diff(offsets[first : last + 1])
-        kept = column.data[offsets[first] : offsets[last]][np.repeat(living[first:last], lengths)]
-        out[position : position + len(kept)] = kept
-        position += len(kept)
+        data = column.data[offsets[first] : offsets[last]][np.repeat(living[first:last], lengths)]
+        out[position : position + len(data)] = data
+        position += len(data)
 
 
 def _chunks(ends: Int64) -> Iterator[tuple[int, int]]:
@@ -70,7 +69,7 @@ def _chunks(ends: Int64) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def take_strings(column: Column, numbers: Int64) -> Column:
+def select_strings(column: Column, numbers: Int64) -> Column:
     """Make the column of some strings, in the order of ``numbers``."""
     null = column.missing()[numbers]
     if null.all():
@@ -79,59 +78,59 @@ def take_strings(column: Column, numbers: Int64) -> Column:
     starts, ends = column.offsets[numbers].astype(np.int64), np.cumsum(lengths)
     data = np.empty(int(ends[-1]), np.uint8)
     for first, last in _chunks(np.concatenate(([0], ends))):
-        own, begin = slice(first, last), ends[first] - lengths[first]
-        data[begin : ends[last - 1]] = column.data[_places(starts[own], lengths[own])]
+        chunk, begin = slice(first, last), ends[first] - lengths[first]
+        data[begin : ends[last - 1]] = column.data[_byte_positions(starts[chunk], lengths[chunk])]
     return arrange(lengths, data, null)
 
 
-def _places(starts: Int64, lengths: Int64) -> Int64:
-    """Return where every byte of strings lies, one string after the other."""
+def _byte_positions(starts: Int64, lengths: Int64) -> Int64:
+    """Return the position of every byte of some strings, one string after another."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTable:
-    """Join the tables of strings of which no two that stay are equal.
+    """Join tables of which no two living strings are equal.
 
     Raises
     ------
     CorruptIndexError
-        If two are, which only files that somebody has forged can bring about.
+        If two are equal, which only forged files can bring about.
     """
     keys, numbers, offset = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], 0
     for table, living in pieces:
         table.check_all()
-        own = table.order.astype(np.int64)
+        order = table.order.astype(np.int64)
         if living is None:
             keys.append(table.keys)
-            numbers.append(own + offset)
+            numbers.append(order + offset)
             offset += len(table)
         else:
-            stay = living[own]
-            keys.append(table.keys[stay])
-            numbers.append((np.cumsum(living) - 1)[own[stay]] + offset)
+            keep = living[order]
+            keys.append(table.keys[keep])
+            numbers.append((np.cumsum(living) - 1)[order[keep]] + offset)
             offset += int(np.count_nonzero(living))
     column = join_columns([LivingStrings(table.column, living) for table, living in pieces])
-    joined = np.concatenate(keys)
-    order = np.argsort(joined, kind="stable")
-    keys_now, found = joined[order], np.concatenate(numbers)[order]
-    sort_ties(keys_now, found, column)
-    for place in ties(keys_now):
-        if column[found[place]] == column[found[place - 1]]:
+    all_keys = np.concatenate(keys)
+    by_key = np.argsort(all_keys, kind="stable")
+    all_keys, order = all_keys[by_key], np.concatenate(numbers)[by_key]
+    sort_ties(all_keys, order, column)
+    for rank in ties(all_keys):
+        if column[order[rank]] == column[order[rank - 1]]:
             raise CorruptIndexError(
-                f"two documents have the id {column[found[place]]!r:.100}; "
+                f"two documents have the id {column[order[rank]]!r:.100}; "
                 "restore the folder from a copy"
             )
-    return StringTable(column, keys_now, found.astype(np.uint32))
+    return StringTable(column, all_keys, order.astype(np.uint32))
 
 
 class JoinedTerms:
-    """The terms of several tables, each once, in a table's order.
+    """The terms of several tables, each once, in the order of a table.
 
     Parameters
     ----------
     tables
-        Tables in their own order.
+        Tables whose columns are in the order of their keys.
 
     Attributes
     ----------
@@ -155,8 +154,8 @@ class JoinedTerms:
         return len(self._first)
 
     def table(self, used: Int64) -> tuple[StringTable, Int64]:
-        """Make the table of some terms, their numbers ascending; see ``build_table``."""
-        column = take_strings(self._column, self._first[used])
+        """Make the table of some terms, whose numbers ascend; see ``build_table``."""
+        column = select_strings(self._column, self._first[used])
         table = StringTable(column, self._keys[used], np.empty(0, np.uint32))
         return table, np.arange(len(used))
 
@@ -176,15 +175,15 @@ class JoinedTerms:
     def _equal_before(self, keys: UInt32, order: Int64) -> Bool:
         lengths, starts = self._column.lengths(), self._column.offsets.astype(np.int64)
         again = np.zeros(len(order), np.bool_)
-        places = np.flatnonzero(keys[1:] == keys[:-1]) + 1
-        places = places[lengths[order[places]] == lengths[order[places - 1]]]
-        ends = np.cumsum(np.concatenate(([0], lengths[order[places]])))
+        alike = np.flatnonzero(keys[1:] == keys[:-1]) + 1
+        alike = alike[lengths[order[alike]] == lengths[order[alike - 1]]]
+        ends = np.cumsum(np.concatenate(([0], lengths[order[alike]])))
         for first, last in _chunks(ends):
-            own = places[first:last]
-            size = lengths[order[own]]
-            here = self._column.data[_places(starts[order[own]], size)]
-            before = self._column.data[_places(starts[order[own - 1]], size)]
-            differing = np.repeat(np.arange(len(own)), size)[here != before]
-            again[own] = True
-            again[own[differing]] = False
+            ranks = alike[first:last]
+            sizes = lengths[order[ranks]]
+            here = self._column.data[_byte_positions(starts[order[ranks]], sizes)]
+            before = self._column.data[_byte_positions(starts[order[ranks - 1]], sizes)]
+            differing = np.repeat(np.arange(len(ranks)), sizes)[here != before]
+            again[ranks] = True
+            again[ranks[differing]] = False
         return again

@@ -1,6 +1,6 @@
-"""Tables that find a string of a column: by its CRC-32, in sorted order.
+"""Tables that find a string of a column by its CRC-32, of which they hold a sorted list.
 
-So a look-up is a bisection that touches a few cache lines and needs nothing loaded.
+A look-up is a bisection, which touches a few cache lines and needs nothing in memory.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class StringTable:
         if not len(self.keys):
             return np.empty(0, np.int64)
         wanted = np.fromiter(map(zlib.crc32, values), np.uint32, len(values))
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        alike = self.keys[places] == wanted
-        numbers = (self.order[places] if len(self.order) else places)[alike].tolist()
-        there = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
-        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in there]
+        ranks = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        alike = self.keys[ranks] == wanted
+        numbers = (self.order[ranks] if len(self.order) else ranks)[alike].tolist()
+        pairs = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
+        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in pairs]
         return np.array([number for number in found if number >= 0], np.int64)
 
     def _number_at(self, rank: int) -> int:
@@ -82,25 +82,25 @@ class StringTable:
 
 
 def ties(keys: UInt32) -> list[int]:
-    """Return where in sorted keys one equals the one before."""
+    """Return the positions in sorted keys at which a key equals the one before."""
     return (np.flatnonzero(keys[1:] == keys[:-1]) + 1).tolist()
 
 
 def index_column(column: Column) -> StringTable:
-    """Make the table of a column whose order must stay."""
+    """Make the table of a column, which keeps its order."""
     keys, order = _sort_keys(column)
     return StringTable(column, keys, order.astype(np.uint32))
 
 
 def build_table(values: list[bytes]) -> tuple[StringTable, UInt32]:
-    """Make a table of distinct strings, in its own order, which depends on nothing but them.
+    """Make a table of distinct strings, whose order depends only on the strings.
 
     Returns
     -------
     table
         Its column is sorted by CRC-32, then by bytes.
     ranks
-        Where each of ``values`` went, uint32.
+        The number in the table of each of ``values``, uint32.
     """
     keys, order = _sort_keys(values)
     ranks = np.empty(len(values), np.uint32)
@@ -125,7 +125,7 @@ def _sort_keys(values: list[bytes] | Column) -> tuple[UInt32, Int64]:
 
 
 def sort_ties(keys: UInt32, order: Int64, strings: Sequence[bytes] | Column) -> None:
-    """Put numbers in ``order`` whose keys are equal into the order of their strings.
+    """Sort numbers whose keys are equal by their strings.
 
     Parameters
     ----------

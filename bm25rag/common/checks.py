@@ -87,12 +87,12 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
-    """Return ``value`` if it is an iterable of elements, and no string, mapping or data frame.
+    """Return ``value`` if it is an iterable, but not a string, a mapping or a data frame.
 
     Raises
     ------
     TypeError
-        If it is a string, bytes, a mapping, a data frame or no iterable.
+        If it is a string, bytes, a mapping or a data frame, or not an iterable.
     """
     message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
@@ -105,7 +105,7 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
 
 
 def are_strings(values: Sequence[Any]) -> bool:
-    """Whether all of ``values`` are strings; joining tells it sooner than asking each."""
+    """Whether all of ``values`` are strings; joining them is faster than checking each."""
     try:
         "".join(values)
     except TypeError:
@@ -114,13 +114,13 @@ def are_strings(values: Sequence[Any]) -> bool:
 
 
 def check_ids(ids: Iterable[str]) -> list[str]:
-    """Return ids as a list; refuse a bare string and anything but strings."""
+    """Return ids as a list; raise ``TypeError`` for a bare string or anything but strings."""
     return [check_id(f"ids[{n}]", id) for n, id in enumerate(check_sequence("ids", ids, "str"))]
 
 
 def check_id(name: str, id: object) -> str:
-    """Return an id, which is a string."""
+    """Return an id as a plain ``str``; raise ``TypeError`` if it is not a string."""
     if not isinstance(id, str):
         hint = f"; write str({id})" if isinstance(id, (int, np.integer)) else ""
         raise TypeError(f"{name} must be a str, got {type(id).__name__}{hint}")
-    return str(id)  # of a subclass, NumPy's too, the plain string
+    return str(id)  # NumPy's strings and other subclasses become plain strings

@@ -1,7 +1,7 @@
-"""Taking turns: who works for long lets readers in other threads have the interpreter in between.
+"""Releasing the GIL: long loops pause so that searches in other threads are not held up.
 
-Python hands its lock on after 5 ms at the soonest, and a search asks for it several
-times. So long loops pause for an instant, if anybody reads at all.
+Python passes its global lock on after 5 ms at the earliest, and a search needs it several times.
+So long loops pause for an instant, if another thread has read from an index recently.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 # Seconds of work between two pauses.
-_TURN = 0.0001
-# Seconds for which a read tells that there may be more of them.
+_INTERVAL = 0.0001
+# Seconds after a read in which more reads are expected.
 _RECENT = 10.0
-# A call that sorts or hashes so many strings takes less than a turn.
+# A call that sorts or hashes this many strings takes less than the interval.
 BLOCK = 512
 
 _Item = TypeVar("_Item")
 
 
-# The thread that has read from an index last, and when. All threads share this, as they do the
-# lock; no result depends on it.
+# The thread that last read from an index, and when. All threads share this, as they share the GIL;
+# no result depends on it.
 _last = (0, -math.inf)
-_helped = threading.local()
+# In the worker threads of a build: the thread that they work for.
+_works_for = threading.local()
 
 
 def note_read() -> None:
@@ -35,38 +36,38 @@ def note_read() -> None:
 
 
 def work_for_thread(thread: int) -> None:
-    """Let this thread count as another, which it works for."""
-    _helped.thread = thread
+    """Count reads by a thread as reads by this one, because this one works for it."""
+    _works_for.thread = thread
 
 
 def others_read() -> bool:
-    """Whether another thread has read from an index of late."""
+    """Whether another thread has read from an index recently."""
     thread, when = _last
-    own = getattr(_helped, "thread", None) or threading.get_ident()
-    return thread != own and time.perf_counter() < when + _RECENT
+    current = getattr(_works_for, "thread", None) or threading.get_ident()
+    return thread != current and time.perf_counter() < when + _RECENT
 
 
 def release_gil() -> None:
     """Let readers in other threads run, if there are any."""
     if others_read():
-        time.sleep(1e-6)  # 0 would not do: the lock would be taken again at once
+        time.sleep(1e-6)  # after 0 seconds, this thread would get the lock again at once
 
 
 def releasing_gil(items: Iterable[_Item]) -> Iterable[_Item]:
-    """Return items for a loop that shall give way in between."""
-    return _in_turns(items) if others_read() else items
+    """Return items for a loop that releases the GIL between them, if other threads read."""
+    return _with_pauses(items) if others_read() else items
 
 
 def in_blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    """Yield items some at a time, for calls that let no other thread run; give way in between."""
+    """Yield items in blocks, and release the GIL between calls that do not release it."""
     for first in releasing_gil(range(0, len(items), size)):
         yield items[first : first + size]
 
 
-def _in_turns(items: Iterable[_Item]) -> Iterator[_Item]:
-    end = time.perf_counter() + _TURN
+def _with_pauses(items: Iterable[_Item]) -> Iterator[_Item]:
+    end = time.perf_counter() + _INTERVAL
     for item in items:
         yield item
         if time.perf_counter() > end:
             time.sleep(1e-6)
-            end = time.perf_counter() + _TURN
+            end = time.perf_counter() + _INTERVAL

@@ -1,6 +1,7 @@
-"""A base of values that are equal, hashed and shown by their attributes, and never change.
+"""A base class of immutable values that are compared, hashed and shown by their attributes.
 
-No frozen dataclasses: each takes half a millisecond of the import, and there would be over twenty.
+Frozen dataclasses would do the same, but each adds half a millisecond to the import, and there
+would be over twenty of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 class Record:
     """Equal to others of its class by the attributes in ``__match_args__``.
 
-    All attributes are in ``__slots__``, and are set only once.
+    All attributes are in ``__slots__`` and can be set only once.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Any ``str`` as UTF-8 and back, lone surrogates too."""
+"""Any ``str`` to UTF-8 and back, lone surrogates included."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bm25rag.errors import CorruptIndexError
 
 
 def utf8(text: str) -> bytes:
-    """Encode any ``str``, lone surrogates too; ``text_of`` is the inverse."""
+    """Encode any ``str``, lone surrogates included; ``text_of`` is the inverse."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def utf8_each(texts: Sequence[str]) -> list[bytes]:
-    """Do the same for many; a third faster than one by one."""
+    """Encode strings as ``utf8`` does, but a third faster than one by one."""
     return [
-        text.encode("utf-8", "surrogatepass") for some in in_blocks(texts, BLOCK) for text in some
+        text.encode("utf-8", "surrogatepass") for block in in_blocks(texts, BLOCK) for text in block
     ]
 
 
@@ -25,4 +25,4 @@ def text_of(data: bytes | memoryview) -> str:
     try:
         return str(data, "utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+        raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None

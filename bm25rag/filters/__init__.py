@@ -1,6 +1,6 @@
-"""The filter language: plain dicts, sets of ids and callables become a tree that is evaluated.
+"""The filter language: dicts, sets of ids and callables are parsed into a tree.
 
-``docs/filters.md`` describes the language for users; adapters translate theirs into it.
+``docs/filters.md`` describes the language for users; adapters translate their own into it.
 """
 
 from __future__ import annotations

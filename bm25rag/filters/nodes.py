@@ -16,22 +16,22 @@ _MOST_KEYED = 100
 
 
 class Filter(ABC):
-    """A parsed filter; immutable, and independent of the dict it was parsed from."""
+    """A parsed filter: immutable, and independent of the dict it was parsed from."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def key(self) -> Hashable:
-        """A cache key: filters with equal keys match the same documents; None: do not cache."""
+        """A cache key: filters with equal keys match the same documents. None: do not cache."""
 
     @property
     def ids(self) -> frozenset[str] | None:
-        """The ids that match, if that is all the filter says; look them up instead of scanning."""
+        """The matching ids, if the filter is nothing but a set of ids; they are looked up."""
         return None
 
     @property
-    def asked(self) -> bool:
+    def per_document(self) -> bool:
         """Whether ``matches`` must be called for each document, at every search."""
         return self.key is None and self.ids is None
 
@@ -106,7 +106,7 @@ class IdCondition(Record, Filter):
 
 
 class IdSet(Record, Filter):
-    """The documents with these ids; the empty set matches nothing.
+    """The documents with these ids; an empty set matches nothing.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class IdSet(Record, Filter):
 
     @property
     def key(self) -> Hashable:
-        """The ids; of many None, since to look them up is cheaper."""
+        """The ids; None if there are many, since looking them up is cheaper than a mask."""
         return None if len(self.members) > _MOST_KEYED else self.members
 
     @property
@@ -135,12 +135,12 @@ class IdSet(Record, Filter):
 
 
 class CallableFilter(Record, Filter):
-    """A function of the metadata, called at every search, for what passes the rest of the filter.
+    """A function of the metadata, called at every search for what passes the rest of the filter.
 
     Parameters
     ----------
     function
-        Called with a copy of the metadata; a true result passes. What it raises propagates.
+        Called with a copy of the metadata; a true result passes. Its exceptions propagate.
 
     Raises
     ------
@@ -167,7 +167,7 @@ class CallableFilter(Record, Filter):
         result = self.function(fresh(dict(metadata)))
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
-                result.close()  # or Python warns that nobody awaited it
+                result.close()  # or Python warns that it was never awaited
             raise _not_plain("an awaitable")
         if isinstance(result, Iterator):
             raise _not_plain("an iterator")
@@ -175,7 +175,7 @@ class CallableFilter(Record, Filter):
 
 
 def _not_plain(returned: str) -> TypeError:
-    # Both count as true, so that everything would pass.
+    # Such a result is always true, so everything would pass.
     return TypeError(
         f"filter: expected a function that returns true or false, got one that returns {returned}"
     )
@@ -187,22 +187,22 @@ class And(Record, Filter):
     Parameters
     ----------
     parts
-        The filters, tried in order, those that must be asked last.
+        The filters, tried in order, those to call for each document last.
     """
 
     __slots__ = __match_args__ = ("parts",)
 
     def __init__(self, parts: tuple[Filter, ...]) -> None:
-        self.parts: Final = _asked_last(parts)
+        self.parts: Final = _per_document_last(parts)
 
     @property
-    def asked(self) -> bool:
-        """Whether a part must be."""
-        return any(part.asked for part in self.parts)
+    def per_document(self) -> bool:
+        """Whether a part must be called for each document."""
+        return any(part.per_document for part in self.parts)
 
     @property
     def key(self) -> Hashable:
-        """The parts' keys, whose order is all the same."""
+        """The parts' keys, in any order."""
         return _joint_key("$and", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
@@ -216,22 +216,22 @@ class Or(Record, Filter):
     Parameters
     ----------
     parts
-        The filters, tried in order, those that must be asked last.
+        The filters, tried in order, those to call for each document last.
     """
 
     __slots__ = __match_args__ = ("parts",)
 
     def __init__(self, parts: tuple[Filter, ...]) -> None:
-        self.parts: Final = _asked_last(parts)
+        self.parts: Final = _per_document_last(parts)
 
     @property
-    def asked(self) -> bool:
-        """Whether a part must be."""
-        return any(part.asked for part in self.parts)
+    def per_document(self) -> bool:
+        """Whether a part must be called for each document."""
+        return any(part.per_document for part in self.parts)
 
     @property
     def key(self) -> Hashable:
-        """The parts' keys, whose order is all the same."""
+        """The parts' keys, in any order."""
         return _joint_key("$or", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
@@ -254,9 +254,9 @@ class Not(Record, Filter):
         self.part: Final = part
 
     @property
-    def asked(self) -> bool:
-        """Whether the part must be."""
-        return self.part.asked
+    def per_document(self) -> bool:
+        """Whether the part must be called for each document."""
+        return self.part.per_document
 
     @property
     def key(self) -> Hashable:
@@ -270,29 +270,29 @@ class Not(Record, Filter):
 
 
 def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
-    """Return what of a filter can be looked up, and what must be asked of those that pass it.
+    """Split a filter into a part to look up and a part to call for what passes the first.
 
     Parameters
     ----------
     filter
-        A filter; what passes both of its parts passes it.
+        A filter. A document passes it if it passes both parts; ``None`` passes everything.
     """
-    if filter is None or not filter.asked:
+    if filter is None or not filter.per_document:
         return filter, None
     if not isinstance(filter, And):
         return None, filter
     pairs = [split(part) for part in filter.parts]
-    known, asked = (
+    looked_up, called = (
         tuple(part for part in side if part is not None) for side in zip(*pairs, strict=True)
     )
-    return And(known) if known else None, And(asked)
+    return And(looked_up) if looked_up else None, And(called)
 
 
-def _asked_last(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
-    return tuple(sorted(parts, key=lambda part: part.asked))
+def _per_document_last(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    return tuple(sorted(parts, key=lambda part: part.per_document))
 
 
 def _joint_key(name: str, parts: tuple[Filter, ...]) -> Hashable:
-    """Join the parts' keys; None if one is never to be cached."""
+    """Join the parts' keys; None if one part has none."""
     keys = frozenset(part.key for part in parts)
     return None if None in keys else (name, keys)

@@ -1,4 +1,4 @@
-"""From what the caller wrote to the tree, with errors that point at the place."""
+"""Parses what the caller wrote into a tree; errors name the place."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FilterSpec: TypeAlias = (
 )
 """What ``filter=`` takes, beside None."""
 
-# Not compiled before a filter needs them.
+# Compiled when a filter first needs them.
 _ESCAPE = r"(?s)\\(.?)"
 _ESCAPABLE = (".", "$", "\\")
 _PIECE = r"(?s)(?:\A|\.)((?:[^\\.]|\\.)*)"
@@ -46,14 +46,14 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
     ----------
     filter
         A dict in the filter language, a set of ids, a callable on the metadata, or a parsed filter,
-        which is returned as it is. None and ``{}`` filter nothing.
+        which is returned unchanged. None and ``{}`` filter nothing.
 
     Raises
     ------
     TypeError
-        If it is none of these, or a set with a member that is no string.
+        If it is none of these, or a set with a member that is not a string.
     FilterError
-        If a dict is malformed; the message points at the place.
+        If a dict is malformed; the message names the place.
     """
     if filter is None or isinstance(filter, Filter):
         return filter
@@ -63,14 +63,14 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
     if not isinstance(filter, dict | set | frozenset) and not callable(filter):
         message = f"filter: {expected}, got {describe(filter)}"
         raise TypeError(message)
-    if isinstance(filter, set | frozenset) and (stranger := _stranger(filter)):
-        message = f"filter: expected ids as str in the set, got {stranger}"
+    if isinstance(filter, set | frozenset) and (wrong := _non_string(filter)):
+        message = f"filter: expected ids as str in the set, got {wrong}"
         raise TypeError(message)
     return _parse(filter, "", 1)
 
 
 def escape_key(key: str) -> str:
-    r"""Write one metadata key so that a filter takes it literally, whatever it holds.
+    r"""Escape a metadata key so that a filter takes it literally.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def escape_key(key: str) -> str:
 
 
 class _Subject(NamedTuple):
-    """What conditions are about here: the operators it has, and how a condition is made."""
+    """What a condition is about: the operators it takes, and how a condition is made."""
 
     readers: dict[str, OperandReader]
     make: Callable[[str, Any], Filter]
@@ -123,16 +123,16 @@ def _parse(spec: Any, at: str, depth: int) -> Filter:
             [_clause(name, value, _below(at, name), depth) for name, value in spec.items()]
         )
     if isinstance(spec, set | frozenset):
-        if stranger := _stranger(spec):
-            refuse(at, f"expected ids as str in the set, got {stranger}")
+        if wrong := _non_string(spec):
+            refuse(at, f"expected ids as str in the set, got {wrong}")
         return IdSet(frozenset(spec))
     if not callable(spec):
         refuse(at, f"expected a dict, a set of ids or a callable, got {describe(spec)}")
     return CallableFilter(spec)
 
 
-def _stranger(ids: set[Any] | frozenset[Any]) -> str:
-    """Name the type of a member that is no string, or nothing."""
+def _non_string(ids: set[Any] | frozenset[Any]) -> str:
+    """Name the type of a member that is not a string; empty if there is none."""
     return next((describe(member) for member in ids if not isinstance(member, str)), "")
 
 
@@ -171,7 +171,7 @@ def _parts(value: Any, at: str, depth: int) -> list[Filter]:
 
 
 def _path(name: str, at: str) -> tuple[str, ...]:
-    """Split a field's name at its dots, minding the escapes."""
+    """Split a field's name at the dots that are not escaped."""
     if "\\" not in name:
         return tuple(name.split("."))
     if any(match[1] not in _ESCAPABLE for match in re.finditer(_ESCAPE, name)):
@@ -192,23 +192,23 @@ def _is_operator(name: Any) -> bool:
 
 
 def _refuse_buried_operators(value: Any, at: str, depth: int) -> None:
-    """Refuse ``{"a": {"b": {"$gt": 1}}}``, which taken as a value would silently match nothing."""
+    """Refuse ``{"a": {"b": {"$gt": 1}}}``, which as a value would silently match nothing."""
     if isinstance(value, dict):
-        places = [(f"{at}.{name}", item) for name, item in value.items()]
+        items = [(f"{at}.{name}", item) for name, item in value.items()]
         if name := next(filter(_is_operator, value), None):
             hint = 'a nested field is written "a.b", a value with such a key stands below $eq'
             refuse(f"{at}.{name}", f"expected no operator inside a value ({hint})")
     elif isinstance(value, list):
-        places = [(f"{at}[{i}]", item) for i, item in enumerate(value)]
+        items = [(f"{at}[{i}]", item) for i, item in enumerate(value)]
     else:
         return
     check_depth(at, depth)
-    for place, item in places:
-        _refuse_buried_operators(item, place, depth + 1)
+    for below, item in items:
+        _refuse_buried_operators(item, below, depth + 1)
 
 
 def _operators(subject: _Subject, spec: Any, at: str, depth: int) -> Filter:
-    """Parse a dict of operators, which must have one."""
+    """Parse a dict of operators, which must not be empty."""
     check_depth(at, depth)
     if not isinstance(spec, dict) or not spec:
         came = "an empty one" if isinstance(spec, dict) else describe(spec)

@@ -1,4 +1,4 @@
-"""What metadata values mean to a filter: typed equality, instants, canonical spelling."""
+"""What values mean to a filter: typed equality, instants, canonical spelling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALIKE = frozenset({str, int, float, type(None)})
 def equal(value: Any, operand: Any) -> bool:
     """Compare two metadata values, typed and exact.
 
-    1 equals 1.0, a bool is no number, NaN and infinities equal nothing, datetimes compare as
+    1 equals 1.0, a bool is not a number, NaN and infinities equal nothing, datetimes compare as
     instants and never equal a date, lists and dicts compare by the same rules inside.
 
     Parameters
@@ -46,7 +46,7 @@ def equal(value: Any, operand: Any) -> bool:
 def instant(moment: datetime) -> timedelta:
     """Return the time since the year 1 in UTC; a naive datetime counts as UTC.
 
-    A difference and not a datetime in UTC, which would overflow at both ends of the calendar.
+    It is not a datetime in UTC, which would overflow at both ends of the calendar.
     """
     if moment.tzinfo is None:
         return moment - _YEAR_ONE

@@ -1,1 +1,1 @@
-"""Segments merged into fewer: how, and when it is worth its price."""
+"""Segments merged into fewer: how, and when that pays."""

@@ -12,7 +12,7 @@ from bm25rag.columns.merge import (
     LivingStrings,
     join_columns,
     join_tables,
-    take_strings,
+    select_strings,
 )
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.kernels.boundary import Run
@@ -79,6 +79,6 @@ def _metadata_of(view: SegmentView) -> Column:
     changed = build_column(data or None for data in view.changed.values())
     numbers = np.arange(len(stored))
     numbers[list(view.changed)] = len(stored) + np.arange(len(changed))
-    return take_strings(
+    return select_strings(
         join_columns([LivingStrings(stored, None), LivingStrings(changed, None)]), numbers
     )

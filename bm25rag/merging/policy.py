@@ -1,8 +1,8 @@
-"""Segments joined into fewer: how, and when that is worth its price.
+"""Which segments to merge, and when.
 
-A write merges little, and the rest waits for ``BM25Index.maintain()``, which works on
-the segments of one moment while others search and write; ``carry`` brings what has been
-deleted and changed in the meantime into what it made.
+A write merges little; the rest is left to ``BM25Index.maintain()``, which works on the
+segments of one moment while others search and write. ``carry`` then applies to the new
+segment what has been deleted and changed in the meantime.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 
-# What a write may merge at once: so many bytes (20 ms or so), or this share of the index, which
-# bounds the number of segments whatever is written.
+# A write may merge this many bytes (about 20 ms), or this share of the index if that is more:
+# it bounds the number of segments, whatever is written.
 LEAST = 1 << 22
 SHARE = 16
 
 
 class Group(NamedTuple):
-    """Consecutive segments, ``size`` bytes of living documents, and whether to merge them."""
+    """Consecutive segments, the bytes of their living documents, and whether to merge them."""
 
     views: list[SegmentView]
     size: int
@@ -35,19 +35,19 @@ class Group(NamedTuple):
 def plan(
     views: Sequence[SegmentView], most: float = math.inf, held: Collection[Segment] = ()
 ) -> list[Group]:
-    """Say which consecutive segments to merge; the empty are left out.
+    """Return which consecutive segments to merge; empty ones are left out.
 
-    A segment goes together with what follows while it is not more than twice as large as all
-    behind it. So without a limit N documents make at most log3(N) segments and a document is
-    copied O(log N) times on the way; with the limit ``most``, a sixteenth of the whole,
-    there are at most 32 segments more.
+    A segment is merged with those behind it if it is at most twice as large as all of them
+    together. So without a limit, N documents make at most log3(N) segments, and a document is
+    copied O(log N) times. With ``most`` as a sixteenth of the index, there are at most 32
+    segments more.
 
     Parameters
     ----------
     views
         All segments, in document order.
     most
-        Bytes that one merge may take in.
+        Most bytes of a merge.
     held
         Segments that are being merged elsewhere, to be left alone.
     """
@@ -72,7 +72,7 @@ def _is_worn(view: SegmentView) -> bool:
 
 
 def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[SegmentView]:
-    """Merge as much as a single write may."""
+    """Merge as much as one write may."""
     most = max(LEAST, sum(view.size for view in views) // SHARE)
     return [
         SegmentView(merge_segments(group.views)) if group.due else group.views[0]
@@ -83,7 +83,7 @@ def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[Segmen
 def carry(
     merged: Segment, before: Sequence[SegmentView], now: Sequence[SegmentView]
 ) -> list[SegmentView] | None:
-    """Put a segment in the place of the segments it was made of, as they are now.
+    """Replace segments, as they are now, by the one that was made of them.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def carry(
     Returns
     -------
     views
-        All segments, or ``None`` if something of ``before`` was undone in the meantime.
+        All segments, or ``None`` if a rollback has undone some of ``before`` in the meantime.
     """
     segments = [view.segment for view in now]
     first = segments.index(before[0].segment) if before[0].segment in segments else 0
@@ -105,19 +105,17 @@ def carry(
     deleted, offset = [np.empty(0, np.int64)], 0
     changed: dict[int, bytes] = {}
     for old, new in zip(before, now[first:last], strict=True):
-        died = new.deleted if old.living is None else new.deleted[old.living[new.deleted]]
-        if len(died) != len(new.deleted) - len(old.deleted) or not all(
+        since = new.deleted if old.living is None else new.deleted[old.living[new.deleted]]
+        if len(since) != len(new.deleted) - len(old.deleted) or not all(
             number in new.changed or not new.lives(number) for number in old.changed
         ):
             return None
-        deleted.append(old.ranks(died.astype(np.int64)) + offset)
-        data = new.changed
-        numbers = [number for number in data if old.changed.get(number) is not data[number]]
+        deleted.append(old.ranks(since.astype(np.int64)) + offset)
+        metadata = new.changed
+        numbers = [n for n, data in metadata.items() if old.changed.get(n) is not data]
         ranks = old.ranks(np.array(numbers, np.int64)) + offset
-        changed |= {
-            rank: data[number] for rank, number in zip(ranks.tolist(), numbers, strict=True)
-        }
+        changed |= dict(zip(ranks.tolist(), map(metadata.__getitem__, numbers), strict=True))
         offset += old.count
-    since = Changes(np.concatenate(deleted).astype(np.uint32), changed)
-    view = SegmentView(merged, (since,) if len(since) else ())
+    changes = Changes(np.concatenate(deleted).astype(np.uint32), changed)
+    view = SegmentView(merged, (changes,) if len(changes) else ())
     return [*now[:first], view, *now[last:]]

@@ -1,6 +1,6 @@
 """Metadata as bytes and back.
 
-Metadata are stored as JSON, NaN and infinities as Python's ``json`` spells them. Dates and
+Metadata are stored as JSON, with NaN and infinities as Python's ``json`` writes them. Dates and
 datetimes, which JSON lacks, are written as ``{"$date": "2024-05-01"}`` and
 ``{"$datetime": "2024-05-01T12:00:00+00:00"}``, and a key of the user's that begins with
 ``$`` gets a second one.
@@ -17,12 +17,12 @@ from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
 from bm25rag.metadata.values import plain_metadata
 
-# Made once, which is a third of the time of json.dumps; of depth there is a check of our own.
+# Made once: json.dumps takes three times as long. Depth is checked elsewhere.
 _write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def encode_metadata(metadata: object, document: str) -> bytes:
-    """Write metadata as JSON; ``{}`` as nothing; see ``plain_metadata`` for what is raised."""
+    """Write metadata as JSON, ``{}`` as nothing; raises what ``plain_metadata`` raises."""
     return write_metadata(plain_metadata(metadata, document), document)
 
 
@@ -31,7 +31,7 @@ def write_metadata(plain: dict[str, Any], document: str) -> bytes:
     if not plain:
         return b""
     try:
-        # Not in ASCII: two lone surrogates, escaped, would be read as one character.
+        # Not as ASCII: two lone surrogates, escaped, would be read back as one character.
         return utf8(_write(plain))
     except ValueError as error:  # an integer beyond Python's limit of 4,300 digits
         raise MetadataError(document, _key_of_integer(plain), str(error)) from None
@@ -56,7 +56,7 @@ def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
     Raises
     ------
     CorruptIndexError
-        If it was written by anything else.
+        If it was not written by ``encode_metadata``.
     """
     if not data:
         return {}
@@ -71,12 +71,12 @@ def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
 
 
 def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:
-    """Return many metadata at once as they are written; see ``revive`` and ``unescape``.
+    """Parse the metadata of many documents at once; ``revive`` and ``unescape`` are left to do.
 
     Raises
     ------
     CorruptIndexError
-        If they were written by anything but ``encode_metadata``.
+        If they were not written by ``encode_metadata``.
     """
     try:
         decoded: list[dict[str, Any]] = json.loads(f"[{text_of(b','.join(data))}]")
@@ -106,5 +106,5 @@ def revive(plain: dict[str, Any]) -> Any:
 
 
 def unescape(key: str) -> str:
-    """Return a key of the user's from the one that is written."""
+    """Return the user's key from the one that is written."""
     return key[1:] if key.startswith("$") else key

@@ -1,4 +1,4 @@
-"""One field: the distinct values at a path, sorted by kind, and which document has which."""
+"""One field: the distinct values at a path, sorted by kind, and the value of each document."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def ticks(instant: timedelta) -> int:
 
 
 def shape_of(keys: Iterable[str]) -> str:
-    """Spell the keys of a dict, which stand for it, since each has a field of its own."""
+    """Write the keys of a dict, which stand for it, since each has a field of its own."""
     return json.dumps(sorted(keys), separators=(",", ":"), ensure_ascii=False)
 
 
 class StringRange(Sequence[bytes]):
-    """Consecutive strings of a column, none of them ``None``, checked as they are taken out."""
+    """Consecutive strings of a column, none of them ``None``, checked when they are read."""
 
     def __init__(self, column: Column, first: int, count: int) -> None:
         self._starts, self._data = column.span(first, first + count)
@@ -54,8 +54,8 @@ class StringRange(Sequence[bytes]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, place: Any) -> Any:
-        return bytes(self._data[self._starts[place] : self._starts[place + 1]])
+    def __getitem__(self, position: Any) -> Any:
+        return bytes(self._data[self._starts[position] : self._starts[position + 1]])
 
     def __iter__(self) -> Iterator[bytes]:
         for first in releasing_gil(range(0, self._count, BLOCK)):
@@ -64,7 +64,7 @@ class StringRange(Sequence[bytes]):
             yield from [data[start - base : stop - base] for start, stop in pairwise(starts)]
 
     def arrays(self, first: int, last: int) -> tuple[Int64, UInt8]:
-        """Return where some of the strings begin in a buffer, and where the last ends."""
+        """Return the starts of some strings and the end of the last, and the buffer they are in."""
         starts = np.asarray(self._starts[first : last + 1]).astype(np.int64)
         return starts, np.asarray(self._data)
 
@@ -116,7 +116,7 @@ class Field:
         self.starts, self.numbers = starts, numbers
         self.column, self.first, self.spans = column, first, spans
         self._ranked: dict[int, Sequence[Any]] = {}
-        # The instants that the strings name, once somebody has asked for them.
+        # The instants that the strings name, once $date has asked for them.
         self.instants: Int64 | None = None
 
     def __len__(self) -> int:
@@ -133,8 +133,8 @@ class Field:
     def numbers_of(self, kind: int) -> Any:
         """Return the sorted values of a kind that is a number, int64 or float64."""
         start, stop = self.starts[kind] - self.starts[WHOLE], self.starts[kind + 1]
-        own = self.numbers[start : stop - self.starts[WHOLE]]
-        return own.view(np.float64 if kind == REAL else np.int64)
+        numbers = self.numbers[start : stop - self.starts[WHOLE]]
+        return numbers.view(np.float64 if kind == REAL else np.int64)
 
     def strings_of(self, kind: int) -> StringRange:
         """Return the sorted values of a kind that is a string."""
@@ -143,16 +143,16 @@ class Field:
 
     def ranked(self, kind: int) -> Sequence[Any]:
         """Return the sorted values of a number or string, as Python objects when indexed."""
-        found = self._ranked.get(kind)
-        if found is None:
-            found = self.numbers_of(kind).data if kind in NUMBERS else self.strings_of(kind)
-            self._ranked[kind] = found
-        return found
+        values = self._ranked.get(kind)
+        if values is None:
+            values = self.numbers_of(kind).data if kind in NUMBERS else self.strings_of(kind)
+            self._ranked[kind] = values
+        return values
 
     def values(self, kind: int) -> list[Any]:
-        """Return the values of a kind as metadata has them.
+        """Return the values of a kind as metadata have them.
 
-        Of lists, dicts and datetimes not all is held, so they have none.
+        Not for lists, dicts and datetimes, of which a field holds only a part.
         """
         if kind == STRING:
             return self.strings_of(kind).texts()
@@ -161,9 +161,9 @@ class Field:
             return [decode(None)] * self.has(kind)
         return list(map(decode, self.ranked(kind)))
 
-    def spread(self, chosen: Bool, missing: bool, count: int) -> Bool:
-        """Return which of ``count`` documents have a chosen value."""
-        hits = chosen.take(self.codes)
+    def spread(self, passing: Bool, missing: bool, count: int) -> Bool:
+        """Return which of ``count`` documents have a passing value; ``missing`` for no value."""
+        hits = passing.take(self.codes)
         if self.documents is None:
             return hits
         mask = np.full(count, missing)
@@ -188,5 +188,5 @@ _DECODERS: dict[int, Callable[[Any], Any]] = {
     DATE: _decode_date,
     OTHER: _decode_other,
 }
-# The kinds of which the values are known.
+# The kinds of which a field holds whole values.
 KNOWN = (*_DECODERS, STRING)

@@ -1,4 +1,4 @@
-"""From metadata to fields."""
+"""Builds fields from metadata."""
 
 from __future__ import annotations
 
@@ -41,58 +41,59 @@ from bm25rag.metadata.fields import MOST_FIELDS, Assembler, Fields
 from bm25rag.metadata.instants import NO_INSTANT, instants_of
 from bm25rag.metadata.paths import Node
 
-# Documents that are gathered at once, to bound the memory of a build.
-AT_ONCE = 1 << 14
-# Metadata that are taken at once: few, or the garbage collector looks at them all.
-_SOME = 1 << 7
+# Documents that become fields together, to bound the memory of a build.
+CHUNK = 1 << 14
+# Metadata that are read together: few, or the garbage collector visits them all.
+_BATCH = 1 << 7
 
 
 class FieldsBuilder:
-    """Takes metadata, some at a time, and makes fields of them."""
+    """Makes fields of metadata that come in batches."""
 
     def __init__(self) -> None:
         self._root = Node()
-        # Documents in chunks, and since.
-        self._done = self._taken = 0
+        # Documents in chunks, and in the chunk to come.
+        self._chunked = self._pending = 0
         self._chunks: list[Fields] = []
 
-    def take(self, metadata: Sequence[dict[str, Any]]) -> None:
-        """Take the metadata of documents as ``plain_metadata`` returns them."""
-        for some in in_blocks(metadata, _SOME):
-            there = np.fromiter(map(bool, some), np.bool_, len(some))
-            numbers = np.flatnonzero(there) + self._taken
-            self._root.take(numbers, list(filter(None, some)), 0)
-            self.skip(len(some))
+    def add(self, metadata: Sequence[dict[str, Any]]) -> None:
+        """Add the metadata of documents, as ``plain_metadata`` returns them."""
+        for batch in in_blocks(metadata, _BATCH):
+            present = np.fromiter(map(bool, batch), np.bool_, len(batch))
+            documents = np.flatnonzero(present) + self._pending
+            self._root.add(documents, list(filter(None, batch)), 0)
+            self.skip(len(batch))
 
     def skip(self, count: int) -> None:
-        """Take documents without metadata."""
-        self._taken += count
-        if self._taken >= AT_ONCE and self._root.count:
+        """Add documents without metadata."""
+        self._pending += count
+        if self._pending >= CHUNK and self._root.count:
             self._end_chunk()
 
     def _end_chunk(self) -> None:
-        gathered = sorted(self._root.walk(()), key=lambda found: -found[1].count)
-        kept = gathered[:MOST_FIELDS]
-        assembler = Assembler(self._taken, len(kept) == len(gathered))
+        nodes = sorted(self._root.walk(()), key=lambda pair: -pair[1].count)
+        kept = nodes[:MOST_FIELDS]
+        assembler = Assembler(self._pending, len(kept) == len(nodes))
         for path, node in releasing_gil(kept):
             codes, ranked = _rank(node)
-            documents = np.concatenate(node.numbers)
-            if np.any(documents[1:] < documents[:-1]):  # documents of other keys came between
+            documents = np.concatenate(node.documents)
+            if np.any(documents[1:] < documents[:-1]):  # dicts were grouped by their keys
                 order = np.argsort(documents, kind="stable")
                 documents, codes = documents[order], codes[order]
             assembler.add(path, documents, codes, ranked)
         self._chunks.append(assembler.finish())
-        self._root, self._done, self._taken = Node(), self._done + self._taken, 0
+        self._root = Node()
+        self._chunked, self._pending = self._chunked + self._pending, 0
 
     def finish(self) -> Fields:
         """Return the fields; the builder is used up."""
-        if self._taken or not self._chunks:
+        if self._pending or not self._chunks:
             self._end_chunk()
         chunks = self._chunks
         if len(chunks) == 1:
             return chunks[0]
         ends = np.cumsum([0, *(chunk.count for chunk in chunks)]).tolist()
-        return merge_fields(chunks, [np.arange(*span) for span in pairwise(ends)], self._done)
+        return merge_fields(chunks, [np.arange(*span) for span in pairwise(ends)], self._chunked)
 
 
 def build_fields(metadata: Column) -> Fields:
@@ -101,14 +102,14 @@ def build_fields(metadata: Column) -> Fields:
     Raises
     ------
     CorruptIndexError
-        If it comes from a file and is not what ``encode_metadata`` writes.
+        If it was not written by ``encode_metadata``.
     """
     builder = FieldsBuilder()
-    values = iter(metadata if len(metadata.data) else ())  # there may be none at all
-    while chunk := list(islice(values, _SOME)):
+    values = iter(metadata if len(metadata.data) else ())  # often there are none at all
+    while chunk := list(islice(values, _BATCH)):
         plain = iter(read_plain(list(filter(None, chunk))))
         try:
-            builder.take([next(plain) if data else {} for data in chunk])
+            builder.add([next(plain) if data else {} for data in chunk])
         except ValueError as error:
             raise CorruptIndexError(f"stored metadata cannot be read: {error}") from None
     if not len(metadata.data):
@@ -118,44 +119,45 @@ def build_fields(metadata: Column) -> Fields:
 
 def _rank(node: Node) -> tuple[Int64, list[Any]]:
     """Return the code of each value, and the sorted distinct values of each kind."""
-    sorters = _SORTERS | _SORTERS_INSIDE_LISTS if node.inside else _SORTERS
-    found: dict[int, list[tuple[Int64, Any]]] = {}
-    for one, (positions, values) in node.found.items():
-        places = np.concatenate(positions)
-        for kind, which, keys in sorters[one](values):
-            own = places if which is None else places[which]
-            if len(own):
-                found.setdefault(kind, []).append((own, keys))
+    sorters = _SORTERS | _SORTERS_IN_LISTS if node.in_list else _SORTERS
+    by_kind: dict[int, list[tuple[Int64, Any]]] = {}
+    for value_type, (chunks, values) in node.by_type.items():
+        positions = np.concatenate(chunks)
+        for kind, members, keys in sorters[value_type](values):
+            of_kind = positions if members is None else positions[members]
+            if len(of_kind):
+                by_kind.setdefault(kind, []).append((of_kind, keys))
     codes, start = np.empty(node.count, np.int64), 0
     ranked: list[Any] = [()] * KINDS
-    for kind in sorted(found):
-        chosen, pieces = zip(*found[kind], strict=True)
-        ranked[kind], own = _distinct(kind, pieces)
-        codes[np.concatenate(chosen)] = start + own
+    for kind in sorted(by_kind):
+        of_kinds, keys_of_kind = zip(*by_kind[kind], strict=True)
+        ranked[kind], ranks = _distinct(kind, keys_of_kind)
+        codes[np.concatenate(of_kinds)] = start + ranks
         start += len(ranked[kind])
     return codes, ranked
 
 
-def _distinct(kind: int, pieces: Sequence[Any]) -> tuple[Any, Int64]:
-    """Return the distinct values of one kind, sorted, and the place of each value among them."""
+def _distinct(kind: int, keys: Sequence[Any]) -> tuple[Any, Int64]:
+    """Return the sorted distinct keys of one kind, and the rank of each key."""
     if kind in FLAGS:
         return [None], np.zeros(1, np.int64)
     if kind in NUMBERS:
-        distinct, places = np.unique(np.concatenate(pieces), return_inverse=True)
-        return distinct, places
-    runs, codes = [], []
-    for texts in in_blocks(list(chain.from_iterable(pieces)), BLOCK):
-        run = sorted(set(texts))  # by code point, as UTF-8 orders them
-        known = dict(zip(run, range(len(run)), strict=True))
+        distinct, ranks = np.unique(np.concatenate(keys), return_inverse=True)
+        return distinct, ranks
+    runs, ranks_in_runs = [], []
+    for texts in in_blocks(list(chain.from_iterable(keys)), BLOCK):
+        run = sorted(set(texts))  # by code point, which is the order of UTF-8 too
+        rank_of = dict(zip(run, range(len(run)), strict=True))
         runs.append(run)
-        codes.append(np.fromiter(map(known.__getitem__, texts), np.int64, len(texts)))
-    ordered, new = unite(runs)
-    return utf8_each(ordered), np.concatenate(
-        [own[code] for own, code in zip(new, codes, strict=True)]
+        ranks_in_runs.append(np.fromiter(map(rank_of.__getitem__, texts), np.int64, len(texts)))
+    union, ranks_of_runs = unite(runs)
+    return utf8_each(union), np.concatenate(
+        [of_run[ranks] for of_run, ranks in zip(ranks_of_runs, ranks_in_runs, strict=True)]
     )
 
 
-# Each sorts values of one type: the kind, which of them are of it, and what they are to a field.
+# A sorter takes values of one Python type and yields each kind among them, which of the values
+# are of that kind (None: all), and their keys.
 _Sorted: TypeAlias = Iterator[tuple[int, Bool | None, Any]]
 
 
@@ -164,19 +166,19 @@ def _sort_integers(values: list[int]) -> _Sorted:
         yield WHOLE, None, np.array(values, np.int64)
     except OverflowError:
         fits = np.array([-(2**63) <= value < 2**63 for value in values])
-        chosen = np.array(values, np.object_)
-        yield WHOLE, fits, chosen[fits].astype(np.int64)
-        yield OTHER, ~fits, list(map(str, chosen[~fits]))
+        objects = np.array(values, np.object_)
+        yield WHOLE, fits, objects[fits].astype(np.int64)
+        yield OTHER, ~fits, list(map(str, objects[~fits]))
 
 
 def _sort_floats(values: list[float]) -> _Sorted:
     reals = np.array(values)
-    # What is an integer by its value is the same as that int.
+    # A float without a fraction is the same value as that int.
     whole = (np.floor(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
     finite = np.isfinite(reals)
     yield WHOLE, whole, reals[whole].astype(np.int64)
     yield REAL, finite & ~whole, reals[finite & ~whole]
-    # What equals and orders with nothing has no place among sorted numbers.
+    # NaN and infinities equal and order with nothing, so they are not among the sorted numbers.
     yield OTHER, ~finite, list(map(json.dumps, reals[~finite].tolist()))
 
 
@@ -188,11 +190,11 @@ def _sort_bools(values: list[bool]) -> _Sorted:
 
 def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
     if not all(type(value) is str for value in values):
-        raise CorruptIndexError("stored metadata cannot be read: a date is no string")
+        raise CorruptIndexError("stored metadata cannot be read: a date is not a string")
     column = build_column(map(utf8, values))
     instants = instants_of(StringRange(column, 0, len(column)))
     if np.any(instants == NO_INSTANT) or (kind == DATE and np.any(instants % DAY)):
-        raise CorruptIndexError("stored metadata cannot be read: a date is none")
+        raise CorruptIndexError("stored metadata cannot be read: a date is not in the calendar")
     yield kind, None, instants
 
 
@@ -201,20 +203,20 @@ def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
     yield SHAPE, None, [shapes[keys] for keys in values]
 
 
-def _as_they_are(kind: int, values: list[Any]) -> _Sorted:
+def _unchanged(kind: int, values: list[Any]) -> _Sorted:
     yield kind, None, values
 
 
 _SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
-    type(None): partial(_as_they_are, NULL),
+    type(None): partial(_unchanged, NULL),
     bool: _sort_bools,
     int: _sort_integers,
     float: _sort_floats,
-    str: partial(_as_they_are, STRING),
+    str: partial(_unchanged, STRING),
     date: partial(_sort_instants, DATE),
     datetime: partial(_sort_instants, MOMENT),
-    list: partial(_as_they_are, LIST),
+    list: partial(_unchanged, LIST),
     tuple: _sort_shapes,
 }
-_WHOLE = partial(_as_they_are, OTHER)
-_SORTERS_INSIDE_LISTS = {list: _WHOLE, dict: _WHOLE}
+_WHOLE = partial(_unchanged, OTHER)
+_SORTERS_IN_LISTS = {list: _WHOLE, dict: _WHOLE}

@@ -1,4 +1,4 @@
-"""Fields of several segments to those of one."""
+"""Merges the fields of several segments into those of one."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field
 from bm25rag.metadata.fields import MOST_FIELDS, Assembler, Fields
 
-# Of a sorted run every so manieth string tells where to cut it.
+# Every string so far apart in a sorted run is a candidate for a boundary between blocks.
 _STEP = 64
 
 _Text = TypeVar("_Text", str, bytes)
 
 
-def merge_fields(sources: Sequence[Fields], places: Sequence[Int64], count: int) -> Fields:
-    """Make one of several.
+def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count: int) -> Fields:
+    """Merge fields.
 
     Parameters
     ----------
     sources
-        The fields of documents.
-    places
-        Where each document of each source goes, or -1 if it goes nowhere, int64.
+        The fields of each source.
+    new_numbers
+        For each source, the new number of each of its documents, or -1 if it is dropped, int64.
     count
-        The number of documents there.
+        The number of documents after the merge.
     """
-    known = set(chain.from_iterable(sources))
-    # What one source has not kept the others cannot make up for.
-    sure = {p for p in known if all(one.complete or one.get(p) is not None for one in sources)}
+    paths = set(chain.from_iterable(sources))
+    # A path that one source has and did not keep cannot be completed by the others.
+    known = {p for p in paths if all(one.complete or one.get(p) is not None for one in sources)}
     sizes = {
         path: sum(len(field.codes) for one in sources if (field := one.get(path)) is not None)
-        for path in sure
+        for path in known
     }
-    kept = sorted(sure, key=lambda path: (-sizes[path], repr(path)))[:MOST_FIELDS]
-    whole = len(kept) == len(known) and all(one.complete for one in sources)
-    merged = Assembler(count, whole)
+    kept = sorted(known, key=lambda path: (-sizes[path], repr(path)))[:MOST_FIELDS]
+    complete = len(kept) == len(paths) and all(one.complete for one in sources)
+    merged = Assembler(count, complete)
     for path in kept:
         pieces = [
-            _living(field, place)
-            for one, place in zip(sources, places, strict=True)
+            _surviving(field, numbers)
+            for one, numbers in zip(sources, new_numbers, strict=True)
             if (field := one.find(path)) is not None
         ]
         if any(len(piece.codes) for piece in pieces):
@@ -54,7 +54,7 @@ def merge_fields(sources: Sequence[Fields], places: Sequence[Int64], count: int)
 
 
 class _Piece(NamedTuple):
-    """The values of one source that go on; ``used`` says which distinct ones are among them."""
+    """The surviving values of one source; ``used`` says which distinct ones are among them."""
 
     field: Field
     documents: Int64
@@ -62,85 +62,89 @@ class _Piece(NamedTuple):
     used: Bool
 
 
-def _living(field: Field, places: Int64) -> _Piece:
-    documents = places if field.documents is None else places[field.documents]
-    stays = documents >= 0
-    codes = field.codes[stays]
+def _surviving(field: Field, new_numbers: Int64) -> _Piece:
+    documents = new_numbers if field.documents is None else new_numbers[field.documents]
+    survives = documents >= 0
+    codes = field.codes[survives]
     used = np.zeros(len(field), np.bool_)
     used[codes] = True
-    return _Piece(field, documents[stays], codes, used)
+    return _Piece(field, documents[survives], codes, used)
 
 
 def _join(pieces: Sequence[_Piece]) -> tuple[Int64, Int64, list[Any]]:
     """Return the documents, new codes and distinct values of one path."""
-    renamed = [np.zeros(len(piece.field), np.int64) for piece in pieces]
+    new_codes = [np.zeros(len(piece.field), np.int64) for piece in pieces]
     ranked: list[Any] = []
     start = 0
     for kind in range(KINDS):
         if not any(piece.field.has(kind) for piece in pieces):
             ranked.append(())
             continue
-        used = [piece.used[piece.field.codes_of(kind)] for piece in pieces]
-        merged, new = _merge(
-            kind, [_chosen(kind, piece.field, u) for piece, u in zip(pieces, used, strict=True)]
+        ranges = [piece.field.codes_of(kind) for piece in pieces]
+        used = [piece.used[of_kind] for piece, of_kind in zip(pieces, ranges, strict=True)]
+        union, ranks = _merge(
+            kind, [_used(kind, piece.field, mask) for piece, mask in zip(pieces, used, strict=True)]
         )
-        for names, piece, own, u in zip(renamed, pieces, new, used, strict=True):
-            names[piece.field.codes_of(kind)][u] = start + own
-        ranked.append(merged)
-        start += len(merged)
+        for codes, of_kind, mask, new_ranks in zip(new_codes, ranges, used, ranks, strict=True):
+            codes[of_kind][mask] = start + new_ranks
+        ranked.append(union)
+        start += len(union)
     documents = np.concatenate([piece.documents for piece in pieces])
-    codes = np.concatenate([n[piece.codes] for n, piece in zip(renamed, pieces, strict=True)])
-    if np.any(documents[1:] < documents[:-1]):  # changed ones come from a source of their own
+    joined = np.concatenate(
+        [new[piece.codes] for new, piece in zip(new_codes, pieces, strict=True)]
+    )
+    if np.any(documents[1:] < documents[:-1]):  # changed documents are a source of their own
         order = np.argsort(documents, kind="stable")
-        documents, codes = documents[order], codes[order]
-    return documents, codes, ranked
+        documents, joined = documents[order], joined[order]
+    return documents, joined, ranked
 
 
-def _chosen(kind: int, field: Field, used: Bool) -> Any:
+def _used(kind: int, field: Field, mask: Bool) -> Any:
     """Return the distinct values of a kind that are used."""
     if kind in FLAGS:
-        return [None] * int(used.sum())
+        return [None] * int(mask.sum())
     if kind in NUMBERS:
-        return field.numbers_of(kind)[used]
-    return list(compress(field.strings_of(kind), used.tolist()))
+        return field.numbers_of(kind)[mask]
+    return list(compress(field.strings_of(kind), mask.tolist()))
 
 
 def _merge(kind: int, values: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the union of sorted values, sorted, and the places in it of each one's."""
+    """Return the union of sorted values, sorted, and the rank in it of each source's values."""
     if kind in FLAGS:
         return [None][: sum(map(len, values))], [0] * len(values)
     if kind in NUMBERS:
         union = np.unique(np.concatenate(values))
-        return union, [np.searchsorted(union, own) for own in values]
+        return union, [np.searchsorted(union, of_source) for of_source in values]
     return unite(values)
 
 
 def unite(runs: Sequence[list[_Text]]) -> tuple[list[_Text], list[Int64]]:
-    """Return the union of sorted strings, sorted, and the places in it of each one's.
+    """Return the union of sorted strings, sorted, and the rank in it of each run's strings.
 
     Parameters
     ----------
     runs
-        Ascending strings, each of which a run has once.
+        Each run is strictly ascending.
     """
     union: list[_Text] = []
-    places = [np.empty(len(run), np.int64) for run in runs]
-    for cuts in releasing_gil(_cut(runs)):
-        pieces = [run[own] for run, own in zip(runs, cuts, strict=True)]
-        known = dict.fromkeys(sorted(chain.from_iterable(pieces)))  # runs sort fast, sets not
-        numbers = dict(zip(known, range(len(union), len(union) + len(known)), strict=True))
-        for place, own, piece in zip(places, cuts, pieces, strict=True):
-            place[own] = list(map(numbers.__getitem__, piece))
-        union += known
-    return union, places
+    ranks = [np.empty(len(run), np.int64) for run in runs]
+    for block in releasing_gil(_aligned_blocks(runs)):
+        pieces = [run[part] for run, part in zip(runs, block, strict=True)]
+        # Sorting runs and dropping duplicates is faster than sorting a set.
+        distinct = dict.fromkeys(sorted(chain.from_iterable(pieces)))
+        rank_of = dict(zip(distinct, range(len(union), len(union) + len(distinct)), strict=True))
+        for of_run, part, piece in zip(ranks, block, pieces, strict=True):
+            of_run[part] = list(map(rank_of.__getitem__, piece))
+        union += distinct
+    return union, ranks
 
 
-def _cut(runs: Sequence[list[_Text]]) -> Iterator[list[slice]]:
-    """Cut all runs at the same strings, into pieces of about ``BLOCK`` strings together."""
-    marks = sorted(chain.from_iterable(run[_STEP::_STEP] for run in runs))[:: BLOCK // _STEP]
+def _aligned_blocks(runs: Sequence[list[_Text]]) -> Iterator[list[slice]]:
+    """Split all runs at the same strings, into blocks of about ``BLOCK`` strings in total."""
+    candidates = chain.from_iterable(run[_STEP::_STEP] for run in runs)
     starts = [0] * len(runs)
-    for mark in marks:
-        stops = [bisect_left(run, mark, start) for run, start in zip(runs, starts, strict=True)]
+    for boundary in sorted(candidates)[:: BLOCK // _STEP]:
+        stops = [bisect_left(run, boundary, start) for run, start in zip(runs, starts, strict=True)]
         yield list(map(slice, starts, stops))
         starts = stops
     yield list(map(slice, starts, map(len, runs)))

@@ -1,4 +1,4 @@
-"""Masks of filters, remembered."""
+"""A cache of filters' masks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from bm25rag.common.arrays import Bool
 
-# What a segment, its changes and its view each remember at most: twice so many bytes and masks.
+# A segment, its changes and its view each keep at most twice as many bytes and masks.
 MOST_BYTES, MOST_MASKS = 1 << 26, 1 << 10
 
 
 class MaskCache:
-    """Remembers masks by key, those used last; threads may share it."""
+    """The masks that were used last, by key; threads may share it."""
 
     def __init__(self) -> None:
         self._young: dict[Hashable, Bool] = {}
@@ -21,23 +21,23 @@ class MaskCache:
         self._bytes = 0
 
     def __reduce__(self) -> tuple[type[MaskCache], tuple[()]]:
-        return MaskCache, ()  # a copy begins without
+        return MaskCache, ()  # a copy starts empty
 
     def get(self, key: Hashable, make: Callable[[], Bool]) -> Bool:
-        """Return the mask of a key, not to be changed; made if it is not remembered."""
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            found = make() if found is None else found
-            size = len(found) + _size(key)
+        """Return the mask of a key, made if it is not there; it must not be changed."""
+        mask = self._young.get(key)
+        if mask is None:
+            mask = self._old.get(key)
+            mask = make() if mask is None else mask
+            size = len(mask) + _size(key)
             if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
                 self._old, self._young, self._bytes = self._young, {}, 0
             self._bytes += size
-            self._young[key] = found
-        return found
+            self._young[key] = mask
+        return mask
 
 
 def _size(key: Any) -> int:
-    """Return how many bytes a key takes, about."""
-    own = sys.getsizeof(key)
-    return own + sum(map(_size, key)) if isinstance(key, (tuple, frozenset)) else own
+    """Return about how many bytes a key takes."""
+    size = sys.getsizeof(key)
+    return size + sum(map(_size, key)) if isinstance(key, (tuple, frozenset)) else size

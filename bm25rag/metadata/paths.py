@@ -1,7 +1,7 @@
 """From metadata to the values at each path.
 
-Columns are taken, not rows: metadata of the same keys are turned into a column for each
-key, and so are the dicts in these.
+This is done by column, not by row: metadata with the same keys become one column for each
+key, and so do the dicts in those columns.
 """
 
 from __future__ import annotations
@@ -20,51 +20,52 @@ from bm25rag.metadata.codec import unescape
 from bm25rag.metadata.field import Path
 from bm25rag.metadata.values import DEEPEST
 
-# The keys of dicts that are written for something else; see ``documents``.
+# The keys of dicts that stand for a date or a datetime, see ``codec``.
 _DATES: dict[tuple[str, ...], type] = {("$date",): date, ("$datetime",): datetime}
 
 
-def _write(nested: Any) -> str:
-    return json.dumps(nested, ensure_ascii=False)  # now: what a list holds is the user's
+def _to_json(nested: Any) -> str:
+    return json.dumps(nested, ensure_ascii=False)  # at once: the list may be the user's own
 
 
 class _Column(NamedTuple):
-    """Some values, where each is among those at its path, and whose it is."""
+    """Some of a node's values, with their positions in the node and their documents."""
 
-    places: Int64
-    numbers: Int64
+    positions: Int64
+    documents: Int64
     values: Sequence[Any]
 
-    def split(self, kinds: Iterable[Any]) -> Iterator[tuple[Any, _Column]]:
-        """Yield each of the kinds, one of which is told for each value, and its values."""
-        told = list(kinds)
-        if len(set(told)) == 1:
-            yield told[0], self
+    def group_by(self, labels: Iterable[Any]) -> Iterator[tuple[Any, _Column]]:
+        """Yield each label with the values that have it; there is one label for each value."""
+        label_of = list(labels)
+        if len(set(label_of)) == 1:
+            yield label_of[0], self
             return
-        of_kind: dict[Any, list[int]] = {}
-        for place, kind in enumerate(told):
-            of_kind.setdefault(kind, []).append(place)
-        for kind, own in of_kind.items():
-            values = [self.values[place] for place in own]
-            yield kind, _Column(self.places[own], self.numbers[own], values)
+        groups: dict[Any, list[int]] = {}
+        for position, label in enumerate(label_of):
+            groups.setdefault(label, []).append(position)
+        for label, members in groups.items():
+            values = [self.values[position] for position in members]
+            yield label, _Column(self.positions[members], self.documents[members], values)
 
 
 class Node:
-    """What some documents have at one path.
+    """The values at one path.
 
-    ``numbers`` says of each of ``count`` values whose it is, in pieces. ``found`` holds the
-    values by type, and where each is among ``numbers``: dates and datetimes as they are
-    written, dicts as the ``tuple`` of their keys, lists as nothing, since they are held by
-    their elements. Only ``inside`` a list are dicts and lists held whole, as JSON.
+    ``documents`` holds the document of each of ``count`` values, in chunks. ``by_type`` holds
+    the values of each type and their positions in ``documents``: dates and datetimes as they
+    are written, dicts as the ``tuple`` of their keys, lists as ``None``, since their elements
+    have a node of their own. ``in_list`` says that this is such a node: there, dicts and lists
+    are held whole, as JSON.
     """
 
-    __slots__ = ("children", "count", "elements", "found", "inside", "numbers")
+    __slots__ = ("by_type", "children", "count", "documents", "elements", "in_list")
 
-    def __init__(self, inside: bool = False) -> None:
+    def __init__(self, in_list: bool = False) -> None:
         self.count = 0
-        self.numbers: list[Int64] = []
-        self.found: dict[type, tuple[list[Int64], list[Any]]] = {}
-        self.inside = inside
+        self.documents: list[Int64] = []
+        self.by_type: dict[type, tuple[list[Int64], list[Any]]] = {}
+        self.in_list = in_list
         self.children: dict[str, Node] = {}
         self.elements: Node | None = None
 
@@ -77,54 +78,54 @@ class Node:
         if self.elements is not None:
             yield (*path, None), self.elements
 
-    def take(self, numbers: Int64, values: Sequence[Any], depth: int) -> None:
-        """Take one value for each number."""
+    def add(self, documents: Int64, values: Sequence[Any], depth: int) -> None:
+        """Add one value for each document."""
         start = self.count
         self.count += len(values)
-        self.numbers.append(numbers)
-        column = _Column(np.arange(start, self.count), numbers, values)
-        for kind, own in column.split(map(type, values)):
-            self._take_kind(kind, own, depth)
+        self.documents.append(documents)
+        column = _Column(np.arange(start, self.count), documents, values)
+        for kind, of_kind in column.group_by(map(type, values)):
+            self._add_type(kind, of_kind, depth)
 
-    def _take_kind(self, kind: type, column: _Column, depth: int) -> None:
+    def _add_type(self, kind: type, column: _Column, depth: int) -> None:
         if kind is dict:
-            for keys, same in column.split(map(tuple, column.values)):
-                self._take_dicts(keys, same, depth)
-        elif kind is list and self.inside:
-            self._put(list, column.places, map(_write, column.values))
+            for keys, alike in column.group_by(map(tuple, column.values)):
+                self._add_dicts(keys, alike, depth)
+        elif kind is list and self.in_list:
+            self._put(list, column.positions, map(_to_json, column.values))
         elif kind is list:
-            self._put(list, column.places, repeat(None, len(column.places)))
-            self._take_elements(column, depth)
+            self._put(list, column.positions, repeat(None, len(column.positions)))
+            self._add_elements(column, depth)
         else:
-            self._put(kind, column.places, column.values)
+            self._put(kind, column.positions, column.values)
 
-    def _put(self, kind: type, places: Int64, values: Iterable[Any]) -> None:
-        known = self.found.setdefault(kind, ([], []))
-        known[0].append(places)
-        known[1].extend(values)
+    def _put(self, kind: type, positions: Int64, values: Iterable[Any]) -> None:
+        chunks, held = self.by_type.setdefault(kind, ([], []))
+        chunks.append(positions)
+        held.extend(values)
 
-    def _take_dicts(self, keys: tuple[str, ...], column: _Column, depth: int) -> None:
-        """Take dicts that have the same keys."""
+    def _add_dicts(self, keys: tuple[str, ...], column: _Column, depth: int) -> None:
+        """Add dicts that have the same keys."""
         if keys in _DATES:
             values = [value[keys[0]] for value in column.values]
-            self._put(_DATES[keys], column.places, values)
-        elif self.inside:
-            self._put(dict, column.places, map(_write, column.values))
+            self._put(_DATES[keys], column.positions, values)
+        elif self.in_list:
+            self._put(dict, column.positions, map(_to_json, column.values))
         else:
-            self._put(tuple, column.places, repeat(keys, len(column.places)))
+            self._put(tuple, column.positions, repeat(keys, len(column.positions)))
             if depth > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST} levels deep")
             for key in keys:
                 node = self.children.get(key)
                 if node is None:
                     node = self.children[key] = Node()
-                # Nothing here makes objects that the garbage collector would look at.
-                node.take(column.numbers, list(map(itemgetter(key), column.values)), depth + 1)
+                # This makes no objects that the garbage collector would have to visit.
+                node.add(column.documents, list(map(itemgetter(key), column.values)), depth + 1)
 
-    def _take_elements(self, column: _Column, depth: int) -> None:
+    def _add_elements(self, column: _Column, depth: int) -> None:
         elements = list(chain.from_iterable(column.values))
         if elements:
             if self.elements is None:
-                self.elements = Node(inside=True)
-            numbers = np.repeat(column.numbers, list(map(len, column.values)))
-            self.elements.take(numbers, elements, depth + 1)
+                self.elements = Node(in_list=True)
+            documents = np.repeat(column.documents, list(map(len, column.values)))
+            self.elements.add(documents, elements, depth + 1)

@@ -1,7 +1,7 @@
-"""From the values that people have to the values that are stored: JSON, dates and datetimes.
+"""From the values that users have to those that are stored: JSON, dates and datetimes.
 
-Values that have one obvious form among these are taken: loaders, splitters and data frames
-produce them. ``docs/metadata.md`` says what comes back for each.
+Other values are accepted if they have one obvious form among these, since loaders, splitters
+and data frames produce them. ``docs/metadata.md`` says what comes back for each.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from bm25rag.errors import MetadataError
 # Levels of dicts and lists in metadata.
 DEEPEST = 100
 
-# Types that JSON has, and that need no look at their values. Floats are among them: Python
-# writes and reads NaN and infinities too.
-_AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
+# JSON's own types, whose values need no check: Python writes and reads NaN and infinities too.
+_PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 _EXPECTED = "expected str, int, float, bool, None, list, dict, date or datetime"
 
 
 class _UnstorableError(Exception):
-    """What is wrong with a value; ``keys`` lead to it from the top, the last one first."""
+    """What is wrong with a value; ``keys`` lead to it, the innermost first."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -35,7 +34,7 @@ class _UnstorableError(Exception):
 
 
 def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
-    """Return metadata with everything in it as it is to be written.
+    """Return metadata in the form that is written.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
 
 
 def copy_metadata(metadata: Any) -> Any:
-    """Return metadata as they are now; those too deep to be stored are refused later."""
+    """Copy metadata, as they may change; what is nested too deeply is refused later."""
     try:
         return _copy(metadata, DEEPEST + 1)
     except RecursionError:
@@ -73,7 +72,7 @@ def copy_metadata(metadata: Any) -> Any:
 
 
 def _copy(value: Any, levels: int) -> Any:
-    if type(value) in _AS_THEY_ARE:
+    if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, np.ndarray):
         if value.dtype.kind != "O":
@@ -90,26 +89,26 @@ def _copy(value: Any, levels: int) -> Any:
 
 def _plain(value: Any, depth: int) -> Any:
     kind = type(value)
-    if kind in _AS_THEY_ARE:
+    if kind in _PLAIN_TYPES:
         return value
     encode = _ENCODERS.get(kind) or next(
         (encode for base, encode in _ENCODERS.items() if isinstance(value, base)), None
     )
     if encode is not None:
         return encode(value, depth)
-    if any(_is_a(value, *names) for names in _WRITTEN):
+    if any(_is_a(value, *names) for names in _AS_STR):
         return str(value)
     if _is_a(value, "pandas._libs.missing", "NAType"):
         return None
     raise _UnstorableError(f"a {kind.__name__}; {_EXPECTED}{_hint(value)}")
 
 
-# Stored as their ``str``.
-_WRITTEN = (("uuid", "UUID"), ("decimal", "Decimal"), ("pathlib", "PurePath"))
+# Classes whose values are stored as their ``str``.
+_AS_STR = (("uuid", "UUID"), ("decimal", "Decimal"), ("pathlib", "PurePath"))
 
 
 def _is_a(value: object, module: str, name: str) -> bool:
-    """Whether a value is of a class, whose module was imported by whoever made the value."""
+    """Whether a value is of a class; if it is, its module has been imported already."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
 
@@ -128,7 +127,7 @@ def _hint(value: object) -> str:
 
 def _plain_list(value: Any, depth: int) -> list[Any]:
     _check_depth(depth)
-    if _AS_THEY_ARE.issuperset(map(type, value)):
+    if _PLAIN_TYPES.issuperset(map(type, value)):
         return list(value)
     plain = []
     for number, item in enumerate(value):
@@ -146,7 +145,7 @@ def _plain_dict(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     for key, item in value.items():
         if type(key) is not str:
             key = _plain_key(key)
-        if type(item) not in _AS_THEY_ARE:
+        if type(item) not in _PLAIN_TYPES:
             try:
                 item = _plain(item, depth + 1)
             except _UnstorableError as error:
@@ -184,7 +183,7 @@ def _plain_datetime(value: datetime, depth: int) -> dict[str, str] | None:
     except (ValueError, OverflowError) as error:  # a year or an offset beyond Python's
         raise _UnstorableError(f"a datetime that Python has none for: {error}") from None
     if offset and abs(offset) < timedelta(seconds=1):
-        # Python writes it, but reads it as none.
+        # Python writes such an offset, but does not read it.
         raise _UnstorableError(
             f"a datetime with a time zone offset of {offset.total_seconds():g} seconds; expected "
             "none or at least one second: store value.astimezone(timezone.utc)"
@@ -204,10 +203,10 @@ def _plain_array(value: Any, depth: int) -> Any:
         days = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
         value = value.astype("M8[D]" if days else "M8[us]")
     plain = value.tolist()
-    # What Python cannot hold would come out as a bare count of nanoseconds or days.
+    # A time that Python cannot hold would come out as a bare count of nanoseconds or days.
     if kind in "mV" or (kind == "M" and np.any((value < _FIRST_DAY) | (value > _LAST_DAY))):
         raise _UnstorableError(f"a numpy.{value.dtype}; {_EXPECTED}; store str() of it")
-    if type(plain) is type(value) and kind != "O":  # of more bits than Python's
+    if type(plain) is type(value) and kind != "O":  # more bits than Python's types
         plain = float(value) if kind == "f" else complex(value)
     return _plain(plain, depth + 1)
 
@@ -218,11 +217,11 @@ def _plain_enum(value: Enum, depth: int) -> Any:
 
 
 def _plain_number(value: Any, depth: int) -> int | float:
-    """Return a number of a subclass as the plain number."""
+    """Return the plain number of a subclass's value."""
     return int.__int__(value) if isinstance(value, int) else float.__float__(value)
 
 
-# By type; what is none of these types, but a subclass of one, goes by the first that fits.
+# By type; a value of a subclass takes the first that fits.
 _ENCODERS: dict[type, Callable[[Any, int], Any]] = {
     list: _plain_list,
     dict: _plain_dict,

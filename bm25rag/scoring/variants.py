@@ -37,11 +37,11 @@ from bm25rag.common.checks import check_choice, check_real
 from bm25rag.common.record import Record
 
 VariantName: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf"]
-"""The members of the family, as ``VARIANTS`` has them."""
+"""The names in ``VARIANTS``."""
 DeltaOn: TypeAlias = Literal["all", "matched"]
-"""The query terms for which a lower bound counts."""
+"""The query terms that the lower bound is summed over."""
 
-# Beyond this a product of parts could leave float32; no collection asks for it.
+# Products of larger values could overflow float32; no collection needs them.
 LARGEST = 1e30
 
 Idf = Callable[[float, Float64], Float64]
@@ -110,8 +110,8 @@ def tf_relative(tf: Float64, norm: Float64, length: Float64, k1: float, delta: f
 class Variant(NamedTuple):
     """One member of the family.
 
-    ``delta`` is the default of the lower bound, ``None`` where the formula has
-    none; ``delta_above`` the value it must exceed.
+    ``delta`` is the default of the lower bound, ``None`` if the formula has none;
+    ``delta_above`` is the value that it must exceed.
     """
 
     name: str
@@ -136,12 +136,12 @@ VARIANTS = {
 
 
 def has_delta(variant: object) -> bool:
-    """Whether a variant of this name has a lower bound."""
-    return any(name == variant and one.delta is not None for name, one in VARIANTS.items())
+    """Whether there is a variant of this name, and it has a lower bound."""
+    return any(name == variant and member.delta is not None for name, member in VARIANTS.items())
 
 
 class Parameters(Record):
-    """What a score depends on beside the corpus; checked on construction.
+    """What a score depends on besides the corpus; checked on construction.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Parameters(Record):
 
     @property
     def effective_delta(self) -> float | None:
-        """The delta in force, ``None`` where the variant has none."""
+        """The delta in use, ``None`` if the variant has none."""
         return VARIANTS[self.variant].delta if self.delta is None else self.delta
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class Parameters(Record):
         return Parameters, self._values()
 
     def changed(self, given: dict[str, Any]) -> Parameters:
-        """Return these parameters with some others; a delta stays only where there is one."""
+        """Return these parameters with some changed; a variant without a delta drops it."""
         changed = {**self.to_dict(), **given}
         if "delta" not in given and not has_delta(changed["variant"]):
             changed["delta"] = None
@@ -228,7 +228,7 @@ class Parameters(Record):
         return VARIANTS[self.variant].idf(float(documents), frequencies).astype(np.float32)
 
     def weights(self, tf: Float64, lengths: Float64, average: float) -> Float32:
-        """``f(tf, |d|)``, less f(0) where the shift adds it; rounded once to float32.
+        """``f(tf, |d|)``, minus f(0) if the shift adds that; rounded once to float32.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Parameters(Record):
 
     @property
     def absent_weight(self) -> np.float32:
-        """What a query term that the document lacks adds per idf: f(0), or 0 on matched terms."""
+        """What a query term that a document lacks adds per idf: f(0), or 0 if it adds nothing."""
         return np.float32(self._absent if self.delta_on == "all" else 0.0)
 
     @property
@@ -253,7 +253,7 @@ class Parameters(Record):
         one = np.ones(1)
         with np.errstate(invalid="ignore"):
             absent = float(self._tf(np.zeros(1), one, one)[0])
-        return 0.0 if math.isnan(absent) else absent  # 0/0, as with k1 = 0, counts as 0
+        return 0.0 if math.isnan(absent) else absent  # 0/0, which k1 = 0 gives, counts as 0
 
     def _tf(self, tf: Float64, norm: Float64, lengths: Float64) -> Float64:
         delta = self.effective_delta

@@ -1,10 +1,10 @@
-"""Words of a query that no document has, replaced by words that are spelt alike.
+"""Words of a query that no document contains, replaced by words with a similar spelling.
 
-What is compared are terms, as they are in the index: stems, if there is a stemmer. A slip in
-what it would have cut off leaves an ending on the stem ("interceptoin"), so all that one
-edit makes of an unknown term is stemmed again and looked up, too ("interception",
-"intercept"). NDCG@10 with an edit in the longest word of each question: XQuAD (English)
-96.3 with that, 95.5 without, 91.3 uncorrected; 96.7 without typos.
+Terms are compared as they are in the index, so they are stems if there is a stemmer. A typo in an
+ending that the stemmer would have removed leaves the ending on the stem ("interceptoin"). So
+everything that one edit makes of an unknown term is also stemmed again and looked up
+("interception", "intercept"). NDCG@10 with one edit in the longest word of each question, on XQuAD
+(English): 96.3 with that step, 95.5 without, 91.3 uncorrected; 96.7 without typos.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.spelling import LONGEST
 
-# Characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a stem that
-# may stand for it; and of a term in which two edits are looked for if one leads nowhere.
+# The fewest characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a
+# stem that may replace it; and of a term that two edits may correct if one edit does not.
 _SHORTEST, _LONG = 4, 8
-# Terms of a query that are corrected, the first: others may be no words, and each takes a while.
+# Only the first unknown terms of a query are corrected: each takes time, and a query with more
+# may not be made of words.
 MOST = 30
-# Neighbouring characters of Unicode that count as one alphabet; English has one, German two.
+# Unicode characters in a block, and the most blocks that a term may use; German uses two.
 _BLOCK, _MOST_BLOCKS = 128, 2
 
 
 class Correction(NamedTuple):
-    """A query in which unknown words are replaced.
+    """A query in which unknown terms are replaced.
 
     Parameters
     ----------
     terms
         The query's terms, or its terms with their weights: a query for ``search``.
     corrections
-        What stands for each term that was replaced.
+        The replacement of each term that was replaced.
     """
 
     terms: list[str] | dict[str, float]
@@ -49,7 +50,7 @@ class Correction(NamedTuple):
 def correct_queries(
     snapshot: Snapshot, queries: Sequence[Terms], filter: Filter | None
 ) -> list[Correction]:
-    """Replace the unknown terms of queries by the most frequent terms that are spelt alike.
+    """Replace unknown terms of queries by the most frequent terms with a similar spelling.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ def correct_queries(
     queries
         The terms of each query, or their weights.
     filter
-        What documents must pass; a term in none of them is unknown, and stands for none.
+        The filter that documents must pass; a term in none of these documents is unknown, and
+        replaces no other.
     """
     words = list(dict.fromkeys(term for query in queries for term in query if _is_word(term)))
     unknown = set(words) - _known(snapshot, words, filter)
@@ -81,7 +83,7 @@ def _is_word(term: str) -> bool:
 
 
 def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> set[str]:
-    """Return those of some terms that a document contains that passes the filter."""
+    """Return the terms that occur in a document that passes the filter."""
     if filter is None:
         found = (snapshot.term_numbers(terms)[1] >= 0).tolist()
     else:
@@ -91,7 +93,7 @@ def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> s
 
 
 def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | None:
-    """Return the most frequent term that is near, of equal ones the first by code point."""
+    """Return the most frequent term that is near; ties go to the first by code point."""
     for distance in (1, 2) if len(term) >= _LONG else (1,):
         names = sorted(_known(snapshot, list(_near(snapshot, term, distance)), filter))
         if names:
@@ -101,7 +103,7 @@ def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | 
 
 
 def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
-    """Return terms of all segments, perhaps of dead documents only, that are near."""
+    """Return the terms of all segments that are near; some may occur in dead documents only."""
     forms = utf8_each(_stems(snapshot.analyzer, term)) if distance == 1 else []
     found: set[str] = set()
     for view in snapshot.views:
@@ -113,24 +115,24 @@ def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
 
 
 def _stems(analyzer: Analyzer, term: str) -> list[str]:
-    """Return the stems of all that one edit makes of a term, within its alphabets."""
+    """Return the stems of everything that one edit makes of a term, with letters of its blocks."""
     blocks = sorted({ord(character) // _BLOCK for character in term})
     if analyzer.stemmer is None or len(blocks) > _MOST_BLOCKS:
         return []
     letters = "".join(map(_letters, blocks))
-    cuts = [(term[:place], term[place:]) for place in range(len(term) + 1)]
-    made = [head + tail[1:] for head, tail in cuts if tail]
-    made += [head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1]
-    made += [head + letter + tail[1:] for head, tail in cuts if tail for letter in letters]
-    made += [head + letter + tail for head, tail in cuts for letter in letters]
-    return [stem for stem in sorted(set(analyzer.stems(made))) if len(stem) >= _SHORTEST]
+    splits = [(term[:end], term[end:]) for end in range(len(term) + 1)]
+    edited = [head + tail[1:] for head, tail in splits if tail]
+    edited += [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
+    edited += [head + letter + tail[1:] for head, tail in splits if tail for letter in letters]
+    edited += [head + letter + tail for head, tail in splits for letter in letters]
+    return [stem for stem in sorted(set(analyzer.stems(edited))) if len(stem) >= _SHORTEST]
 
 
 @lru_cache(16)
 def _letters(block: int) -> str:
     """Return the letters of a block of Unicode, without capitals."""
-    every = map(chr, range(block * _BLOCK, (block + 1) * _BLOCK))
-    return "".join(one for one in every if one.isalpha() and one == one.lower())
+    characters = map(chr, range(block * _BLOCK, (block + 1) * _BLOCK))
+    return "".join(c for c in characters if c.isalpha() and c == c.lower())
 
 
 def _corrected(query: Terms, corrections: dict[str, str]) -> Correction:

@@ -1,8 +1,8 @@
-"""RM3: a query expanded by the terms of the documents that answer it best.
+"""RM3: a query expanded by terms of its best matches.
 
-The relevance model of N. Abdul-Jaleel et al. (UMass at TREC 2004), with the parameters
-and the choice of terms of its reproduction in Anserini: of each feedback document the
-most frequent terms, in shares of their sum, times the document's score.
+The relevance model of N. Abdul-Jaleel et al. (UMass at TREC 2004), with the parameters and the
+choice of terms of its reproduction in Anserini: the most frequent terms of each feedback document,
+as shares of their sum, times the document's score.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from bm25rag.common.strings import text_of
 from bm25rag.search.queries import Terms
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.postings import Postings
 
-# Terms in more than one of so many documents are no feedback, nor are very short and long ones.
+# Terms in more than one of this many documents are not feedback, nor are very short or long terms.
 _COMMON = 10
 _SHORTEST, _LONGEST = 2, 20
 
@@ -32,7 +33,7 @@ def expand(
     terms
         The query.
     feedback
-        What it finds, as a batch of one.
+        Its matches, as a batch of one query.
     fb_terms
         How many terms to take from each document, and from the model.
     original_query_weight
@@ -55,7 +56,7 @@ def _relevance_model(feedback: BatchResult, most: int) -> dict[str, float]:
     vectors = _vectors(feedback.snapshot, feedback.rows[0, :count].tolist(), asked)
     model: dict[str, float] = defaultdict(float)
     for vector, score in zip(vectors, feedback.scores[0, :count].tolist(), strict=True):
-        if score <= 0.0:  # which is no share
+        if score <= 0.0:  # a share cannot be negative
             continue
         chosen = _largest(vector, most)
         length = sum(chosen.values())
@@ -65,20 +66,20 @@ def _relevance_model(feedback: BatchResult, most: int) -> dict[str, float]:
 
 
 def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[str, int]]:
-    """Return how often each document contains each term that is neither common nor odd.
+    """Return how often each document contains each term that is neither common, short nor long.
 
     A term in no more than ``least`` documents is never common.
     """
     vectors: list[dict[str, int]] = [{} for _ in rows]
-    wanted: dict[int, dict[int, dict[str, int]]] = defaultdict(dict)
+    by_segment: dict[int, dict[int, dict[str, int]]] = defaultdict(dict)
     for row, vector in zip(rows, vectors, strict=True):
-        place, number = snapshot.locate(row)
-        wanted[place][number] = vector
-    for place, own in wanted.items():
-        _fill(snapshot, place, own)
-    every = list(dict.fromkeys(term for vector in vectors for term in vector))
-    cache, numbers = snapshot.term_numbers(every)
-    frequencies = dict(zip(every, cache.frequencies[numbers].tolist(), strict=True))
+        segment_index, number = snapshot.locate(row)
+        by_segment[segment_index][number] = vector
+    for segment_index, segment_vectors in by_segment.items():
+        _fill(snapshot.views[segment_index].segment.postings, segment_vectors)
+    terms = list(dict.fromkeys(term for vector in vectors for term in vector))
+    cache, numbers = snapshot.term_numbers(terms)
+    frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
     most = max(snapshot.count / _COMMON, least)
     return [
         {
@@ -90,28 +91,27 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     ]
 
 
-def _fill(snapshot: Snapshot, place: int, vectors: dict[int, dict[str, int]]) -> None:
-    """Fill the vectors of some documents of a segment, by number, from its postings."""
-    postings = snapshot.views[place].segment.postings
+def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
+    """Fill the vectors of some documents of a segment, by their numbers, from its postings."""
     postings.check_all()
     ascending = sorted(vectors)
-    own = np.zeros(len(postings.lengths), np.bool_)
-    own[ascending] = True
+    is_wanted = np.zeros(len(postings.lengths), np.bool_)
+    is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
-    for run in postings.runs(numbers, own, 0):
+    for run in postings.runs(numbers, is_wanted, 0):
         found = zip(run.terms.tolist(), run.documents.tolist(), run.tf.tolist(), strict=True)
         for term, document, tf in found:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
 
 
 def _largest(values: Mapping[str, float], most: int) -> dict[str, float]:
-    """Return the largest values, largest first; of equal ones the first terms by code point."""
+    """Return the largest values, largest first; ties go to the first term by code point."""
     ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
     return dict(ordered[:most])
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
-    """Return values in shares of the sum of their sizes; added in order, for the same bits."""
+    """Return values as shares of the sum of their sizes, added in order for the same bits."""
     total = 0.0
     for value in values.values():
         total += abs(value)

@@ -21,7 +21,7 @@ class TermExplanation:
     term
         The term, analysed.
     count
-        How often the query has it; its weight, if the query gives weights.
+        How often it occurs in the query; its weight, if the query has weights.
     document_frequency
         How many living documents contain it.
     idf
@@ -29,8 +29,8 @@ class TermExplanation:
     tf
         How often the document contains it.
     f
-        The term frequency part, as rounded to float32: less f(0) where the shift
-        holds that, 0 if the document does not contain the term.
+        The term frequency part, as rounded to float32: without f(0) if the shift contains
+        that, 0 if the document does not contain the term.
     contribution
         ``count * idf * f``, with the product of idf and f in float32.
     """
@@ -46,18 +46,18 @@ class TermExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A score and what it is made of: the contributions, in order, and the shift add up to it.
+    """A score and its parts: the contributions, in order, and the shift add up to it.
 
     Parameters
     ----------
     id
         The document.
     score
-        Its score, to the bit what a search returns.
+        Its score, bit for bit the one that a search returns.
     matched
-        Whether it contains a query term: only then a search can return it.
+        Whether it contains a query term; otherwise no search returns it.
     shift
-        What absent terms would add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
+        What absent terms add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
     terms
         The query's distinct terms in order of first occurrence, unknown ones with idf 0.
     """
@@ -84,9 +84,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explanation:
-    """Explain the score of document ``number`` of part ``place``."""
-    view = snapshot.views[place]
+def explain(snapshot: Snapshot, terms: Terms, segment_index: int, number: int) -> Explanation:
+    """Explain the score of document ``number`` of the segment at ``segment_index``."""
+    view = snapshot.views[segment_index]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     cache, numbers = snapshot.term_numbers(list(counts))
     postings = view.segment.postings
@@ -96,13 +96,13 @@ def explain(snapshot: Snapshot, terms: Terms, place: int, number: int) -> Explan
         if term < 0:
             shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
             continue
-        idf, starts = cache.idf[term], cache.starts[place][term]
+        idf, starts = cache.idf[term], cache.starts[segment_index][term]
         tf, f, contribution = 0, 0.0, 0.0
         documents = postings.documents_of(starts)
-        at = int(np.searchsorted(documents, number))
-        if at < len(documents) and documents[at] == number:
-            code = postings.codes[starts[0] + at]
-            weight = snapshot.tables[place][code]
+        position = int(np.searchsorted(documents, number))
+        if position < len(documents) and documents[position] == number:
+            code = postings.codes[starts[0] + position]
+            weight = snapshot.tables[segment_index][code]
             tf, f = int(postings.code_tf[code]), float(weight)
             contribution = float(idf * weight) * count
         score += contribution

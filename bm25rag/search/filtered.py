@@ -1,4 +1,4 @@
-"""Searching under a filter: what can be looked up is a mask, the rest is asked of matches only."""
+"""Search with a filter: a mask for what can be looked up; matches are asked about the rest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bm25rag.search.ranking import search
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 
-# By how much more matches are looked at when too few of those before passed.
+# How many times more matches are looked at if too few of those before have passed.
 _GROWTH = 4
-# Matches that are held at once, at most, where queries are many.
+# The most matches that are held at once when there are many queries.
 _CELLS = 1 << 22
 
 
@@ -29,8 +29,8 @@ def search_filtered(
 ) -> BatchResult:
     """Find the best k matches of each query that pass a filter.
 
-    Callables are asked about matches that pass the rest of the filter, best first, until k
-    have passed; about each document once, however many queries match it.
+    Callables are asked about the matches that pass the rest of the filter, best first, until k
+    have passed. They are asked once about each document, however many queries match it.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def search_filtered(
     k
         How many matches at most, >= 0.
     filter
-        What the matches must pass; ``None``: nothing.
+        The filter that matches must pass; ``None``: no filter.
     min_score
         The least score returned; ``None``: any.
     threads
@@ -59,23 +59,23 @@ def search_filtered(
         np.zeros(len(queries), np.int64),
         snapshot,
     )
-    left, width = list(range(len(queries))), k
-    while left:
-        wanting: list[int] = []
+    pending, width = list(range(len(queries))), k
+    while pending:
+        unfinished: list[int] = []
         step = max(1, _CELLS // width)
-        for first in range(0, len(left), step):
-            numbers = left[first : first + step]
-            some = [queries[number] for number in numbers]
-            found = search(snapshot, some, width, masks, min_score, threads)
-            for place, number in enumerate(numbers):
-                if not _fill(result, number, found, place, answers):
-                    wanting.append(number)
-        left, width = wanting, min(_GROWTH * width, max(snapshot.count, 1))
+        for first in range(0, len(pending), step):
+            numbers = pending[first : first + step]
+            asked_now = [queries[number] for number in numbers]
+            found = search(snapshot, asked_now, width, masks, min_score, threads)
+            for found_row, number in enumerate(numbers):
+                if not _fill(result, number, found, found_row, answers):
+                    unfinished.append(number)
+        pending, width = unfinished, min(_GROWTH * width, max(snapshot.count, 1))
     return result
 
 
 class _Answers(dict[int, bool]):
-    """Maps a row to what a filter says of its document; asked once."""
+    """Maps a row to whether its document passes a filter, which is asked once."""
 
     def __init__(self, snapshot: Snapshot, filter: Filter) -> None:
         self._snapshot, self._filter = snapshot, filter
@@ -86,14 +86,14 @@ class _Answers(dict[int, bool]):
 
 
 def _fill(
-    result: BatchResult, number: int, found: BatchResult, place: int, answers: _Answers
+    result: BatchResult, number: int, found: BatchResult, found_row: int, answers: _Answers
 ) -> bool:
-    """Take the matches of a query that pass; return whether no others need be looked at."""
-    count, width = int(found.counts[place]), result.rows.shape[1]
-    rows = found.rows[place, :count].tolist()
+    """Copy the matches of a query that pass; return whether these are all that is needed."""
+    count, width = int(found.counts[found_row]), result.rows.shape[1]
+    rows = found.rows[found_row, :count].tolist()
     passing = list(islice((cell for cell, row in enumerate(rows) if answers[row]), width))
-    result.rows[number, : len(passing)] = found.rows[place, passing]
-    result.scores[number, : len(passing)] = found.scores[place, passing]
+    result.rows[number, : len(passing)] = found.rows[found_row, passing]
+    result.scores[number, : len(passing)] = found.scores[found_row, passing]
     result.counts[number] = len(passing)
-    every = count < found.rows.shape[1] or count == found.snapshot.count
-    return every or len(passing) == width
+    found_all = count < found.rows.shape[1] or count == found.snapshot.count
+    return found_all or len(passing) == width

@@ -1,17 +1,15 @@
-"""Which documents of a segment pass a filter: from fields, remembered, or asked one by one.
+"""Which documents of a segment pass a filter: from fields and cached masks, or by a scan.
 
-What a filter says of a segment is remembered with the segment, and what it says of the
-metadata that a write has changed with the changes of that write, so that a write evaluates
-only what it brings; the dead are left out in the end. Filters without a key, callables
-among them, are evaluated every time, on the living documents that the rest of the filter
-leaves open.
+The mask of a filter is cached with the segment, and its mask of the documents whose metadata
+a write has changed with the changes of that write. So a write evaluates only what it brings;
+deleted documents are left out at the end. Filters without a key, such as callables, are
+evaluated every time, on the living documents that the rest of the filter leaves open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,59 +20,61 @@ from bm25rag.metadata.codec import decode_metadata
 from bm25rag.metadata.conditions import select
 from bm25rag.metadata.field import StringRange
 from bm25rag.metadata.fields import Fields
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.view import SegmentView
 
-if TYPE_CHECKING:
-    from bm25rag.segments.changes import Changes
-    from bm25rag.segments.view import SegmentView
-
-# Documents that are asked at once.
-AT_ONCE = 4096
-# Changed documents that are asked in the time that it takes to make fields of them.
-FEW = 64
+# Documents whose metadata are read together.
+SCAN_BLOCK = 4096
+# Changed documents that are scanned in the time that it takes to make fields of them.
+FEW_CHANGED = 64
 
 
 # --- segments ------------------------------------------------------------------------------------
 
 
 def masks_of(views: Iterable[SegmentView], filter: Filter) -> tuple[Bool, ...]:
-    """Return which documents of segments live and pass a filter, bool; not to be changed."""
-    key = None if filter.ids is not None else filter.key
+    """Return for each segment which documents are alive and pass, bool; not to be changed."""
+    key = _cache_key(filter)
     if key is not None:
-        return tuple(_remembered(view, filter, key) for view in views)
-    return tuple(_of_view(view, filter, _living(view)) for view in views)
+        return tuple(_cached(view, filter, key) for view in views)
+    return tuple(_evaluate_view(view, filter, _living(view)) for view in views)
+
+
+def _cache_key(filter: Filter) -> Hashable:
+    return None if filter.ids is not None else filter.key
 
 
 def _living(view: SegmentView) -> Bool:
     return np.ones(len(view.segment), np.bool_) if view.living is None else view.living
 
 
-def _of_view(view: SegmentView, filter: Filter, among: Bool) -> Bool:
-    """Return which of ``among`` pass a filter that has no key, or has segments without."""
-    key = None if filter.ids is not None else filter.key
+def _evaluate_view(view: SegmentView, filter: Filter, candidates: Bool) -> Bool:
+    """Return which candidates pass a filter that has no key itself, though its parts may."""
+    key = _cache_key(filter)
     if key is not None:
-        return among & _remembered(view, filter, key)
+        return candidates & _cached(view, filter, key)
     if isinstance(filter, And | Or | Not):
-        return _combine(filter, among, partial(_of_view, view))
-    return _evaluate(_Now(view), filter, among)
+        return _combine(filter, candidates, partial(_evaluate_view, view))
+    return _evaluate(_Current(view), filter, candidates)
 
 
-def _remembered(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
-    """Return which documents live and pass."""
+def _cached(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+    """Return which documents are alive and pass."""
     if not view.changes:
-        return _as_stored(view, filter, key)
-    return view.masks.get(key, lambda: _as_now(view, filter, key))
+        return _cached_as_built(view, filter, key)
+    return view.masks.get(key, lambda: _with_changes(view, filter, key))
 
 
-def _as_stored(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
-    return view.segment.masks.get(key, lambda: _of_all(_Stored(view), filter))
+def _cached_as_built(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+    return view.segment.masks.get(key, lambda: _evaluate_all(_AsBuilt(view), filter))
 
 
-def _as_now(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
-    mask = _as_stored(view, filter, key).copy()
+def _with_changes(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+    mask = _cached_as_built(view, filter, key).copy()
     for changes in view.changes:
         if changes.changed:
-            changed = _Changed(view, changes)
-            mask[changes.numbers] = changes.masks.get(key, partial(_of_all, changed, filter))
+            evaluate = partial(_evaluate_all, _Changed(view, changes), filter)
+            mask[changes.numbers] = changes.masks.get(key, evaluate)
     if view.living is not None:
         mask &= view.living
     return mask
@@ -83,8 +83,8 @@ def _as_now(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
 # --- documents ------------------------------------------------------------------------------------
 
 
-class _Stored:
-    """The documents of a segment, with the metadata that their segment was built with."""
+class _AsBuilt:
+    """The documents of a segment, with the metadata that it was built with."""
 
     def __init__(self, view: SegmentView) -> None:
         self._view = view
@@ -94,41 +94,41 @@ class _Stored:
 
     @property
     def fields(self) -> Fields | None:
-        """The fields of their metadata, unless they are to be asked."""
+        """The fields of the metadata, or ``None`` if these are to be scanned."""
         return self._view.segment.fields
 
-    def ids(self, places: Sequence[int]) -> Sequence[str | None]:
-        """Return the ids of some."""
-        return self._view.segment.ids.column.texts(places)
+    def ids(self, rows: Sequence[int]) -> Sequence[str | None]:
+        """Return the ids of some documents."""
+        return self._view.segment.ids.column.texts(rows)
 
     def all_ids(self) -> Sequence[str | None]:
-        """Return the ids of all, in a third of the time."""
+        """Return all ids, in a third of the time."""
         return StringRange(self._view.segment.ids.column, 0, len(self)).texts()
 
-    def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
-        """Return the metadata of some."""
-        return self._view.segment.metadata.views(places)
+    def metadata(self, rows: Sequence[int]) -> Sequence[memoryview | bytes | None]:
+        """Return the metadata of some documents."""
+        return self._view.segment.metadata.views(rows)
 
     def find(self, ids: Iterable[str]) -> Int64:
-        """Return the places of those with these ids."""
+        """Return the rows of the documents with these ids."""
         return self._view.segment.ids.find_all([utf8(id) for id in ids])
 
 
-class _Now(_Stored):
+class _Current(_AsBuilt):
     """The documents of a segment, with the metadata that they have now."""
 
     @property
     def fields(self) -> None:
-        """None, since fields are of one time."""
+        """None: the segment's fields do not know of changes."""
         return
 
-    def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
-        """Return the metadata of some."""
-        return self._view.metadata_of(places)
+    def metadata(self, rows: Sequence[int]) -> Sequence[memoryview | bytes | None]:
+        """Return the metadata of some documents."""
+        return self._view.metadata_of(rows)
 
 
-class _Changed(_Stored):
-    """The documents of which one set of changes changed the metadata, with these metadata."""
+class _Changed(_AsBuilt):
+    """The documents whose metadata one set of changes has changed, with the new metadata."""
 
     def __init__(self, view: SegmentView, changes: Changes) -> None:
         super().__init__(view)
@@ -139,75 +139,76 @@ class _Changed(_Stored):
 
     @property
     def fields(self) -> Fields | None:
-        """The fields of their metadata, unless they are to be asked."""
-        return self._changes.fields if len(self) > FEW else None
+        """The fields of the metadata, or ``None`` if these are to be scanned."""
+        return self._changes.fields if len(self) > FEW_CHANGED else None
 
-    def ids(self, places: Sequence[int]) -> Sequence[str | None]:
-        """Return the ids of some."""
-        return super().ids(self._changes.numbers[list(places)].tolist())
+    def ids(self, rows: Sequence[int]) -> Sequence[str | None]:
+        """Return the ids of some documents."""
+        return super().ids(self._changes.numbers[list(rows)].tolist())
 
     def all_ids(self) -> Sequence[str | None]:
-        """Return the ids of all."""
+        """Return all ids."""
         return self.ids(range(len(self)))
 
-    def metadata(self, places: Sequence[int]) -> Sequence[memoryview | bytes | None]:
-        """Return the metadata of some."""
-        numbers = self._changes.numbers[list(places)].tolist()
+    def metadata(self, rows: Sequence[int]) -> Sequence[memoryview | bytes | None]:
+        """Return the metadata of some documents."""
+        numbers = self._changes.numbers[list(rows)].tolist()
         return [self._changes.changed[number] for number in numbers]
 
     def find(self, ids: Iterable[str]) -> Int64:
-        """Return the places of those with these ids."""
-        numbers = super().find(ids)
-        return np.flatnonzero(np.isin(self._changes.numbers, numbers))
+        """Return the rows of the documents with these ids."""
+        return np.flatnonzero(np.isin(self._changes.numbers, super().find(ids)))
 
 
 # --- filters --------------------------------------------------------------------------------------
 
 
-def _of_all(documents: _Stored, filter: Filter) -> Bool:
+def _evaluate_all(documents: _AsBuilt, filter: Filter) -> Bool:
     """Return which documents pass."""
     return _evaluate(documents, filter, np.ones(len(documents), np.bool_))
 
 
-def _evaluate(documents: _Stored, filter: Filter, among: Bool) -> Bool:
-    """Return which of ``among`` pass."""
+def _evaluate(documents: _AsBuilt, filter: Filter, candidates: Bool) -> Bool:
+    """Return which candidates pass."""
     if isinstance(filter, And | Or | Not):
-        return _combine(filter, among, partial(_evaluate, documents))
+        return _combine(filter, candidates, partial(_evaluate, documents))
     if filter.ids is not None:
-        mask, places = np.zeros(len(documents), np.bool_), documents.find(filter.ids)
-        mask[places] = among[places]
+        mask, rows = np.zeros(len(documents), np.bool_), documents.find(filter.ids)
+        mask[rows] = candidates[rows]
         return mask
     if isinstance(filter, IdCondition):
-        ids = documents.all_ids()
-        return among & np.array(list(map(filter.operator.passes, ids)), np.bool_)
+        passing = map(filter.operator.passes, documents.all_ids())
+        return candidates & np.array(list(passing), np.bool_)
     fields = documents.fields
     if isinstance(filter, Condition) and fields is not None:
-        return among & select(fields, filter, lambda open: _ask(documents, filter, among & open))
-    return _ask(documents, filter, among)
+        return candidates & select(
+            fields, filter, lambda undecided: _scan(documents, filter, candidates & undecided)
+        )
+    return _scan(documents, filter, candidates)
 
 
-def _combine(filter: And | Or | Not, among: Bool, leaf: Callable[[Filter, Bool], Bool]) -> Bool:
-    """Evaluate the segments in order, each on the documents that those before it left open."""
+def _combine(
+    filter: And | Or | Not, candidates: Bool, evaluate: Callable[[Filter, Bool], Bool]
+) -> Bool:
+    """Evaluate the parts in order, each on the documents that those before it left open."""
     if isinstance(filter, Not):
-        return among & ~leaf(filter.part, among)
+        return candidates & ~evaluate(filter.part, candidates)
     if isinstance(filter, And):
         for part in filter.parts:
-            among = leaf(part, among)
-        return among
-    found = np.zeros_like(among)
+            candidates = evaluate(part, candidates)
+        return candidates
+    passing = np.zeros_like(candidates)
     for part in filter.parts:
-        found |= leaf(part, among & ~found)
-    return found
+        passing |= evaluate(part, candidates & ~passing)
+    return passing
 
 
-def _ask(documents: _Stored, filter: Filter, among: Bool) -> Bool:
-    """Ask the filter for each of ``among``."""
+def _scan(documents: _AsBuilt, filter: Filter, candidates: Bool) -> Bool:
+    """Read the metadata of each candidate, and call the filter."""
     mask = np.zeros(len(documents), np.bool_)
-    places = np.flatnonzero(among).tolist()
-    for first in range(0, len(places), AT_ONCE):
-        some = places[first : first + AT_ONCE]
-        for place, id, data in zip(
-            some, documents.ids(some), documents.metadata(some), strict=True
-        ):
-            mask[place] = filter.matches(id or "", decode_metadata(data))
+    rows = np.flatnonzero(candidates).tolist()
+    for first in range(0, len(rows), SCAN_BLOCK):
+        block = rows[first : first + SCAN_BLOCK]
+        pairs = zip(documents.ids(block), documents.metadata(block), strict=True)
+        mask[block] = [filter.matches(id or "", decode_metadata(data)) for id, data in pairs]
     return mask

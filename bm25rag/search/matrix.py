@@ -21,17 +21,18 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
     column_of = {term: column for column, term in enumerate(terms)}
     idf = snapshot.parameters.idf(snapshot.count, frequencies.astype(np.float64))
     rows, columns, scores = [], [], []
-    for place, view in enumerate(snapshot.views):
+    bases = snapshot.bases[:-1]
+    for view, base, table in zip(snapshot.views, bases, snapshot.tables, strict=True):
         postings = view.segment.postings
-        own = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
-        column = np.array(own, np.int64)[postings.term_numbers()]
+        term_columns = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
+        column = np.array(term_columns, np.int64)[postings.term_numbers()]
         documents, codes = postings.all_documents().astype(np.int64), postings.codes
         if view.living is not None:
             kept = view.living[documents]
             column, documents, codes = column[kept], documents[kept], codes[kept]
-        rows.append(view.ranks(documents) + snapshot.bases[place])
+        rows.append(view.ranks(documents) + base)
         columns.append(column)
-        scores.append(snapshot.tables[place][codes] * idf[column])
+        scores.append(table[codes] * idf[column])
     shape = (snapshot.count, len(terms))
     if not rows:
         return sparse.csc_array(shape, dtype=np.float32)

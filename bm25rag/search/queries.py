@@ -20,10 +20,10 @@ from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_cache import TermCache
 
 Query: TypeAlias = str | Sequence[str] | Mapping[str, float]
-# A query analysed and checked: its terms, repeats included, or its terms with their weights.
+# A query, analysed and checked: its terms, repeats included, or its terms with their weights.
 Terms: TypeAlias = Sequence[str] | dict[str, float]
 
-# A sum of parts with such weights is far from the largest float64.
+# Sums of parts with weights up to this stay far below the largest float64.
 LARGEST_WEIGHT = 1e30
 
 _UNWEIGHTED = np.empty(0)
@@ -46,21 +46,21 @@ def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Te
     queries
         The queries.
     name
-        What to call them in messages: ``"query"``, or ``"queries[{}]"`` for their numbers.
+        Their name in messages: ``"query"``, or ``"queries[{}]"`` for their positions.
 
     Raises
     ------
     TypeError
-        If a query is none, or a term or weight in it has the wrong type.
+        If a query, a term or a weight has the wrong type.
     ValueError
         If a weight is NaN or infinite, or beyond 1e30.
     """
     analyze = analyzer.query_terms
-    terms = [analyze(one) if isinstance(one, str) else one for one in queries]
-    given = [one for one in queries if not isinstance(one, str)]
+    terms = [analyze(query) if isinstance(query, str) else query for query in queries]
+    given = [query for query in queries if not isinstance(query, str)]
     if not given or _are_lists_of_strings(given):
         return cast("list[Terms]", terms)
-    return [_checked(own, name.format(number)) for number, own in enumerate(terms)]
+    return [_check_query(query, name.format(n)) for n, query in enumerate(terms)]
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
@@ -90,7 +90,7 @@ def _weights(queries: Sequence[Terms]) -> Float64:
 
 
 def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -> None:
-    """Warn of a list that was likely meant as texts, since its terms match nothing.
+    """Warn about a list that was probably meant as texts, because its terms match nothing.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -
 
 
 def _are_lists_of_strings(queries: Sequence[Query]) -> bool:
-    """Whether all are lists of strings; in one step, since many small ones take longer."""
+    """Whether all are lists of strings; checked in one step, which is faster than one by one."""
     lists = set(map(type, queries)) <= {list, tuple}
     return lists and are_strings(list(chain.from_iterable(queries)))
 
 
-def _checked(query: Query, name: str) -> Terms:
+def _check_query(query: Query, name: str) -> Terms:
     if isinstance(query, Mapping):
-        return {_check_term(term, name): _check(w, term, name) for term, w in query.items()}
+        return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
     if not isinstance(query, (list, tuple)) or not are_strings(query):
         raise TypeError(
             f"{name} must be a str, a list of terms, or a dict of terms and their weights, "
@@ -136,6 +136,6 @@ def _check_term(term: object, name: str) -> str:
     return term
 
 
-def _check(weight: object, term: str, name: str) -> float:
-    # Plus 0.0, which makes 0.0 of -0.0.
+def _check_weight(weight: object, term: str, name: str) -> float:
+    # Adding 0.0 turns -0.0 into 0.0.
     return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT) + 0.0

@@ -1,4 +1,4 @@
-"""What a reader holds: an unchanging view of all segments, with their statistics and scores."""
+"""The state of an index that a search reads: its segments, their statistics and their scores."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from bm25rag.search.filtering import masks_of
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
 
-# Terms that a snapshot remembers, from first to last.
+# The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
 
-# Hits of which the contents are read together.
+# How many hits have their contents read together.
 _READ_TOGETHER = 16
 
-# Ids that are looked up one by one sooner than all at once.
+# Fewer ids than this are looked up faster one by one than all at once.
 _FEW_IDS = 16
 
 
 class Snapshot:
-    """The state of an index at one moment; never changes, so needs no lock.
+    """The state of an index at one moment; it never changes, so it needs no lock.
 
-    What it computes on demand (terms, score tables) it keeps; two threads that
-    compute the same at once both get it right.
+    It keeps what it computes on demand: terms and score tables. Two threads that compute
+    the same at the same time get the same.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Snapshot:
     # --- statistics and scores -------------------------------------------------
 
     def term_numbers(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
-        """Return the numbers of terms, int64, and the cache that gave them."""
+        """Return the cache of terms, and the numbers that terms have in it, int64."""
         cache = self._term_cache
         try:
             return cache, cache.numbers(terms)
@@ -93,19 +93,19 @@ class Snapshot:
 
     @cached_property
     def arrays(self) -> tuple[SegmentArrays, ...]:
-        """What a search reads of each part."""
+        """What a search reads of each segment."""
         return tuple(map(_arrays, self.views, self.tables))
 
     def _table(self, view: SegmentView) -> Float32:
         tf, lengths = view.segment.postings.pairs()
-        if not len(tf) or not self.tokens:  # no postings, or none that live
+        if not len(tf) or not self.tokens:  # no postings, or none of living documents
             return np.zeros(len(tf), np.float32)
         return self.parameters.weights(
             tf.astype(np.float64), lengths.astype(np.float64), self.average_length
         )
 
     def frequencies(self) -> tuple[list[str], Int64]:
-        """Return all terms of living documents by code point, and their document frequencies."""
+        """Return the terms of living documents by code point, and their document frequencies."""
         totals: dict[bytes, int] = {}
         for view in self.views:
             view.segment.postings.check_all()
@@ -120,16 +120,16 @@ class Snapshot:
     # --- documents ----------------------------------------------------------------
 
     def find(self, id: str) -> tuple[int, int] | None:
-        """Return segment and number of a living document, or ``None``."""
+        """Return where a living document is, as segment index and number; ``None`` if nowhere."""
         key = utf8(id)
-        for place, view in enumerate(self.views):
+        for segment_index, view in enumerate(self.views):
             number = view.find(key)
             if number >= 0:
-                return place, number
+                return segment_index, number
         return None
 
-    def taken(self, ids: Sequence[str]) -> set[str]:
-        """Return those of some ids that living documents have."""
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that living documents have."""
         if len(ids) < _FEW_IDS:
             return {id for id in ids if self.find(id) is not None}
         return {
@@ -141,11 +141,11 @@ class Snapshot:
         }
 
     def locate(self, row: int) -> tuple[int, int]:
-        """Return segment and number of the living document at ``row``."""
+        """Return where the living document at ``row`` is, as segment index and number."""
         if len(self.views) == 1:
             return 0, self.views[0].number_at(row)
-        place = bisect_right(self.bases, row) - 1
-        return place, self.views[place].number_at(row - self.bases[place])
+        segment_index = bisect_right(self.bases, row) - 1
+        return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
 
     def ids(self) -> Iterator[str]:
         """Yield the ids of the living documents in order."""
@@ -155,12 +155,12 @@ class Snapshot:
 
     def id_at(self, row: int) -> str:
         """Return the id of the living document at ``row``."""
-        place, number = self.locate(row)
-        return self.views[place].segment.id_of(number)
+        segment_index, number = self.locate(row)
+        return self.views[segment_index].segment.id_of(number)
 
-    def document(self, place: int, number: int) -> Document:
+    def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
-        view = self.views[place]
+        view = self.views[segment_index]
         contents = _Contents(view, (number,))
         text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
         return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
@@ -170,10 +170,10 @@ class Snapshot:
         if len(self.views) == 1 and self.count == len(self.views[0].segment):
             return _hits(self.views[0], rows, scores)
         hits: list[Hit] = []
-        for place, found in groupby(map(self.locate, rows), itemgetter(0)):
+        for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
             numbers = [number for _, number in found]
-            own = scores[len(hits) : len(hits) + len(numbers)]
-            hits += _hits(self.views[place], numbers, own)
+            segment_scores = scores[len(hits) : len(hits) + len(numbers)]
+            hits += _hits(self.views[segment_index], numbers, segment_scores)
         return hits
 
     # --- filters --------------------------------------------------------------------
@@ -185,22 +185,22 @@ class Snapshot:
         return masks_of(self.views, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
-        """Yield segment and number of the living documents that pass, in order."""
+        """Yield where the living documents that pass are, in order, as by ``locate``."""
         if filter is None:
-            for place, view in enumerate(self.views):
+            for segment_index, view in enumerate(self.views):
                 for number in view.numbers():
-                    yield place, int(number)
+                    yield segment_index, int(number)
             return
-        for place, mask in enumerate(self.masks(filter)):
+        for segment_index, mask in enumerate(self.masks(filter)):
             if mask is not None:
                 for number in np.flatnonzero(mask).tolist():
-                    yield place, number
+                    yield segment_index, number
 
-    def passes(self, place: int, number: int, filter: Filter | None) -> bool:
+    def passes(self, segment_index: int, number: int, filter: Filter | None) -> bool:
         """Whether one document passes."""
         if filter is None:
             return True
-        view = self.views[place]
+        view = self.views[segment_index]
         id = view.segment.id_of(number)
         if filter.ids is not None:
             return id in filter.ids
@@ -215,7 +215,7 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
 
 
 class _Contents:
-    """What some documents of a segment hold, read when first asked for: all at once is faster."""
+    """The contents of some documents of a segment, read together when one is first asked for."""
 
     __slots__ = ("_numbers", "_read", "_view")
 
@@ -226,7 +226,7 @@ class _Contents:
     def read(self, name: str) -> list[Any]:
         """Return the text, metadata or payload of each document."""
         found = self._read.get(name)
-        # Of two threads that read at once, both take what the first has made.
+        # If two threads read at the same time, both return what the first one stored.
         return self._read.setdefault(name, getattr(self, f"_{name}")()) if found is None else found
 
     def _text(self) -> list[str | None]:
@@ -246,13 +246,13 @@ def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) ->
     ids = [id or "" for id in view.segment.ids.column.texts(numbers)]
     sources: list[tuple[_Contents, int]] = []
     for first in range(0, len(numbers), _READ_TOGETHER):
-        some = numbers[first : first + _READ_TOGETHER]
-        sources += zip(repeat(_Contents(view, some)), range(len(some)), strict=False)
+        block = numbers[first : first + _READ_TOGETHER]
+        sources += zip(repeat(_Contents(view, block)), range(len(block)), strict=False)
     return list(map(Hit._unread, ids, scores, sources))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
-    """Put per-document values of every segment into rows of living documents."""
+    """Put the values of the documents of every segment into rows of living documents."""
     rows = np.empty(snapshot.count)
     spans = pairwise(snapshot.bases)
     for view, value, (start, stop) in zip(snapshot.views, values, spans, strict=True):

@@ -1,4 +1,4 @@
-"""The query terms that a snapshot has met, numbered, with what the kernels need of each."""
+"""The query terms that a snapshot has seen, by number, with what the kernels need of each."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from bm25rag.kernels.boundary import TermArrays
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 
-# Terms that no living document contains and that are remembered, and their length: clients
-# may send any.
+# Limits of the number and the length of remembered terms that no living document contains, because
+# clients may send any terms.
 MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
 
 
 class TermCacheFullError(Exception):
-    """A term cache has given all its numbers."""
+    """A term cache has no numbers left."""
 
 
 class TermCache(dict[str, int]):
     """Maps a term to its number; to -1 if no living document contains it.
 
-    Missing terms are looked up. A number is given once, and what belongs to it is written
-    before anybody else can know it, so threads need no lock: of two that miss a term at once
-    one gives it its number, and the other's is never used.
+    Missing terms are looked up. A number is assigned once, and its data are written before another
+    thread can see it, so threads need no lock: if two threads miss a term at the same time, one
+    assigns its number, and the other's number is never used.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class TermCache(dict[str, int]):
     documents
         Number of living documents.
     capacity
-        How many numbers there are.
+        How many terms can have a number.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class TermCache(dict[str, int]):
         Raises
         ------
         TermCacheFullError
-            If there are not enough numbers for those that are missing.
+            If there are not enough numbers left for the missing terms.
         """
         return np.fromiter(map(self.__getitem__, terms), np.int64, len(terms))
 
     def __missing__(self, term: str) -> int:
         number = self._look_up(utf8(term))
         if number >= 0:
-            # A query's repeated term has one number, or its segments would be added apart.
+            # A repeated term must have one number, or its parts of a score would be added apart.
             return self.setdefault(term, number)
         if len(term) <= _LONGEST_UNKNOWN:
             self[term] = number
@@ -80,10 +80,10 @@ class TermCache(dict[str, int]):
         return number
 
     def _bound_unknown(self, term: str) -> None:
-        """Note an unknown term; forget all of them when there are too many."""
+        """Remember an unknown term, and forget all unknown terms if there are too many."""
         unknown = self._unknown
         unknown.append(term)
-        if unknown is not self._unknown:  # another thread has forgotten these in the meantime
+        if unknown is not self._unknown:  # another thread has just forgotten them
             self.pop(term, None)
         elif len(unknown) > MOST_UNKNOWN:
             self._unknown = []
@@ -92,8 +92,9 @@ class TermCache(dict[str, int]):
 
     def _look_up(self, term: bytes) -> int:
         found = [view.segment.postings.find(term) for view in self._views]
-        own = zip(self._views, found, strict=True)
-        frequency = sum(view.frequency(starts) for view, starts in own)
+        frequency = sum(
+            view.frequency(starts) for view, starts in zip(self._views, found, strict=True)
+        )
         if not frequency:
             return -1
         number = next(self._next, -1)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 
-# Characters or tokens that repay starting a thread.
+# Characters or tokens from which another thread pays.
 _WORTH_A_THREAD = 1 << 18
 
 
@@ -40,17 +40,17 @@ Counted = tuple[Run, UInt32]
 
 
 class SegmentBuilder:
-    """Takes documents, some at a time, and makes a segment of them.
+    """Makes a segment of documents, which are added in batches.
 
-    Where there are threads, they read texts and count terms, while the caller's numbers
-    the terms of texts read before.
+    Other threads, if there are any, read texts and count terms, while the caller's thread
+    gives numbers to the terms of texts read before.
 
     Parameters
     ----------
     analyzer
         How texts become terms.
     threads
-        How many threads to use at most, the caller's too.
+        How many threads to use at most, including the caller's.
     """
 
     def __init__(self, analyzer: Analyzer, threads: int) -> None:
@@ -79,7 +79,7 @@ class SegmentBuilder:
         metadata: Sequence[dict[str, Any]] | None,
         payloads: Sequence[bytes | None] | None,
     ) -> None:
-        """Add documents; a text is analysed, a list of terms taken as it is.
+        """Add documents; texts are analysed, lists of terms are taken as they are.
 
         The metadata are as ``plain_metadata`` returns them.
         """
@@ -94,13 +94,13 @@ class SegmentBuilder:
         else:
             written = releasing_gil(map(write_metadata, metadata, ids))
             self._metadata.extend(join([one or None for one in written]))
-            self._fields.take(metadata)
-        # Not more, lest reading run ahead and fill the memory.
+            self._fields.add(metadata)
+        # If reading ran further ahead, it would fill the memory.
         if len(self._reading) >= self._threads:
-            self._take_next()
+            self._count_next()
 
     def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
-        """Begin some work, in another thread if that pays; return what waits for its result."""
+        """Start some work, in another thread if that pays; return what waits for its result."""
         if self._threads == 1 or size < _WORTH_A_THREAD:
             result = work()
             return lambda: result
@@ -113,7 +113,7 @@ class SegmentBuilder:
             )
         return self._pool.submit(copy_context().run, work).result
 
-    def _take_next(self) -> None:
+    def _count_next(self) -> None:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
@@ -125,10 +125,10 @@ class SegmentBuilder:
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
         while self._reading:
-            self._take_next()
+            self._count_next()
         terms = TermList(utf8_each(self._encoder.terms))
         counted = [wait() for wait in self._counting]
-        lengths = np.concatenate([np.empty(0, np.uint32), *(own for _, own in counted)])
+        lengths = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in counted)])
         tokens = int(lengths.sum(dtype=np.int64))
         build = partial(build_postings, terms, [run for run, _ in counted], lengths)
         postings = self._start(build, tokens)

@@ -1,8 +1,8 @@
-"""What has happened to a segment since it was made, so that a write adds little.
+"""Deletions and new metadata of a segment since it was made, so that a write adds little.
 
-A set of changes is a file of the saved index. A new one is joined with those below it that are
-not more than twice as large, so a segment with n changes has at most log2(n) + 1
-sets of changes, and each change is written O(log n) times whatever else has changed before.
+Each set of changes is a file of the saved index. A new set is merged with the latest ones as
+long as they are at most twice as large, so a segment with n changes has at most log2(n) + 1
+sets, and each change is written O(log n) times, whatever has changed before.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from bm25rag.metadata.mask_cache import MaskCache
 
 
 class Changes:
-    """Deletions and new metadata of one stretch of time.
+    """A set of changes: deletions and new metadata.
 
     Parameters
     ----------
     deleted
-        Numbers of the documents deleted, ascending, uint32.
+        Numbers of the deleted documents, ascending, uint32.
     changed
         New metadata, as JSON, by document number.
-    origin
-        The file that it was read from, if any.
+    unverified
+        The file that it was read from, until it has been verified.
 
     ``masks`` are those of filters on the new metadata.
     """
 
     def __init__(
-        self, deleted: UInt32, changed: dict[int, bytes], origin: Path | None = None
+        self, deleted: UInt32, changed: dict[int, bytes], unverified: Path | None = None
     ) -> None:
-        self.deleted, self.changed, self.origin = deleted, changed, origin
+        self.deleted, self.changed, self.unverified = deleted, changed, unverified
         self.masks = MaskCache()
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Changes:
 
 
 def push(all_changes: Sequence[Changes], new: Changes) -> tuple[Changes, ...]:
-    """Return sets of changes with one more on top, of which some may have been joined."""
+    """Return sets of changes with a new one added, the latest of them merged."""
     first, size = len(all_changes), len(new)
     while first and len(all_changes[first - 1]) <= 2 * size:
         first -= 1
@@ -68,7 +68,7 @@ def push(all_changes: Sequence[Changes], new: Changes) -> tuple[Changes, ...]:
 
 
 def _merge(all_changes: Sequence[Changes]) -> Changes:
-    """Make one set of changes of several; what changed before its document died is left out."""
+    """Merge sets of changes; new metadata of deleted documents are left out."""
     if len(all_changes) == 1:
         return all_changes[0]
     deleted, changed = all_deleted(all_changes), all_changed(all_changes)
@@ -78,15 +78,15 @@ def _merge(all_changes: Sequence[Changes]) -> Changes:
 
 
 def all_deleted(all_changes: Sequence[Changes]) -> UInt32:
-    """Return the numbers of all that are dead, ascending, uint32."""
+    """Return the numbers of all deleted documents, ascending, uint32."""
     deleted = np.concatenate(
         [np.empty(0, np.uint32), *(changes.deleted for changes in all_changes)]
     )
-    return np.sort(deleted, kind="stable")  # which merges runs: 0.3 ms for 200,000, otherwise 5
+    return np.sort(deleted, kind="stable")  # merges runs: 0.3 ms for 200,000, against 5
 
 
 def all_changed(all_changes: Sequence[Changes]) -> dict[int, bytes]:
-    """Return the new metadata of all documents that have some, the dead perhaps among them."""
+    """Return all new metadata by document number, perhaps of deleted documents too."""
     changed: dict[int, bytes] = {}
     for changes in all_changes:
         changed |= changes.changed

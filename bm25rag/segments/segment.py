@@ -11,10 +11,11 @@ from bm25rag.segments.postings import Postings
 
 
 class Segment:
-    """Postings and documents of one stretch of the index, ``tokens`` terms long; immutable.
+    """Consecutive documents and their postings; immutable.
 
-    ``kept`` are the fields of the metadata; ``None``: made from it when a filter first asks.
-    ``masks`` are those of filters on this segment.
+    ``tokens`` is the sum of the documents' lengths. ``stored_fields`` are the fields of the
+    metadata; if they are ``None``, they are made when they are first needed. ``masks`` are
+    those of filters on this segment.
     """
 
     def __init__(
@@ -25,11 +26,11 @@ class Segment:
         metadata: Column,
         payloads: Column,
         tokens: int,
-        kept: Fields | None = None,
+        stored_fields: Fields | None = None,
     ) -> None:
         self.postings, self.ids = postings, ids
         self.texts, self.metadata, self.payloads = texts, metadata, payloads
-        self.tokens, self.kept = tokens, kept
+        self.tokens, self.stored_fields = tokens, stored_fields
         self.masks = MaskCache()
 
     def __len__(self) -> int:
@@ -38,9 +39,9 @@ class Segment:
     @property
     def fields(self) -> Fields:
         """The fields of the metadata that the segment was built with."""
-        if self.kept is None:
-            self.kept = build_fields(self.metadata)
-        return self.kept
+        if self.stored_fields is None:
+            self.stored_fields = build_fields(self.metadata)
+        return self.stored_fields
 
     def id_of(self, number: int) -> str:
         """Return the id of document ``number``."""
@@ -52,8 +53,8 @@ class Segment:
         self.ids.check_all()
         for column in (self.texts, self.metadata, self.payloads):
             column.check_all()
-        if self.kept is not None:
-            self.kept.check_all()
+        if self.stored_fields is not None:
+            self.stored_fields.check_all()
 
     @property
     def nbytes(self) -> int:
@@ -61,4 +62,4 @@ class Segment:
         columns = (self.ids.column, self.texts, self.metadata, self.payloads)
         keys = self.ids.keys.nbytes + self.ids.order.nbytes
         own = self.postings.nbytes + keys + sum(column.nbytes for column in columns)
-        return own if self.kept is None else own + self.kept.nbytes
+        return own if self.stored_fields is None else own + self.stored_fields.nbytes

@@ -1,9 +1,9 @@
 """Terms of a segment that are spelt like a given one.
 
-Every term has a signature of 64 bits: which characters it has. An edit changes at most two
-of them, so most terms are ruled out without being looked at, all those of one length in a
-few vector operations, and those without the same first or last character; the rest are
-compared. That takes 16 bytes a term, and in a million terms 2 ms for one edit and 8 for two.
+Every term has a signature of 64 bits, which says what characters it has. An edit changes at
+most two of them, so a few vector operations rule out most terms of one length, and also those
+with another first or last character; only the rest are compared. That takes 16 bytes a term,
+and in a million terms 2 ms for one edit and 8 for two.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from bm25rag.common.arrays import Int16, Int64, UInt32, UInt64
 from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
 
-# Characters of the longest word that is compared, and edits.
+# Most characters of a word that is compared, and most edits.
 LONGEST, FURTHEST = 40, 2
-# Terms that are read at a time.
+# Terms that are read in one step.
 _BLOCK = 1 << 16
 _LOW = np.uint32(0xFFFF)
 
@@ -42,8 +42,8 @@ class Spelling:
         ends = np.empty((2, len(column)), np.uint16)
         for first in range(0, len(column), _BLOCK):
             last = min(first + _BLOCK, len(column))
-            own = slice(first, last)
-            lengths[own], signatures[own], ends[:, own] = _read(column, first, last)
+            block = slice(first, last)
+            lengths[block], signatures[block], ends[:, block] = _read(column, first, last)
             release_gil()
         self._order = np.argsort(lengths, kind="stable").astype(np.uint32)
         counts = np.bincount(
@@ -66,16 +66,16 @@ class Spelling:
             How many edits at most: 1 or 2, if there are three characters or more.
         """
         codes = _codes(word)
-        own = np.bitwise_or.reduce(_bits(codes))
+        signature = np.bitwise_or.reduce(_bits(codes))
         head, tail = codes[0] & _LOW, codes[-1] & _LOW
         found: list[str] = []
         for length in range(len(codes) - distance, len(codes) + distance + 1):
             first, last = self._edges[length : length + 2]
-            different = self._signatures[first:last] ^ own
-            for _ in range(2 * distance):  # each clears a bit, the lowest that is set
+            different = self._signatures[first:last] ^ signature
+            for _ in range(2 * distance):  # each step clears the lowest bit that is set
                 different &= different - np.uint64(1)
             ends = self._heads[first:last] == head
-            if distance == 1:  # which leaves one of the two
+            if distance == 1:  # one edit leaves the first or the last character
                 ends |= self._tails[first:last] == tail
             alike = self._order[first + np.flatnonzero((different == 0) & ends)].tolist()
             if alike:
@@ -93,14 +93,14 @@ def _read(column: Column, first: int, last: int) -> tuple[Int64, UInt64, UInt32]
     try:
         codes = _codes(str(chunk, "utf-8", "surrogatepass"))
     except UnicodeDecodeError as error:
-        raise CorruptIndexError(f"a stored string is no UTF-8: {error}") from None
+        raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None
     leads = (np.frombuffer(chunk, np.uint8) & 0xC0) != 0x80
-    places = np.concatenate(([0], np.cumsum(leads)))[offsets - offsets[0]]
-    # One more, for an empty string at the end; what is said of empty strings does not matter.
+    edges = np.concatenate(([0], np.cumsum(leads)))[offsets - offsets[0]]
+    # One more, for an empty string at the end; what is computed for empty strings is not used.
     bits = np.append(_bits(codes), np.uint64(0))
     codes = np.append(codes, np.uint32(0))
-    ends = np.stack((codes[places[:-1]], codes[places[1:] - 1])) & _LOW
-    return np.diff(places), np.bitwise_or.reduceat(bits, places[:-1]), ends
+    ends = np.stack((codes[edges[:-1]], codes[edges[1:] - 1])) & _LOW
+    return np.diff(edges), np.bitwise_or.reduceat(bits, edges[:-1]), ends
 
 
 def _codes(text: str) -> UInt32:
@@ -108,19 +108,19 @@ def _codes(text: str) -> UInt32:
 
 
 def _bits(codes: UInt32) -> UInt64:
-    """Return a bit for each character: neighbours in an alphabet have different ones."""
+    """Return one bit for each character; neighbours in an alphabet have different bits."""
     return np.uint64(1) << (codes & np.uint32(63)).astype(np.uint64)
 
 
 def _edits(word: UInt32, others: UInt32) -> Int16:
-    """Return the distance of a word to each of several others of one length.
+    """Return the distances from a word to others, which all have the same length.
 
     Parameters
     ----------
     word
         Its n characters, n >= 1.
     others
-        Theirs, (s, m).
+        The characters of s words of length m, (s, m).
 
     Returns
     -------
@@ -130,15 +130,15 @@ def _edits(word: UInt32, others: UInt32) -> Int16:
     size = len(word)
     steps = np.arange(size + 1, dtype=np.int16)
     before = row = np.tile(steps, (len(others), 1))
-    for place in range(others.shape[1]):
+    for column in range(others.shape[1]):
         new = np.empty_like(row)
-        new[:, 0] = place + 1
-        same = others[:, place, None] == word
+        new[:, 0] = column + 1
+        same = others[:, column, None] == word
         new[:, 1:] = np.minimum(row[:, 1:] + 1, row[:, :-1] + ~same)
-        if place:
-            swapped = same[:, :-1] & (others[:, place - 1, None] == word[1:])
-            turned = np.where(swapped, before[:, :-2] + 1, size + place)
+        if column:
+            swapped = same[:, :-1] & (others[:, column - 1, None] == word[1:])
+            turned = np.where(swapped, before[:, :-2] + 1, size + column)
             new[:, 2:] = np.minimum(new[:, 2:], turned)
-        # What is left is to insert: each place may follow any before it.
+        # Insertions remain: each entry may come from any before it.
         before, row = row, np.minimum.accumulate(new - steps, axis=1) + steps
     return row[:, -1]

@@ -1,4 +1,4 @@
-"""A segment as a snapshot sees it: without its deleted documents, with metadata changed since."""
+"""A segment with its changes applied, as a snapshot sees it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
 
-# Documents looked up in an array in the time of one binary search.
+# A binary search takes as long as looking up so many documents in an array.
 _SEARCH = 16
 
 
 class SegmentView:
-    """A segment as a snapshot sees it: without its dead, and with metadata changed since.
+    """A segment without its deleted documents and with its new metadata; immutable.
 
     Parameters
     ----------
     segment
         The documents and postings.
     changes
-        What has happened to it since, the oldest first.
+        Its changes, the oldest first.
     """
 
     def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
@@ -33,11 +33,12 @@ class SegmentView:
         self.masks = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
-        self._gone: dict[tuple[int, int], int] = {}
-        gone = int(segment.postings.length_of(self.deleted).sum()) if len(self.deleted) else 0
-        self.tokens = segment.tokens - gone
+        # How many postings of a term are of deleted documents, by where its postings lie.
+        self._deleted_postings: dict[tuple[int, int], int] = {}
+        removed = int(segment.postings.length_of(self.deleted).sum()) if len(self.deleted) else 0
+        self.tokens = segment.tokens - removed
         self.count = len(segment) - len(self.deleted)
-        # Bytes of its living documents, about: what merging it costs.
+        # About how many bytes its living documents take, which is what merging it costs.
         self.size = segment.nbytes * self.count // max(len(segment), 1)
 
     def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
@@ -57,14 +58,14 @@ class SegmentView:
 
     @property
     def changed(self) -> dict[int, bytes]:
-        """New metadata, as JSON, by document number; some of these documents may be dead."""
+        """New metadata, as JSON, by document number, perhaps of deleted documents too."""
         if self._changed is None:
             self._changed = all_changed(self.changes)
         return self._changed
 
     @property
     def changed_count(self) -> int:
-        """How many documents have new metadata, about."""
+        """About how many documents have new metadata."""
         return sum(len(change.changed) for change in self.changes)
 
     def find(self, id: bytes) -> int:
@@ -76,8 +77,8 @@ class SegmentView:
         """Whether document ``number`` has not been deleted."""
         if not len(self.deleted):
             return True
-        place = int(np.searchsorted(self.deleted, number))
-        return place == len(self.deleted) or int(self.deleted[place]) != number
+        index = int(np.searchsorted(self.deleted, number))
+        return index == len(self.deleted) or int(self.deleted[index]) != number
 
     def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
         """Return the metadata of documents as JSON."""
@@ -89,22 +90,22 @@ class SegmentView:
         return stored
 
     def frequency(self, starts: Int64) -> int:
-        """Count the living documents among the postings of one term, by where they begin."""
+        """Count the living documents of a term, given what ``Postings.find`` returns for it."""
         first, last = int(starts[0]), int(starts[-1])
         if first == last or not len(self.deleted):
             return last - first
-        gone = self._gone.get((first, last))
-        if gone is None:
-            gone = self._gone[first, last] = self._count_deleted(starts)
-        return last - first - gone
+        removed = self._deleted_postings.get((first, last))
+        if removed is None:
+            removed = self._deleted_postings[first, last] = self._count_deleted(starts)
+        return last - first - removed
 
     def _count_deleted(self, starts: Int64) -> int:
         documents, living = self.segment.postings.documents_of(starts), self.living
         if living is not None and len(documents) < _SEARCH * len(self.deleted):
             return len(documents) - int(np.count_nonzero(living[documents]))
-        places = np.searchsorted(documents, self.deleted)
-        places[places == len(documents)] = 0
-        return int(np.count_nonzero(documents[places] == self.deleted))
+        indices = np.searchsorted(documents, self.deleted)
+        indices[indices == len(documents)] = 0
+        return int(np.count_nonzero(documents[indices] == self.deleted))
 
     def frequencies(self) -> Int64:
         """Count the living documents of every term of the segment, (V,), int64."""
@@ -117,14 +118,14 @@ class SegmentView:
         return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
 
     def ranks(self, numbers: Int64) -> Int64:
-        """Return the places of documents of the segment among its living ones."""
+        """Return the ranks of living documents among the living ones, by document number."""
         return numbers - np.searchsorted(self.deleted, numbers) if len(self.deleted) else numbers
 
     def number_at(self, rank: int) -> int:
         """Return the document number of the living document at ``rank``."""
         if not len(self.deleted):
             return rank
-        # dead[i] - i living documents lie before dead[i].
+        # deleted[i] - i living documents come before deleted[i].
         before = self.deleted.astype(np.int64) - np.arange(len(self.deleted))
         return rank + int(np.searchsorted(before, rank, side="right"))
 
@@ -134,10 +135,10 @@ class SegmentView:
         return range(len(self.segment)) if living is None else np.flatnonzero(living)
 
     def without(self, numbers: Iterable[int]) -> SegmentView:
-        """Return the segment after these living documents are deleted."""
-        gone = Changes(np.array(sorted(set(numbers)), np.uint32), {})
-        return SegmentView(self.segment, push(self.changes, gone))
+        """Return the view with these living documents deleted."""
+        deletions = Changes(np.array(sorted(set(numbers)), np.uint32), {})
+        return SegmentView(self.segment, push(self.changes, deletions))
 
     def with_metadata(self, changed: dict[int, bytes]) -> SegmentView:
-        """Return the segment with new metadata for some documents."""
+        """Return the view with new metadata for some documents."""
         return SegmentView(self.segment, push(self.changes, Changes(all_deleted(()), changed)))

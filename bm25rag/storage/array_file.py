@@ -1,8 +1,8 @@
-r"""One file of named arrays: written once, mapped, and checked block by block as it is used.
+r"""A file of named arrays: written once, mapped, and checked block by block as it is used.
 
 Layout, little-endian: the 8 bytes ``bm25rag\\n``; the length of a JSON header as uint64;
-the header; arrays, each on a multiple of 64; the CRC-32 of every 64 KiB of what lies
-between the header and here, as uint32. ``docs/format.md`` has the details.
+the header; arrays, each aligned to 64 bytes; the CRC-32 of each 64 KiB between the header
+and here, as uint32. ``docs/format.md`` has the details.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "u8": np.uint64, "b
 
 Array = npt.NDArray[Any]
 
-# What parsing JSON of any shape can raise.
+# What reading JSON of an unknown shape can raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 class FileRecord(NamedTuple):
-    """What the manifest says of a file: name, size in bytes, CRC-32 of header and sums."""
+    """What the manifest says about a file: name, size in bytes, CRC-32 of header and sums."""
 
     name: str
     size: int
@@ -44,13 +44,13 @@ class FileRecord(NamedTuple):
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
     """Write arrays into a new file and flush it to disk."""
-    places: dict[str, list[object]] = {}
+    layout: dict[str, list[object]] = {}
     end = 0
     for name, values in arrays.items():
         start = _aligned(end)
-        places[name] = [values.dtype.str[1:], len(values), start]
+        layout[name] = [values.dtype.str[1:], len(values), start]
         end = start + values.nbytes
-    header = json.dumps({"arrays": places, "bytes": end}).encode("ascii")
+    header = json.dumps({"arrays": layout, "bytes": end}).encode("ascii")
     header += b" " * (_aligned(16 + len(header)) - 16 - len(header))
     with new_file(path) as file:
         file.write(MAGIC + len(header).to_bytes(8, "little") + header)
@@ -97,14 +97,14 @@ class ArraysFile:
     path
         The file.
     record
-        What the manifest says of it.
+        What the manifest says about it.
     mapped
-        Whether to map it (shared with other processes) or to read it into memory.
+        Whether to map it, shared with other processes, or to read it into memory.
 
     Raises
     ------
     CorruptIndexError
-        If size, header or checksums are not those recorded.
+        If its size, header or checksums are not as recorded.
     """
 
     def __init__(self, path: Path, record: FileRecord, mapped: bool) -> None:
@@ -125,11 +125,11 @@ class ArraysFile:
         try:
             parsed = json.loads(header)
             self._length = parsed["bytes"]
-            self._places = {
+            self._layout = {
                 name: (_DTYPES[kind], count, offset)
                 for name, (kind, count, offset) in parsed["arrays"].items()
             }
-            self._check_places()
+            self._check_layout()
         except UNREADABLE as error:
             raise self.reject("header", f"cannot be read ({error})") from None
         sums = data[start + self._length :]
@@ -140,16 +140,16 @@ class ArraysFile:
         self._sums = np.frombuffer(sums, "<u4").tolist()
         return start
 
-    def _check_places(self) -> None:
-        numbers = [number for place in self._places.values() for number in place[1:]]
-        if not all(type(number) is int and number >= 0 for number in [self._length, *numbers]):
-            raise ValueError("a size is no natural number")
-        for name, (kind, count, offset) in self._places.items():
+    def _check_layout(self) -> None:
+        sizes = [size for entry in self._layout.values() for size in entry[1:]]
+        if not all(type(size) is int and size >= 0 for size in [self._length, *sizes]):
+            raise ValueError("a size is not a natural number")
+        for name, (kind, count, offset) in self._layout.items():
             if offset % _ALIGN or offset + count * np.dtype(kind).itemsize > self._length:
                 raise ValueError(f"{name} lies outside")
 
     def __contains__(self, name: str) -> bool:
-        return name in self._places
+        return name in self._layout
 
     def array(self, name: str, *kinds: str, count: int | None = None) -> CheckedArray:
         """Return an array.
@@ -159,9 +159,9 @@ class ArraysFile:
         CorruptIndexError
             If it is missing, or not of one of ``kinds`` or of ``count`` elements.
         """
-        if name not in self._places:
+        if name not in self._layout:
             raise self.reject(name, "is missing")
-        dtype, length, offset = self._places[name]
+        dtype, length, offset = self._layout[name]
         if dtype not in [_DTYPES[kind] for kind in kinds]:
             raise self.reject(
                 name, f"has the dtype {np.dtype(dtype)}, expected {' or '.join(kinds)}"
@@ -195,16 +195,16 @@ class ArraysFile:
 
 
 class CheckedArray:
-    """An array of a file; what is sliced of it has been checked against its checksums.
+    """An array of a file; slicing it checks the blocks that the slice lies in.
 
     Parameters
     ----------
     file, name
-        Where it comes from.
+        The file, and the array's name in it.
     values
-        Its elements, not checked.
+        All elements, not checked.
     offset
-        Where it begins in the file, in bytes.
+        Where the array begins, in bytes.
     """
 
     __slots__ = ("_file", "_name", "_offset", "values")
@@ -221,7 +221,7 @@ class CheckedArray:
         return self.values[start:stop]
 
     def check(self, start: int, stop: int) -> None:
-        """Check what ``[start:stop]`` returns; raise ``CorruptIndexError``."""
+        """Check the slice ``[start:stop]``; raise ``CorruptIndexError``."""
         offset, size = self._offset, self.values.itemsize
         self._file.check(self._name, offset + start * size, offset + stop * size)
 
@@ -231,19 +231,19 @@ class CheckedArray:
 
 
 def damage(path: Path, name: str, problem: str) -> CorruptIndexError:
-    """Return the error for contents of a file that cannot be right."""
+    """Return the error for a file whose contents cannot be right."""
     return CorruptIndexError(f"{path}: {name} {problem}; restore the folder from a copy")
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; refuse folders, pipes and devices, which could hang.
+    """Open a file for reading; refuse folders, and pipes and devices, which could hang.
 
-    A link is followed: caches of models keep files elsewhere.
+    A link is followed, because caches of models keep files elsewhere.
 
     Raises
     ------
     CorruptIndexError
-        If it is anything but a file, or a link that leads to none.
+        If it is not a file, or a link that does not lead to one.
     FileNotFoundError
         If there is nothing.
     """
@@ -260,7 +260,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def check_regular(path: Path, *, links: bool = True) -> None:
-    """Check that what is at a path, if anything is, is a file, or perhaps a link to one.
+    """Check that a path, if it exists, is a file, or a link to one if ``links``.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def check_regular(path: Path, *, links: bool = True) -> None:
     """
     try:
         mode = path.lstat().st_mode
-    except OSError:  # there is nothing, or no folder that it could be in
+    except OSError:  # there is no such path
         return
     what = "no regular file"
     if stat.S_ISLNK(mode):
@@ -280,7 +280,7 @@ def check_regular(path: Path, *, links: bool = True) -> None:
 
 
 def _mode_behind(path: Path) -> int:
-    """Return the mode of what a link leads to, 0 if that is nothing or the link itself."""
+    """Return the mode of what a link leads to, 0 if there is nothing or it leads to itself."""
     try:
         return path.stat().st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""Columns and string tables of a file: what is used of them has been checked."""
+"""Columns and string tables of a file, checked before they are used."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import release_gil
 from bm25rag.storage.array_file import CheckedArray
 
-# A column is checked whole in the time in which this share of it is checked one by one.
+# To check this share of a column string by string takes as long as to check all of it.
 _CHECK_ALL = 256
-# Strings that are decoded at once.
+# Strings that are decoded in one step.
 _AT_ONCE = 1024
 
 
@@ -87,7 +87,7 @@ class CheckedColumn(Column):
                 str(self._bytes[offsets[first] : offsets[last]], "utf-8", "surrogatepass")
                 release_gil()
         except UnicodeDecodeError:
-            raise self.file_data.reject("is no UTF-8") from None
+            raise self.file_data.reject("is not UTF-8") from None
         # If the whole is UTF-8, so are pieces of it that begin where characters do.
         begins = offsets[offsets < len(self.data)]
         if np.any(self.data[begins] & 0xC0 == 0x80):

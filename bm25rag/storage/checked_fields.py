@@ -1,4 +1,4 @@
-"""Fields of a file: what is used of them has been checked."""
+"""Fields of a file, checked before they are used."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CheckedFields(Fields):
         for name in ("complete", "counts", "entries"):
             self._arrays[name].check(0, len(self._arrays[name]))
         if self.arrays["complete"].view(np.uint8)[0] > 1:
-            raise self._arrays["complete"].reject("is no bool")
+            raise self._arrays["complete"].reject("is not a bool")
         opened = super()._cut()
         used = dict.fromkeys(("documents", "codes1", "codes2", "codes4", "numbers"), 0)
         strings = 0
@@ -102,7 +102,7 @@ class CheckedFields(Fields):
             and isinstance(path[-1], str | None)
             and path != [None]
         ):
-            raise self._file.reject("fields.paths", "holds what is no path")
+            raise self._file.reject("fields.paths", "has an entry that is not a path")
         return tuple(path)
 
     def _check_field(self, field: Field, path: Path) -> None:

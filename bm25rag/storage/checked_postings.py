@@ -1,4 +1,4 @@
-"""Postings of a file: what is used of them has been checked, and a whole segment before a merge."""
+"""Postings of a file, checked term by term before they are used, or as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bm25rag.segments.postings import Postings
 from bm25rag.storage.array_file import ArraysFile, CheckedArray
 from bm25rag.storage.checked_columns import CheckedStringTable
 
-# Postings that are compared at a time.
+# Postings that are compared in one step.
 _AT_ONCE = 1 << 17
 
 

@@ -1,6 +1,7 @@
-"""Whether a path still names the file that it named before, told by one stat.
+"""Whether a path still names the same file, at the cost of one stat.
 
-A changed time only makes a reader look; that nothing has changed is never told by a time alone.
+A changed time only makes a reader look again; an unchanged time alone never means that the
+file is the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 
 class FileMark:
-    """The file that a path named at one moment; one stat tells whether it names another now.
+    """The file that a path names at this moment; a stat tells whether it still does later.
 
     Parameters
     ----------
@@ -24,12 +25,12 @@ class FileMark:
         self._path = path
         self._identity: tuple[int, ...] | None = None
         with suppress(OSError):
-            if os.name == "nt":  # which reuses no number soon, and replaces no open file
+            if os.name == "nt":  # Windows does not reuse numbers soon, nor replace open files
                 self._identity = _identity(path.stat())
                 return
             # Without O_NONBLOCK, a pipe of that name would hang.
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            # Kept open, so that no other file gets its inode number.
+            # It stays open, so that no other file gets its inode number.
             weakref.finalize(self, os.close, handle).atexit = False
             self._identity = _identity(os.fstat(handle))
 
@@ -42,5 +43,5 @@ class FileMark:
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    # Size and time for file systems that make inode numbers of names.
+    # Size and time are for file systems that make inode numbers from names.
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

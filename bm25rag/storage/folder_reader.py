@@ -19,7 +19,7 @@ from bm25rag.storage.verify import verify_segments
 
 
 class FolderReader:
-    """A folder that an index is read from, and what has been read of it last.
+    """A folder that an index is read from, and what was last read of it.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class FolderReader:
     tokenizer
         The callable of an analyzer that was made with one.
     untrusted
-        Whether to refuse what a stranger could misuse, and to verify.
+        Whether to refuse what a stranger could misuse, and to verify the rest.
     """
 
     description = "an index opened with mode='r'"
@@ -48,14 +48,14 @@ class FolderReader:
         self._mark: FileMark | None = None
 
     def read(self) -> State:
-        """Read the last commit; see ``BM25Index.open`` for what is raised."""
+        """Read the last commit; raise as ``BM25Index.open``."""
         before = self._state
         mark = self._make_mark()
         known = zip(self.manifest.stored, before.views if before else (), strict=True)
         manifest, views = read_index(self._folder, self._mapped, dict(known))
         settings = parse_settings(self._folder, manifest.settings)
-        same = "analyzer", "probe"
-        if before and all(manifest.settings[n] == self.manifest.settings[n] for n in same):
+        old, new = self.manifest.settings, manifest.settings
+        if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
             analyzer = before.analyzer
         else:
             analyzer = self._analyzer(manifest.settings, settings.probe)
@@ -74,7 +74,7 @@ class FolderReader:
         return state
 
     def saved_copy(self) -> SavedCopy | None:
-        """Return what an index that was read from here knows of the folder."""
+        """Return what an index that was read from here knows about the folder."""
         state = self._state
         return None if state is None else SavedCopy(self._folder, self.manifest, state.views)
 
@@ -89,7 +89,7 @@ class FolderReader:
         return False
 
     def _make_mark(self) -> FileMark:
-        # Always before the manifest is read: a mark of an older one costs a look too many, a
+        # Always before the manifest is read: the mark of an older one costs one more look, the
         # mark of a newer one would hide a commit.
         return FileMark(self._folder / MANIFEST)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FolderWriter:
-    """The writer's hold on a folder: its lock, and what it has on disk already."""
+    """The writer of a folder: it holds the lock and knows what is on disk."""
 
     description = "an index that is changed here"
     read_only = False
@@ -43,12 +43,12 @@ class FolderWriter:
 
     @classmethod
     def write(
-        cls, folder: Path, state: State, overwrite: bool, kept: SavedCopy | None
+        cls, folder: Path, state: State, overwrite: bool, saved: SavedCopy | None
     ) -> SavedCopy:
-        """Save a state into a folder: what is kept there already is not written again."""
+        """Save a state in a folder; files that ``saved`` has there are not written again."""
         check_target(folder)
         make_folder(folder)
-        store = cls(folder, lock(folder))
+        writer = cls(folder, lock(folder))
         known: dict[Segment | Changes, FileRecord] = {}
         try:
             check_target(folder)
@@ -56,22 +56,22 @@ class FolderWriter:
                 if not overwrite:
                     raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
                 manifest = read_manifest(folder)
-                known = {} if kept is None else kept.files_in(folder, manifest)
-                store._manifest = Manifest(manifest.commit, {}, (), ())
-            store.commit(state, known)
-            return SavedCopy(folder, store._manifest, state.views)
+                known = {} if saved is None else saved.files_in(folder, manifest)
+                writer._manifest = Manifest(manifest.commit, {}, (), ())
+            writer.commit(state, known)
+            return SavedCopy(folder, writer._manifest, state.views)
         finally:
-            store.close()
+            writer.close()
 
     @property
     def last(self) -> State:
         """The state of the last commit."""
         if self._state is None:
-            raise AssertionError("a store is read before it is used")
+            raise AssertionError("a folder is read before it is written to")
         return self._state
 
     def take_over(self, manifest: Manifest, state: State) -> None:
-        """Begin from what has been read of the folder since it is locked."""
+        """Start from what has been read of the folder while it was locked."""
         self._manifest, self._state = manifest, state
 
     def holds(self, folder: Path) -> bool:
@@ -84,7 +84,7 @@ class FolderWriter:
     def commit(
         self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
     ) -> None:
-        """Make a state durable; ``known`` files are there, ``None`` for the last commit's."""
+        """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
         if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
         if known is None:
@@ -94,20 +94,20 @@ class FolderWriter:
         try:
             self._manifest = write_commit(self._folder, commit, settings, state.views, known)
         except BaseException:
-            # An interrupt may have come when the commit was visible already.
+            # An interrupt may have come after the commit became visible.
             with suppress(OSError):
                 manifest = read_manifest(self._folder)
                 if manifest.commit == commit:
                     self._manifest, self._state = manifest, state
             raise
-        # It is visible now, so it is what a rollback goes back to even if the flush fails.
+        # It is visible now, so a rollback goes back to it even if the flush fails.
         self._state = state
         flush_folder(self._folder)
         clean(self._folder, self._manifest)
 
     @property
     def ours(self) -> bool:
-        """Whether this process opened it, and not one that it was forked from."""
+        """Whether this process opened it, and not a process that it was forked from."""
         return self._process == os.getpid()
 
     def close(self) -> None:

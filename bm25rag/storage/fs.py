@@ -1,7 +1,7 @@
-"""What an index does to a disk: files are made once, under new names, and flushed.
+"""How an index writes to disk: files are written once, under new names, and flushed.
 
-A file whose flush has failed is removed and never flushed again: the system may have
-dropped what it could not write and call the second flush a success.
+If a flush fails, the file is removed and not flushed again: the system may have dropped
+what it could not write, and report that a second flush succeeded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a new file, which is on disk in the end; if anything fails, there is none."""
+    """Write a new file and flush it to disk; if anything fails, remove it."""
     file = path.open("xb")
     try:
         with file:
@@ -30,7 +30,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 def flush_folder(folder: Path) -> None:
     """Flush the names in a folder to disk."""
-    if os.name == "nt":  # a folder cannot be flushed there; NTFS journals the rename
+    if os.name == "nt":  # Windows cannot flush a folder; NTFS journals the rename
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -40,9 +40,9 @@ def flush_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder where there is none, and whatever it lies in."""
+    """Make a folder and its parents, unless they exist."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
-        with suppress(PermissionError):  # one may make a folder where one must not look
+        with suppress(PermissionError):  # a folder may be writable but not readable
             flush_folder(path.parent)

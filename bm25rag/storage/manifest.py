@@ -1,7 +1,7 @@
-"""The folder of a saved index: its lock, and the manifest that says what belongs to it.
+"""The folder of a saved index: its lock, and the manifest that names the files of a commit.
 
-Whoever reads the manifest sees one commit, whole; whatever it does not name is a
-leftover. It is replaced in one step, after everything that it names is on disk.
+A reader of the manifest sees one whole commit; files that it does not name are leftovers.
+It is replaced in one step, after everything that it names is on disk.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ MANIFEST = "manifest.json"
 LOCK = "lock"
 
 _OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
-# Far more than a manifest ever has; a larger one is not read.
+# Far larger than any real manifest; a larger one is not read.
 _LARGEST_MANIFEST = 1 << 26
 # No size or count is larger.
 _LARGEST = (1 << 62) - 1
 
 
 class Stored(NamedTuple):
-    """Where a part lies on disk: its segment's file, and those of what has changed since."""
+    """The files of one segment: its own, and those of its changes."""
 
     segment: FileRecord
     changes: tuple[FileRecord, ...]
 
 
 class Manifest(NamedTuple):
-    """One commit: the settings, and the files of each part in document order.
+    """One commit: the settings, and the files of each segment in document order.
 
-    ``settings`` are JSON values that the index itself understands; ``tokens`` the total
-    length of each segment.
+    ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
+    the documents of each segment.
     """
 
     commit: int
@@ -56,7 +56,9 @@ class Manifest(NamedTuple):
 
     def names(self) -> list[str]:
         """Return the names of all files."""
-        return [record.name for own in self.stored for record in (own.segment, *own.changes)]
+        return [
+            record.name for stored in self.stored for record in (stored.segment, *stored.changes)
+        ]
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -102,7 +104,7 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
         stored.append(Stored(_parse_record(entry), changes))
         tokens.append(natural(entry["tokens"]))
     if not isinstance(body["settings"], dict):
-        raise TypeError("settings is no object")
+        raise TypeError("settings is not an object")
     manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
     names = manifest.names()
     if len(set(names)) != len(names):
@@ -113,14 +115,14 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
 def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
     name = entry["file"]
     if not isinstance(name, str) or not _OURS.fullmatch(name):
-        raise ValueError(f"{name!r} is no file name of an index")
+        raise ValueError(f"{name!r} is not a file name of an index")
     return FileRecord(name, natural(entry["size"]), natural(entry["checksum"]))
 
 
 def natural(number: object) -> int:
-    """Return a number that may be a size or a count; raise ``ValueError``."""
+    """Return a number if it can be a size or a count; raise ``ValueError`` otherwise."""
     if type(number) is not int or not 0 <= number <= _LARGEST:
-        raise ValueError(f"{number!r} is no size")
+        raise ValueError(f"{number!r} is not a size")
     return number
 
 
@@ -130,11 +132,11 @@ def check_target(folder: Path) -> None:
     Raises
     ------
     NotAnIndexError
-        If it is a file, or not empty and no index.
+        If it is a file, or neither empty nor an index.
     FormatVersionError
         If it holds an index of a newer bm25rag.
     CorruptIndexError
-        If it holds an index whose manifest is damaged: its texts may still be saved.
+        If it holds an index whose manifest is damaged, whose texts might still be recovered.
     """
     if folder.is_symlink() and not folder.exists():
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
@@ -152,7 +154,7 @@ def check_target(folder: Path) -> None:
 
 
 def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
-    """Take the writer's lock of a folder, which ends with the process at the latest.
+    """Take the writer's lock of a folder; it is released when the process ends, if not before.
 
     Parameters
     ----------
@@ -185,9 +187,9 @@ def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
 
 
 def clean(folder: Path, manifest: Manifest) -> None:
-    """Remove files of ours that the manifest does not name."""
+    """Remove our files that the manifest does not name."""
     named = set(manifest.names())
-    # Windows keeps a file that a reader has mapped; whatever fails, a later commit removes it.
+    # Windows keeps a file that a reader has mapped; a later commit removes what remains.
     with suppress(OSError):
         for path in folder.iterdir():
             if _OURS.fullmatch(path.name) and path.name not in named:
@@ -201,9 +203,9 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
         "commit": manifest.commit,
         "settings": manifest.settings,
         "segments": [
-            _record(own.segment)
-            | {"tokens": tokens, "changes": [_record(change) for change in own.changes]}
-            for own, tokens in zip(manifest.stored, manifest.tokens, strict=True)
+            _record(stored.segment)
+            | {"tokens": tokens, "changes": [_record(record) for record in stored.changes]}
+            for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
         ],
     }
     outer = {
@@ -226,7 +228,7 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def _check_readable(folder: Path, manifest: Manifest, data: bytes) -> None:
-    """Refuse what could not be read again."""
+    """Refuse to write what could not be read again."""
     if len(data) > _LARGEST_MANIFEST:
         raise ValueError(
             f"the settings of {folder} take {len(data):,} bytes, of which there may be "

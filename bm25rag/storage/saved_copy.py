@@ -14,7 +14,7 @@ from bm25rag.storage.manifest import Manifest
 
 
 class SavedCopy(NamedTuple):
-    """What an index knows to be in a folder that it is not the writer of: what it read or saved."""
+    """What an index has read from, or saved in, a folder that it is not the writer of."""
 
     folder: Path
     manifest: Manifest
@@ -29,7 +29,7 @@ class SavedCopy(NamedTuple):
         return {of: file for of, file in files.items() if self._is_whole(file)}
 
     def _is_whole(self, file: FileRecord) -> bool:
-        """Whether a file is as it was written; who saves may mean to mend it."""
+        """Whether a file is as it was written; saving may be meant to repair it."""
         try:
             ArraysFile(self.folder / file.name, file, mapped=True).check_all()
         except OSError:  # StorageError is one

@@ -1,6 +1,6 @@
-"""A saved index: a folder of files that are written once, and a manifest that is replaced last.
+"""The files of a commit, read and written: each is written once, and the manifest last.
 
-Nothing is unpickled, nothing named in a file is imported, and no path leaves the
+Nothing is unpickled, nothing that a file names is imported, and no path leads out of the
 folder. ``docs/format.md`` describes the files.
 """
 
@@ -33,7 +33,7 @@ _RETRIES = 20
 def read_index(
     folder: Path, mapped: bool, known: Mapping[Stored, SegmentView]
 ) -> tuple[Manifest, list[SegmentView]]:
-    """Read the last commit of a folder; what is ``known`` already is not read again.
+    """Read the last commit of a folder; what is ``known`` is not read again.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def read_index(
         try:
             return manifest, _read_views(folder, manifest, mapped, known)
         except FileNotFoundError as error:
-            # A writer has committed and cleaned up in between: read again.
+            # A writer may have committed and cleaned up in between: read again.
             if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
                 raise CorruptIndexError(
                     f"{error.filename}: is missing; restore the folder from a copy"
@@ -122,7 +122,7 @@ def _read_doc_blocks(file: ArraysFile, documents: int) -> CheckedDocBlocks:
     edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
     high = file.array("stripes.high", "u2")
     if count == 1 and len(terms) + len(high):
-        raise file.reject("stripes.terms", "names stripes where there is but one")
+        raise file.reject("stripes.terms", "names stripes where there is only one")
     before = file.array("stripes.before", "u4", "u8", count=len(terms))
     return CheckedDocBlocks(count, terms, edges, before, high)
 
@@ -168,7 +168,7 @@ def write_commit(
     views: Sequence[SegmentView],
     known: Mapping[Segment | Changes, FileRecord],
 ) -> Manifest:
-    """Write what is not on disk yet, then the manifest. The caller holds the lock.
+    """Write what is not on disk yet, then the manifest; the caller holds the lock.
 
     On return the commit is visible; ``flush_folder`` makes it durable.
 
@@ -183,7 +183,7 @@ def write_commit(
     views
         The segments, in document order.
     known
-        Files of the folder that hold a segment or a set of changes already.
+        The files of segments and sets of changes that are in the folder already.
     """
     written: list[Path] = []
 
@@ -205,8 +205,10 @@ def write_commit(
             with suppress(OSError):
                 path.unlink()
         raise
-    # From here on the commit may be visible: whatever fails, its files stay.
-    manifest = Manifest(commit, settings, tuple(stored), tuple(p.segment.tokens for p in views))
+    # From here on the commit may be visible, so its files stay, whatever fails.
+    manifest = Manifest(
+        commit, settings, tuple(stored), tuple(view.segment.tokens for view in views)
+    )
     replace_manifest(folder, manifest)
     return manifest
 

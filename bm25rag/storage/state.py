@@ -84,7 +84,7 @@ def check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
     try:
         for name in ("language", "stemmer", "tokenizer"):
             if not isinstance(settings[name], str | None):
-                raise TypeError(f"{name} is no string")
+                raise TypeError(f"{name} is not a string")
         Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
     except (KeyError, *NO_ANALYZER) as error:
         raise CorruptIndexError(f"{folder / MANIFEST}: wrong analyzer ({error})") from None
@@ -106,7 +106,7 @@ def parse_settings(folder: Path, settings: dict[str, Any]) -> Settings:
         next_id, probe = natural(settings["next_id"]), settings["probe"]
         extra = check_extra(settings["extra"])
         if not isinstance(settings["analyzer"], dict):
-            raise ValueError("analyzer is no object")
+            raise ValueError("analyzer is not an object")
         if not _are_strings(probe):
             raise ValueError("probe does not map words to stems")
     except (ValueError, KeyError, TypeError) as error:

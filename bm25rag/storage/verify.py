@@ -1,7 +1,7 @@
-"""What is checked of a saved index beyond what reading and merging rely on.
+"""Checks of a saved index beyond what reading and merging rely on.
 
-``docs/format.md`` lists under "What is checked" every property of the files that anything
-relies on, who does, and when it is checked.
+Under "What is checked", ``docs/format.md`` lists every property of the files that anything
+relies on, what relies on it, and when it is checked.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from bm25rag.storage.checked_postings import CheckedPostings
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import check_analyzer, check_counts, parse_settings
 
-# How JSON may spell a "$", by which dates and keys are told; we write it as it is.
+# JSON may spell "$" like this; we do not, since "$" marks dates and keys.
 _DOLLAR = "\\u0024"
-# Makes the error for contents that cannot be right.
+# Returns the error for contents that cannot be right.
 _Reject = Callable[[str, str], Exception]
 
 
@@ -59,10 +59,10 @@ def verify_segments(views: Sequence[SegmentView]) -> None:
     for view in views:
         _verify_segment(view.segment)
         for changes in view.changes:
-            if changes.origin is not None:
+            if changes.unverified is not None:
                 changed = build_column(data or None for data in changes.changed.values())
-                _verify_metadata(changed, partial(damage, changes.origin))
-                changes.origin = None  # a refresh need not do it again
+                _verify_metadata(changed, partial(damage, changes.unverified))
+                changes.unverified = None  # a refresh need not do it again
     try:
         join_tables([(view.segment.ids, view.living) for view in views])
     except CorruptIndexError as error:
@@ -72,7 +72,7 @@ def verify_segments(views: Sequence[SegmentView]) -> None:
 def _naming_file(
     views: Sequence[SegmentView], files: Sequence[ArraysFile | None], error: CorruptIndexError
 ) -> CorruptIndexError:
-    """Return the error for an id that two segments have, with the name of the later."""
+    """Return the error for an id that two segments have, with the file of the later one."""
     seen: set[bytes] = set()
     for view, file in zip(views, files, strict=True):
         ids = {view.segment.ids.column[number] for number in view.numbers()}
@@ -97,12 +97,12 @@ def _verify_segment(segment: Segment) -> None:
         if isinstance(column, CheckedColumn):
             column.check_text()
     fresh = _verify_metadata(segment.metadata, file.reject)
-    if segment.kept is not None:
-        _compare(segment.kept, fresh, file.reject)
+    if segment.stored_fields is not None:
+        _compare(segment.stored_fields, fresh, file.reject)
 
 
 def _verify_metadata(metadata: Column, reject: _Reject) -> Fields:
-    """Check that metadata are what we write; return their fields."""
+    """Check that metadata are as we write them; return their fields."""
     try:
         for data in releasing_gil(metadata):
             if data:
@@ -136,24 +136,24 @@ def _check_keys(plain: Any, depth: int) -> None:
             _check_keys(value, depth + 1)
 
 
-def _compare(kept: Fields, fresh: Fields, reject: _Reject) -> None:
-    """Check that fields say what the metadata say."""
-    missing = set(fresh) - set(kept)
-    if (kept.complete and missing) or (fresh.complete and not set(kept) <= set(fresh)):
+def _compare(stored: Fields, fresh: Fields, reject: _Reject) -> None:
+    """Check that stored fields say what the metadata say."""
+    missing = set(fresh) - set(stored)
+    if (stored.complete and missing) or (fresh.complete and not set(stored) <= set(fresh)):
         raise reject("fields.paths", "does not agree with the metadata")
-    for path in kept:
-        own, other = kept.find(path), fresh.get(path)
-        if own is not None and other is not None and not _are_alike(own, other):
+    for path in stored:
+        field, expected = stored.find(path), fresh.get(path)
+        if field is not None and expected is not None and not _are_alike(field, expected):
             raise reject("fields.codes", f"does not agree with the metadata at {path!r:.100}")
 
 
-def _are_alike(own: Field, other: Field) -> bool:
-    if own.starts != other.starts or (own.documents is None) != (other.documents is None):
+def _are_alike(one: Field, other: Field) -> bool:
+    if one.starts != other.starts or (one.documents is None) != (other.documents is None):
         return False
-    arrays = [(own.codes, other.codes), (own.numbers, other.numbers)]
-    if own.documents is not None and other.documents is not None:
-        arrays.append((own.documents, other.documents))
-    return all(np.array_equal(*pair) for pair in arrays) and _strings(own) == _strings(other)
+    arrays = [(one.codes, other.codes), (one.numbers, other.numbers)]
+    if one.documents is not None and other.documents is not None:
+        arrays.append((one.documents, other.documents))
+    return all(np.array_equal(*pair) for pair in arrays) and _strings(one) == _strings(other)
 
 
 def _strings(field: Field) -> tuple[list[int], bytes]:

@@ -132,7 +132,8 @@ def test_in_the_papers_mode_the_terms_are_what_re_finds(
 @analyzers
 def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
     assert_same(analyzer, PIECES, ["ab" + one + "cd" for one in PIECES])
-    assert_same(analyzer, [one + other for one in PIECES for other in PIECES[::7]])
+    others = PIECES[:: 29 if INTERPRETED else 7]
+    assert_same(analyzer, [one + other for one in PIECES for other in others])
 
 
 @pytest.mark.slow
@@ -157,7 +158,7 @@ def test_a_text_is_the_same_whatever_the_texts_beside_it_need(analyzer: Analyzer
 
 
 def test_the_table_of_words_grows() -> None:
-    words = [f"w{number:x}" for number in range(30_000)]
+    words = [f"w{number:x}" for number in range(6_000 if INTERPRETED else 30_000)]
     chunks = [[" ".join(words[start : start + 3000])] for start in range(0, len(words), 2500)]
     chunks += [["x" * 100_000], ["y" * 40_000 + " " + "x" * 100_000], words[::-1]]
     assert_same(Analyzer(language=None), *chunks)
@@ -201,7 +202,7 @@ def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
     for letter in ("a", "I", "é", "я", "漢", "𐐀"):
         words = [letter * (length - 1) + end for length in range(1, 36) for end in "xy"]
         assert_same(analyzer, [" ".join(words), *words, *words[::-1]])
-        for length in (4095, 4096) if INTERPRETED else (4079, 4080, 4095, 4096, 4097, 8192, 12_289):
+        for length in (4096,) if INTERPRETED else (4079, 4080, 4095, 4096, 4097, 8192, 12_289):
             text = " " * (length % 17) + letter * length
             assert_same(analyzer, [text, "b" + text + "b", text + " " + text], [text])
 

@@ -16,11 +16,6 @@ from support.commands import fails, ok, run, save_corpus, write, write_jsonl
 PYTHON = re.compile(r"\b(on_duplicate|min_score|delta_on|mode|untrusted|tokenizer|threads|k1|b)=")
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def saved() -> Path:
     return save_corpus()

@@ -13,11 +13,6 @@ from support.commands import fails, ok, save_corpus
 DROPPED = "words of the query that do not count:"
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def saved() -> Path:
     return save_corpus()

@@ -14,11 +14,6 @@ from bm25rag.errors import AnalyzerChangedWarning
 from support.commands import CORPUS, commands, fails, ok, run, save_corpus, write_jsonl
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def saved() -> Path:
     return save_corpus()

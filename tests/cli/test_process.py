@@ -21,11 +21,6 @@ from support.commands import save_corpus
 from support.environment import ROOT
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def saved() -> Path:
     return save_corpus()

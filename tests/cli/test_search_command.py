@@ -12,11 +12,6 @@ from bm25rag import BM25Index
 from support.commands import fails, ok, rows, save_corpus, write_jsonl
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def saved() -> Path:
     return save_corpus()

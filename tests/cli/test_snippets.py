@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -14,11 +14,6 @@ from bm25rag.cli.snippets import find_matches, first_lines, snippet
 from support.commands import ok, write_jsonl
 
 ENGLISH = Analyzer()
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def marked(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> list[str]:
@@ -131,9 +126,9 @@ def test_a_pattern_that_matches_nothing_at_all_is_no_trouble() -> None:
 
 def test_a_whole_book_is_searched_to_its_end() -> None:
     book = "nothing here " * 100_000 + "but one zebra and a lion " + "nor here " * 10_000
-    start = perf_counter()
+    start = process_time()
     assert marked(book, "zebra lion") == ["zebra", "lion"]
-    assert perf_counter() - start < 10
+    assert process_time() - start < 10
 
 
 # --- what is shown --------------------------------------------------------------

@@ -16,11 +16,6 @@ from support.commands import fails, ok, run, write
 PAGE = "<html><body><h1>Page</h1><p>words</p></body></html>"
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def ids(path: str = "saved") -> list[str]:
     return BM25Index.open(path).ids()
 

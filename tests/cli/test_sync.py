@@ -17,11 +17,6 @@ LONG = "# Guide\n\n## One\nfirst\n\n## Two\nsecond\n\n## Three\nthird\n"
 COUNTS = "{} added, {} replaced, {} unchanged, {} deleted, {} skipped\n"
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def docs() -> Path:
     """Make a folder, and an index of it."""

@@ -24,11 +24,6 @@ from support.commands import fails, ok, rows, write, write_jsonl
 EVIL = "\x1b]0;x\x07\r\x7f\x9b31m\u202e\u2066\u200f\u061c\ud800"
 
 
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def raw_run(*arguments: str) -> Result:
     """Run with what click would take away for files, which are no terminals."""
     return CliRunner().invoke(commands, arguments, color=True, catch_exceptions=False)

@@ -154,7 +154,7 @@ def test_nothing_that_is_known_is_asked() -> None:
     ids = frozenset(map(str, range(500)))
     known = parse_filter({"$or": [{"a": 1}, {"$not": set(ids)}]})
     assert known is not None
-    assert not known.asked
+    assert not known.per_document
     assert split(known) == (known, None)
 
 

@@ -113,7 +113,7 @@ def test_documents_whose_metadata_change_are_evaluated_again_and_few_others(
     index.update_metadata(["4"], [BOATS])
     assert index.ids(BOATS)[:3] == ["2", "3", "4"]
     assert work.take() == (0, 3)  # those that were changed just before are joined to it
-    monkeypatch.setattr(filtering, "FEW", 0)
+    monkeypatch.setattr(filtering, "FEW_CHANGED", 0)
     index.update_metadata(["4"], [{}])
     assert index.ids(BOATS)[:2] == ["2", "3"]
     assert work.take()[0] <= 4  # from fields of their own

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bm25rag import Analyzer, BM25Index
+from bm25rag import BM25Index
+from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.kernels import backend as backends
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import build_postings
@@ -80,11 +81,11 @@ def test_what_fails_in_a_thread_is_raised(backend: str, monkeypatch: pytest.Monk
     if backend != "compiled":
         pytest.skip("without the compiled scanner texts are analysed by the calling thread")
 
-    def fold(self: Analyzer, text: str) -> str:
+    def fold(self: WordSplitter, text: str) -> str:
         raise MemoryError("no room to fold")
 
     index = BM25Index()
-    monkeypatch.setattr(Analyzer, "fold", fold)
+    monkeypatch.setattr(WordSplitter, "fold", fold)
     with pytest.raises(MemoryError, match="no room to fold"):
         index.add(["e\u0301"] * 200, threads=3)
     assert len(index) == 0

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 import types
@@ -38,11 +39,13 @@ ADAPTERS = sorted(
 
 
 def public_modules() -> Iterator[types.ModuleType]:
-    """Find the modules that say what is public in them."""
+    """Find the modules that say what is public in them, in all packages."""
     folder = Path(bm25rag.__file__).parent
-    for path in sorted(folder.glob("*.py")):
-        if not path.stem.startswith("_"):
-            yield importlib.import_module(f"bm25rag.{path.stem}")
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        text = path.read_text(encoding="utf-8")
+        if not path.stem.startswith("_") and re.search("^__all__ = ", text, re.MULTILINE):
+            yield importlib.import_module(".".join(parts))
 
 
 def ours(value: Any) -> bool:

@@ -124,9 +124,9 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
         case "many":  # each value many times, in another order each time
             return [*everything, *reversed(everything), *everything[::2]]
         case "merged":
-            monkeypatch.setattr("bm25rag.metadata.field_builder.AT_ONCE", 5)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.CHUNK", 5)
         case "pieces":
-            monkeypatch.setattr("bm25rag.metadata.field_builder._SOME", 3)
+            monkeypatch.setattr("bm25rag.metadata.field_builder._BATCH", 3)
             monkeypatch.setattr("bm25rag.metadata.field_builder.BLOCK", 3)
             monkeypatch.setattr("bm25rag.metadata.field_merge.BLOCK", 3)
             monkeypatch.setattr("bm25rag.metadata.field_merge._STEP", 1)
@@ -134,7 +134,7 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
             return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
             monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
-            monkeypatch.setattr("bm25rag.metadata.field_builder.AT_ONCE", 50)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.CHUNK", 50)
     return everything
 
 
@@ -312,7 +312,7 @@ def test_filters_are_right_after_any_history(
     trees = [tree for spec in filters if (tree := parse_filter(spec)) is not None]
     index, model = BM25Index(), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.search.filtering.FEW", few)
+        patch.setattr("bm25rag.search.filtering.FEW_CHANGED", few)
         for where in ("field_builder", "field_merge"):
             patch.setattr(f"bm25rag.metadata.{where}.MOST_FIELDS", most)
         for step in steps:

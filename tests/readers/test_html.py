@@ -6,18 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
 from bm25rag.readers import read_html
 from support.commands import write
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
 
 PAGE = """<!DOCTYPE html>
 <html><head><title>Guide &mdash; Site</title><style>p { color: red }</style></head>
@@ -99,11 +93,11 @@ def test_pages_from_east_asia_are_read(declared: str, codec: str) -> None:
 @pytest.mark.parametrize("declared", ["punycode", "idna", "utf-7", "unicode_escape", "rot13"])
 def test_what_is_no_encoding_of_the_web_is_not_tried(declared: str) -> None:
     write("a.html", f"<meta charset={declared}><p>" + "b" * 400_000)
-    start = perf_counter()
+    start = process_time()
     complaint = f"a.html: cannot be read as {declared}, which the page declares: it is not used"
     with pytest.raises(ValueError, match="^" + re.escape(complaint)):
         list(read_html(Path("a.html")))
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -137,10 +131,10 @@ def test_what_the_parser_refuses_is_named() -> None:
 
 
 def test_tags_that_are_nested_without_end_are_no_trouble() -> None:
-    start = perf_counter()
+    start = process_time()
     (passage,) = read_html(write("a.html", "<div>" * 20_000 + "<b>" * 500 + "deep"))
     assert passage.text == "deep"
-    assert perf_counter() - start < 20
+    assert process_time() - start < 20
 
 
 @pytest.mark.parametrize(
@@ -148,9 +142,9 @@ def test_tags_that_are_nested_without_end_are_no_trouble() -> None:
 )
 def test_tags_that_are_not_closed_are_no_trouble_either(tag: str) -> None:
     write("a.html", "<table>" + f"{tag}x" * 8_000)
-    start = perf_counter()
+    start = process_time()
     words = [word for passage in read_html(Path("a.html")) for word in passage.text.split()]
-    assert perf_counter() - start < 8
+    assert process_time() - start < 8
     assert "".join(words) == ("" if tag == "<nav>" else "x" * 8_000)
 
 

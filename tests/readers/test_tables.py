@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from bm25rag import Document
 from bm25rag.readers import Fields, OtherContentError, read_csv, read_json, read_jsonl, read_tsv
 from support.commands import write
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
 
 # --- JSON arrays ----------------------------------------------------------------
 

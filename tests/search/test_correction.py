@@ -105,7 +105,7 @@ def test_the_commonest_word_is_taken_and_of_equal_ones_the_first() -> None:
 
 @pytest.mark.parametrize("terms", [[b"\xff"], [b"abc\xc3", b"\xa9bcd"]])
 def test_terms_that_are_no_text_are_damage(terms: list[bytes]) -> None:
-    with pytest.raises(CorruptIndexError, match="is no UTF-8"):
+    with pytest.raises(CorruptIndexError, match="is not UTF-8"):
         Spelling(build_column(terms)).near("abcd", 2)
 
 

@@ -8,9 +8,9 @@ SMALL = {
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.metadata.mask_cache.MOST_BYTES": 1,
-    "bm25rag.search.filtering.AT_ONCE": 2,
-    "bm25rag.search.filtering.FEW": 1,  # changed metadata get fields of their own
-    "bm25rag.metadata.field_builder.AT_ONCE": 2,  # fields are merged of chunks of two documents
+    "bm25rag.search.filtering.SCAN_BLOCK": 2,
+    "bm25rag.search.filtering.FEW_CHANGED": 1,  # changed metadata get fields of their own
+    "bm25rag.metadata.field_builder.CHUNK": 2,  # fields are merged from chunks of two documents
     "bm25rag.metadata.field_builder.BLOCK": 2,  # sorted strings are united piece by piece
     "bm25rag.metadata.field_merge.BLOCK": 2,
     "bm25rag.metadata.field_merge._STEP": 1,

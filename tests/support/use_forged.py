@@ -22,7 +22,8 @@ from unittest.mock import patch
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, DocumentNotFoundError, StorageError
 from bm25rag.kernels import backend
-from support.forging import Folder, forge
+from support.forgeries import forge
+from support.forging import Folder
 
 # So that segments of some documents have stripes, wide codes and several parts.
 SMALL = {

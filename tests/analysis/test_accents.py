@@ -1,0 +1,106 @@
+"""Accents: folded where they are decoration, kept where they make another letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis.languages import LANGUAGES, load_stopwords
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def meets(analyzer: Analyzer, document: str, query: str) -> bool:
+    """Whether a query finds a document, and the document's words the query."""
+    index = BM25Index.from_texts([document, "something else"], analyzer=analyzer)
+    back = BM25Index.from_texts([query, "something else"], analyzer=analyzer)
+    found = [[hit.id for hit in index.search(query)], [hit.id for hit in back.search(document)]]
+    return found == [["0"], ["0"]]
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("french", "élèves", "eleves"),
+        ("french", "cœur", "coeur"),
+        ("spanish", "canción", "cancion"),
+        ("italian", "città", "citta"),
+        ("english", "naïve café", "naive cafe"),
+        ("english", "ﬁle", "file"),
+        ("german", "café", "cafe"),
+        (
+            "greek",
+            "βιβλιοθήκη",
+            "ΒΙΒΛΙΟΘΗΚΗ",
+        ),
+        (
+            "hindi",
+            "ज़िन्दगी",
+            "जिंदगी",
+        ),
+        ("hindi", "हिन्दी", "हिंदी"),
+        ("hindi", "माँ", "मां"),
+        ("hebrew", "שָׁלוֹם", "שלום"),
+        ("arabic", "كَتَبَ", "كتب"),
+        ("arabic", "كت\u0640\u0640اب", "كتاب"),
+    ],
+)
+def test_forms_that_differ_by_accents_meet(language: str, one: str, other: str) -> None:
+    assert Analyzer(language).terms(one) == Analyzer(language).terms(other) != []
+    assert meets(Analyzer(language), one, other)
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("swedish", "får", "far"),
+        ("german", "schön", "schon"),
+        ("spanish", "año", "ano"),
+        ("turkish", "açı", "aci"),
+        ("finnish", "sääri", "saari"),
+        ("danish", "rød", "rod"),
+        ("hungarian", "kör", "kor"),
+        ("polish", "sąd", "sad"),
+        ("czech", "byt", "být"),
+        ("russian", "мой", "мои"),
+        ("ukrainian", "їх", "іх"),
+        ("vietnamese", "má", "ma"),
+        ("portuguese", "pão", "pao"),
+    ],
+)
+def test_letters_of_their_own_keep_their_accents(language: str, one: str, other: str) -> None:
+    analyzer = Analyzer(language, stemmer=None, stopwords=None)
+    assert analyzer.terms(one) != analyzer.terms(other)
+
+
+def test_stop_words_are_folded_as_words_are() -> None:
+    analyzer = Analyzer("french")
+    assert "même" in load_stopwords("french")
+    assert analyzer.terms("même meme MÊME") == []
+    assert Analyzer("french", fold_accents=False).terms("meme") == ["mem"]
+
+
+@pytest.mark.parametrize(
+    "word", ["", "'", "'t", "'s", "n't", "...", "_", "++", "1,", "\u0e48", "a b"]
+)
+def test_any_string_may_be_a_stop_word(word: str) -> None:
+    analyzer = Analyzer(stopwords=[word, "red"], query_stopwords=[word], language=None)
+    assert analyzer.terms("red boat") == analyzer.query_terms("red boat") == ["boat"]
+    assert Analyzer.from_dict(analyzer.to_dict()) == analyzer
+
+
+def test_accents_are_folded_where_the_documentation_says_so() -> None:
+    kept = {one.name for one in LANGUAGES if not Analyzer(one.name, stemmer=None).fold_accents}
+    assert kept == set(UNFOLDED)
+    assert not Analyzer(language=None).fold_accents
+    assert Analyzer("russian", fold_accents=True).terms("café") == ["cafe"]
+    with pytest.raises(TypeError, match="fold_accents must be True, False or 'auto'"):
+        Analyzer(fold_accents="yes")
+
+
+UNFOLDED = [
+    "armenian", "bengali", "bosnian", "bulgarian", "croatian", "czech", "hungarian",
+    "icelandic", "irish", "latvian", "lithuanian", "macedonian", "polish", "romanian",
+    "russian", "serbian", "slovak", "slovenian", "tamil", "telugu", "ukrainian", "vietnamese",
+    "yiddish",
+]  # fmt: skip

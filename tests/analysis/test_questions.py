@@ -1,0 +1,74 @@
+"""Stop words that only questions lose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis.languages import LANGUAGES
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def test_questions_lose_the_long_list_and_documents_the_short_one() -> None:
+    analyzer = Analyzer()
+    text = "What were the causes of it, and why don't they matter?"
+    assert analyzer.terms(text) == ["what", "were", "caus", "whi", "dont", "matter"]
+    assert analyzer.query_terms(text) == ["caus", "matter"]
+
+
+def test_a_question_keeps_its_words_if_nothing_else_is_left() -> None:
+    index = BM25Index.from_texts(["The Who played in Leeds.", "Who are you?", "A red boat"])
+    assert [hit.id for hit in index.search("The Who")] == ["1", "0"]
+    assert [hit.id for hit in index.search("who are you")] == ["1", "0"]
+    assert index.search("the") == []
+
+
+def test_search_scores_and_explain_ask_alike() -> None:
+    index = BM25Index.from_texts(["how red boats sail", "how and why", "green tea"])
+    question = "how do red boats sail"
+    hit = index.search(question)[0]
+    assert [one.id for one in index.search(question)] == ["0"]
+    assert index.search_batch([question]).ids() == [["0"]]
+    assert index.scores(question).tolist() == [hit.score, 0.0, 0.0]
+    explanation = index.explain(question, "0")
+    assert explanation.score == hit.score
+    assert [part.term for part in explanation.terms] == ["red", "boat", "sail"]
+
+
+def test_a_list_of_terms_loses_nothing() -> None:
+    index = BM25Index.from_texts(["how red boats sail", "green tea"])
+    assert [hit.id for hit in index.search(["how"])] == ["0"]
+    assert index.search(["how", "tea"])[0].id in ("0", "1")
+    assert len(index.search(["how", "tea"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, ["how", "red"]),
+        (["red"], ["how"]),
+        ("english_long", ["red"]),
+        (["how", "red"], ["how", "red"]),
+    ],
+)
+def test_the_words_that_questions_lose_may_be_chosen(given: Any, expected: list[str]) -> None:
+    analyzer = Analyzer(query_stopwords=given)
+    assert analyzer.query_terms("how red") == expected
+    assert analyzer.terms("how red") == ["how", "red"]
+    assert Analyzer.from_dict(analyzer.to_dict()) == analyzer
+
+
+def test_only_english_has_words_that_questions_lose_and_not_with_stop_words_of_your_own() -> None:
+    with_list = {one.name for one in LANGUAGES if Analyzer(one.name, stemmer=None).query_stopwords}
+    assert with_list == {"english"}
+    assert not Analyzer(stopwords=None).query_stopwords
+    assert not Analyzer(stopwords=["red"]).query_stopwords
+
+
+@pytest.mark.parametrize("wrong", [5, [b"red"], b"red", "klingon"])
+def test_words_that_questions_lose_must_be_words(wrong: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="stopwords"):
+        Analyzer(query_stopwords=wrong)

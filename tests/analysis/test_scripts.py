@@ -1,0 +1,93 @@
+"""Scripts without spaces between words, and endings that Snowball leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+RUNS = {
+    "thai": ("กรุงเทพเป็นเมืองหลวง", "เมือง", "ป็"),
+    "lao": ("ວຽງຈັນເປັນນະຄອນ", "ນະຄອນ", "ຈັ"),
+    "khmer": ("ភ្នំពេញជារាជធានី", "រាជធានី", "ជា"),
+    "burmese": ("ရန်ကုန်သည်မြို့တော်", "မြို့", "ကု"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", [*RUNS, "english", None])
+@pytest.mark.parametrize("script", RUNS)
+def test_a_word_within_a_run_is_found_in_any_language(language: str | None, script: str) -> None:
+    document, word, cluster = RUNS[script]
+    index = BM25Index.from_texts([document, "something else"], analyzer=Analyzer(language))
+    assert [hit.id for hit in index.search(word)] == ["0"]
+    assert [hit.id for hit in index.search(cluster)] == ["0"]
+    assert index.search(document[0] * 2) == []
+
+
+def test_marks_stay_with_their_letters_and_questions_ask_for_pairs() -> None:
+    text = "ที่นี่ดี"
+    first, second, third = "ที่", "นี่", "ดี"
+    analyzer = Analyzer(language=None)
+    assert analyzer.terms(text) == [first + second, first, second + third, second, third]
+    assert analyzer.query_terms(text) == [first + second, second + third]
+    assert analyzer.query_terms(third) == [third]
+    off = Analyzer(language=None, southeast_asian=False)
+    assert off.terms(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("document", "question"),
+    [
+        ("猫が好き", "猫"),
+        ("我的猫很好", "猫"),
+        ("책을 읽다", "책"),
+        ("A股市场", "A股"),
+    ],
+)
+@pytest.mark.parametrize("language", ["japanese", "english"])
+def test_a_question_of_one_character_finds_it_within_a_run(
+    language: str, document: str, question: str
+) -> None:
+    index = BM25Index.from_texts([document, "red"], analyzer=Analyzer(language))
+    assert [hit.id for hit in index.search(question)] == ["0"]
+
+
+def test_characters_of_han_and_hangul_are_terms_beside_the_bigrams() -> None:
+    analyzer = Analyzer(language=None)
+    text = "東京とカナ 책을"
+    pairs = ["東京", "京と", "とカ", "カナ", "책을"]
+    singles = ["東", "京", "책", "을"]
+    assert sorted(analyzer.terms(text)) == sorted(pairs + singles)
+    assert sorted(analyzer.query_terms(text)) == sorted(pairs + singles[:2])
+    assert Analyzer(language=None, cjk_characters=False).terms(text) == pairs
+
+
+def test_a_morphological_tokenizer_can_be_plugged_in() -> None:
+    tokenize = pytest.importorskip(
+        "pythainlp", reason="pythainlp, a tokenizer for Thai, is not installed"
+    ).word_tokenize
+
+    def words(text: str) -> list[str]:
+        return [word for word in tokenize(text.lower()) if word.strip()]
+
+    index = BM25Index.from_texts(
+        [
+            "แมวกินปลา",
+            "หมานอน",
+        ],
+        analyzer=Analyzer(tokenizer=words),
+    )
+    assert {"แมว", "ปลา"} <= set(index.vocabulary)
+    assert [hit.id for hit in index.search("ปลา")] == ["0"]
+
+
+def test_arabic_endings_meet() -> None:
+    analyzer = Analyzer("arabic")
+    assert analyzer.stemmer == "arabic_light"
+    snowball = Analyzer("arabic", stemmer="arabic")
+    university, universities = "جامعة", "جامعات"
+    assert analyzer.terms(university) == analyzer.terms(universities)
+    assert snowball.terms(university) != snowball.terms(universities)
+    assert analyzer.stems(["لا", "ي"]) == ["لا", "ي"]

@@ -1,0 +1,128 @@
+"""What is a word: signs, numbers, apostrophes, identifiers, odd characters."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import PAPER
+
+PLAIN = Analyzer(language=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C, R and 2 of vitamin D", ["c", "r", "and", "2", "of", "vitamin", "d"]),
+        ("C++ C# F#", ["c++", "c#", "f#"]),
+        ("written in C.", ["written", "in", "c"]),
+        ("in C++. In C#, too", ["in", "c++", "in", "c#", "too"]),
+        ("C++17 and C/C++/C#9", ["c++", "17", "and", "c", "c++", "c#", "9"]),
+        ("(C++) \u201cC#\u201d", ["c++", "c#"]),
+        ("a+b C+++ CD4+ K+ notepad++ abc# #5", ["a", "b", "c", "cd4", "k", "notepad", "abc", "5"]),
+        ("Python 3.11.4, v2.0", ["python", "3.11.4", "v2.0"]),
+        ("It is 3.5. Then 4.", ["it", "is", "3.5", "then", "4"]),
+        ("1,000 or 12,345,678.90 or 1,2,3", ["1000", "or", "12345678.90", "or", "1", "2", "3"]),
+        (".NET Core", [".net", "net", "core"]),
+        ("ASP.NET Node.js end.Start", ["asp", "net", "node", "js", "end", "start"]),
+        ("well...and so.", ["well", "and", "so"]),
+        ("U.S. and U.S.A, e.g. z.B. т.е.", ["us", "and", "usa", "eg", "zb", "те"]),
+        ("_emphasis_ __init__ snake_case ____", ["emphasis", "init", "snake_case"]),
+        ("co\xadoperate \ufeffred\u2060boat", ["cooperate", "redboat"]),
+        ("٢٠١٥ ३.५ ๔๒", ["2015", "3.5", "42"]),
+        ("", []),
+        (". , ' + # ++ _ .'", []),
+    ],
+)
+def test_words_are_those_that_people_write(text: str, expected: list[str]) -> None:
+    assert PLAIN.terms(text) == expected
+
+
+@pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u02bc", "\uff07"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("don't can't won't", ["dont", "cant", "wont"]),
+        (
+            "John's dogs' we'll I'm they've you're he'd",
+            ["john", "dogs", "we", "i", "they", "you", "he"],
+        ),
+        ("shouldn't've", ["shouldnt"]),
+        ("l'homme d'été qu'il", ["homme", "été", "qu", "il"]),
+        ("O'Brien's rock 'n' roll", ["brien", "rock", "n", "roll"]),
+        ("5'10 'quoted'", ["5", "10", "quoted"]),
+    ],
+)
+def test_an_apostrophe_leaves_no_stray_letters(
+    text: str, expected: list[str], apostrophe: str
+) -> None:
+    assert PLAIN.terms(text.replace("'", apostrophe)) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("ukrainian", "п'ять", "п\u02bcять"),
+        ("turkish", "İstanbul'da", "İstanbul'un"),
+        ("hebrew", "צה\u05f4ל", "צהל"),
+        ("english", "don't", "dont"),
+    ],
+)
+def test_forms_with_and_without_an_apostrophe_meet(language: str, one: str, other: str) -> None:
+    analyzer = Analyzer(language)
+    assert analyzer.terms(one) == analyzer.terms(other) != []
+    assert len(analyzer.terms(one)) == 1
+
+
+@pytest.mark.usefixtures("backend")
+def test_what_is_asked_for_by_sign_is_found_and_nothing_else() -> None:
+    texts = ["It is written in C.", "It is written in C++.", "C# on .NET 3.5", "net income 35", "R"]
+    index = BM25Index.from_texts(texts)
+    asked = ["C", "C++", "c#", "3.5", ".NET", "r", "35"]
+    found = {one: [hit.id for hit in index.search(one)] for one in asked}
+    assert found == {
+        "C": ["0"], "C++": ["1"], "c#": ["2"], "3.5": ["2"], ".NET": ["2", "3"], "r": ["4"],
+        "35": ["3"],
+    }  # fmt: skip
+
+
+def test_identifiers_are_found_whole_and_by_their_parts() -> None:
+    analyzer = Analyzer(identifiers=True, language=None)
+    assert analyzer.terms("getHTTPName") == ["gethttpname", "get", "http", "name"]
+    assert analyzer.terms("snake_case os.path") == ["snake_case", "snake", "case", "os", "path"]
+    assert analyzer.terms("Python 3.11.4") == ["python", "3.11.4", "3", "11", "4"]
+    assert analyzer.terms("The ISTANBUL İ") == ["the", "istanbul", "i\u0307"]
+    assert Analyzer(language=None).terms("getHTTPName") == ["gethttpname"]
+    with pytest.raises(ValueError, match="identifiers"):
+        Analyzer(identifiers=True, token_pattern=r"\w+")
+
+
+def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
+    analyzer = Analyzer(token_pattern=PAPER)
+    text = "The C++ of John's naïve 3.5 cafés"
+    assert analyzer.words(text) == re.findall(PAPER, text.lower())
+    assert analyzer.terms(text) == analyzer.query_terms(text) == ["of", "john", "naïv", "café"][1:]
+    assert not analyzer.query_stopwords
+    assert not analyzer.fold_accents
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u0440aypal", ["\u0440aypal"]),
+        ("x漢y", ["x", "漢", "y"]),
+        ("\U0001f468\u200d\U0001f4bb code \u2764️", ["code"]),
+        ("\ud800red \udfff", ["red"]),
+        (
+            "می\u200cخواهم",
+            ["می", "خواهم"],
+        ),
+        ("\u0301\u0301", []),
+        ("\x00a\x00", ["a"]),
+    ],
+)
+def test_odd_texts_have_the_terms_one_would_expect(text: str, expected: list[str]) -> None:
+    assert PLAIN.terms(text) == expected
+    assert PLAIN.query_terms(text) == expected
