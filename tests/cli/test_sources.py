@@ -287,7 +287,7 @@ def test_html_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
 
 def test_the_exit_code_is_documented() -> None:
     shown = ok("--help").stdout
-    assert "4    done, but files were skipped that could not be read (they are named)" in shown
+    assert "4    done, but some files could not be read and were skipped (they are named)" in shown
     for name in ("index", "add", "sync"):
         assert "exit code is 4" in " ".join(ok(name, "--help").stdout.split())
     assert set(commands.commands) >= {"sync"}

@@ -176,7 +176,8 @@ def test_a_trec_run_which_has_no_escapes_refuses_such_ids() -> None:
     for id in ("a\x9b", "a\u202e", "a\x1b"):
         write_jsonl(Path("c.jsonl"), [{"id": id, "text": "red"}])
         ok("index", "c.jsonl", "-o", "saved", "--force")
-        fails(3, "or control characters in it", "search", "saved", "red", "--format", "trec")
+        complaint = "has control characters in it; use --format jsonl"
+        fails(3, complaint, "search", "saved", "red", "--format", "trec")
 
 
 def test_numbers_that_json_lacks_are_null() -> None:

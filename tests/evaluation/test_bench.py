@@ -162,9 +162,9 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
         "factories:crashing": "ended by signal 6",
         "factories:raising": "failed: RuntimeError: out of luck",
         "factories:inventing": "returned nonsense: 'no such document', found for query '1'",
-        "factories:repeating": "returned nonsense: a document twice for query '1'",
-        "factories:unordered": "returned nonsense: scores for query '1' that are not in falling",
-        "factories:undefined": "returned nonsense: a score for query '1' that is no number",
+        "factories:repeating": "returned nonsense: a document occurs twice for query '1'",
+        "factories:unordered": "returned nonsense: scores for query '1' are not in descending",
+        "factories:undefined": "returned nonsense: a score for query '1' is not a number",
         "factories:needing": "a_package_that_nobody_has",
         "nothing:here": "not installed: No module named 'nothing'",
         "best engine": "failed: ValueError: unknown system 'best engine'; systems are",
@@ -201,13 +201,15 @@ def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
 
 def test_results_of_other_settings_and_machines_are_never_mixed(collection: str) -> None:
     measure(collection, "factories:alphabet")
-    with pytest.raises(ValueError, match="another setting: k was 10 and is 5; give another folder"):
+    with pytest.raises(
+        ValueError, match="different setting: k was 10 and is 5; use a different folder"
+    ):
         measure(collection, "factories:alphabet", k=5)
     file = Path("measured/setting.json")
     setting = json.loads(file.read_text(encoding="utf-8"))
     setting["machine"]["processor"] = "another"
     file.write_text(json.dumps(setting), encoding="utf-8")
-    with pytest.raises(ValueError, match="another machine: processor was 'another'"):
+    with pytest.raises(ValueError, match="different machine: processor was 'another'"):
         measure(collection, "factories:alphabet")
 
 

@@ -100,7 +100,7 @@ def test_repeated_lines_of_qrels_are_told_and_count_once(tmp_path: Path) -> None
         ("q Q0 d 1 high t\n", r"file.txt:1: the score must be a number, got 'high'"),
         ("q Q0 d first 1.0 t\n", r"file.txt:1: the rank must be an integer, got 'first'"),
         ("q Q0 d 1 nan t\n", r"file.txt:1: the score is NaN"),
-        ("q Q0 d 1 2 t\nq Q0 d 2 1 t\n", r"file.txt:2: document 'd' of query 'q' is there already"),
+        ("q Q0 d 1 2 t\nq Q0 d 2 1 t\n", r"file.txt:2: document 'd' of query 'q' occurs twice"),
         ("\n", r"file.txt: no results in it"),
     ],
 )

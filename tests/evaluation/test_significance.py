@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 
 def test_evaluations_of_other_queries_are_not_compared() -> None:
-    with pytest.raises(ValueError, match="'q1' is in one only"):
+    with pytest.raises(ValueError, match="'q1' is in only one"):
         compare(evaluation([1, 0]), evaluation([1]), "RR")
     with pytest.raises(ValueError, match="'AP' was not evaluated"):
         compare(evaluation([1]), evaluation([1]), "AP")
