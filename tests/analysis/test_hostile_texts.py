@@ -51,10 +51,10 @@ def test_a_word_of_a_megabyte_takes_no_time_in_any_language(language: str, lette
 
 
 def colliding_strings(length: int = 40) -> list[str]:
-    """Strings of a and b with one CRC-32, 2 ** (length - 32) at least.
+    """Return strings of a and b that share one CRC-32, at least 2 ** (length - 32) of them.
 
-    CRC-32 is affine over bits, so what flipping each letter does to it is found one by
-    one, and Gauss's elimination finds the sets of letters whose flips cancel.
+    CRC-32 is affine over bits, so the effect of flipping each letter can be found on its own,
+    and Gaussian elimination finds the sets of letters whose flips cancel out.
     """
     base = "a" * length
     reduced: dict[int, tuple[int, int]] = {}

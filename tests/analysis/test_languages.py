@@ -20,7 +20,7 @@ from bm25rag.analysis.languages import (
 
 # Algorithms that are not languages: a user names them as `stemmer`.
 STEMMERS_ONLY = {"porter", "dutch_porter"}
-# Stemmers of ours, by the algorithms that they begin with.
+# Our own stemmers, by the algorithms they start from.
 OURS = {"arabic_light": "arabic"}
 
 UNSTEMMED = [
@@ -73,12 +73,12 @@ PAIRS = {
     "spanish": ("Las bibliotecas abren todos los días", "biblioteca", "El tiempo se vuelve frío"),
     "swedish": ("Flickorna läser varje dag", "flicka", "Vädret blir kallt"),
     "tamil": ("நூலகங்கள் திறந்திருக்கும்", "நூலகம்", "வானிலை குளிர்கிறது"),
-    # Lower case of I is ı in Turkish: as English it would be another word.
+    # In Turkish, I lower-cases to ı: lower-cased as English it would be another word.
     "turkish": ("IŞIKLAR bütün gece yandı", "ışıkta", "Hava soğuk oluyor"),
     "yiddish": ("די ביכער ליגן אויפֿן טיש", "טישן", "דאָס װעטער איז קאַלט"),
 }
 
-# Words that `\w` alone cuts at their vowel signs, viramas, points and joiners.
+# Words that `\w` alone would split at vowel signs, viramas, points and joiners.
 WHOLE_WORDS = {
     "hindi": "हिन्दी भाषा सुन्दर किताबें वर्षों ज़िन्दगी",
     "nepali": "नेपाली किताबहरू टेबुलमा छन् अर्थात् गर्‍यो",

@@ -1,4 +1,4 @@
-"""Stop words that only questions lose."""
+"""Stop words that are removed from questions only."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_every_code_point_within_a_word(name: str) -> None:
 # -- width, size and number --------------------------------------------------------------------
 
 
-# One test for each analyzer: making the tables for its code points takes longer than using them.
+# One test per analyzer: building the tables for its code points takes longer than using them.
 @analyzers
 def test_a_text_has_the_same_terms_beside_any_other_texts(analyzer: Analyzer) -> None:
     """Code points take 1, 2 or 4 bytes, as many as the widest of a chunk needs."""

@@ -133,7 +133,7 @@ def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
 
 
 def test_a_damaged_index_is_not_replaced_by_force_either(saved: Path, corpus: Path) -> None:
-    """What is left of it may be worth saving; a person decides."""
+    """What is left of the index may be worth saving: the user decides."""
     (saved / "manifest.json").write_bytes(b"\0" * 10)
     fails(3, "manifest.json", "index", corpus, "-o", saved, "--force")
     assert (saved / "manifest.json").read_bytes() == b"\0" * 10

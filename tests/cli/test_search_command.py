@@ -1,4 +1,4 @@
-"""``search``: what it writes, and how it fails."""
+"""``search``: what it prints, and how it fails."""
 
 from __future__ import annotations
 

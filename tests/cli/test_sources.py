@@ -1,4 +1,4 @@
-"""What the command line reads, what it leaves out, and what it says about that."""
+"""What the command line reads, what it skips, and what it says about that."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_on_error_stop_ends_the_run_and_nothing_is_saved(name: str) -> None:
 
 
 def test_a_file_is_in_the_index_whole_or_not_at_all() -> None:
-    """Its first lines could be read."""
+    """Its first lines were readable."""
     write("d/a.txt", "good")
     write("d/bad.jsonl", '{"id": 1, "text": "x"}\n' * 5 + "{")
     assert run("index", "d", "-o", "saved").exit_code == 4

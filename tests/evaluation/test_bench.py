@@ -1,4 +1,4 @@
-"""A benchmark of systems: each in its process, whatever becomes of it, and the report of it."""
+"""A benchmark of systems: each in its own process, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
     assert row["disk"] > 1000
     assert row["cold_start"] > 0.01
     assert report["setting"]["queries"] == 4
-    if row["peak"] is not None:  # where the platform tells
+    if row["peak"] is not None:  # where the platform reports it
         assert row["resident"] <= row["peak"]
         assert row["instance"] == "m7g.medium"
         assert row["cost"] == pytest.approx(0.0408 / 3600 * time["mean"] / 1000 * 1e6)

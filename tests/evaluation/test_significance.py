@@ -1,4 +1,4 @@
-"""Intervals and tests: against exact enumeration, and against how often they should be wrong."""
+"""Intervals and tests, against exact enumeration and their nominal error rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def evaluation(values: list[float]) -> Evaluation:
 
 
 def exact_p(differences: list[float]) -> float:
-    """Share of all changes of sign whose mean is as far from 0."""
+    """Return the share of all sign flips whose mean is at least as far from 0."""
     observed = abs(sum(differences))
     means = [
         abs(sum(sign * one for sign, one in zip(signs, differences, strict=True)))

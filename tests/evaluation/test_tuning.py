@@ -1,4 +1,4 @@
-"""Tuning finds what is best, and tells honestly what is gained on queries it did not see."""
+"""Tuning finds the best settings and reports the gain on queries it did not see."""
 
 from __future__ import annotations
 

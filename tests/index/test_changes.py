@@ -1,4 +1,4 @@
-"""What happens to a segment is kept in sets of changes, so that a commit writes what is new."""
+"""Deletions and new metadata are kept in sets of changes, so a commit writes only what is new."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def whole(number: int) -> SegmentView:
-    """Return a part of so many documents."""
+    """Return a segment of this many documents."""
     (part,) = BM25Index.from_texts([["red"]] * number)._snapshot.views
     return part
 
@@ -74,7 +74,7 @@ def test_a_write_of_little_leaves_larger_layers_as_they_are() -> None:
 
 def test_a_commit_writes_what_is_new_whatever_has_happened_before(tmp_path: Path) -> None:
     def written(earlier: int) -> int:
-        """Bytes of the files that the last of many commits of one document makes."""
+        """Return the size of the files written by the last of many commits of one document."""
         folder = tmp_path / str(earlier)
         index = BM25Index.from_texts([["red"]] * 8000)
         index.delete([str(number) for number in range(earlier)])

@@ -1,4 +1,4 @@
-"""Parts are merged into few, exactly, and without getting in anybody's way."""
+"""Segments are merged into few, exactly, and without blocking anyone."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from support.reference import Reference
 from support.strategies import Step, histories, parameters, queries
 from support.threads import together
 
-LIMIT = 30  # seconds after which a thread counts as hanging
+LIMIT = 30  # seconds after which a thread counts as stuck
 
 strings = st.lists(st.none() | st.binary(max_size=6), max_size=12)
 
 
 @dataclass(eq=False)
 class Pretended:
-    """As much of a part as ``plan`` looks at."""
+    """As much of a segment as ``plan`` looks at."""
 
     size: int
     count: int = 1
@@ -44,7 +44,7 @@ class Pretended:
 
 
 def sizes(groups: list[policy.Group]) -> list[list[int]]:
-    """Say what is merged with what, by size."""
+    """Return what is merged with what, by size."""
     return [[part.size for part in group.views] for group in groups]
 
 
@@ -135,7 +135,7 @@ def test_single_documents_make_few_parts_and_each_write_merges_few_of_them(
 
 @st.composite
 def kept_strings(draw: st.DrawFn) -> tuple[list[bytes | None], list[bool] | None]:
-    """Draw strings and which of them stay."""
+    """Draw strings, and which of them to keep."""
     values = draw(strings)
     flags = st.lists(st.booleans(), min_size=len(values), max_size=len(values))
     return values, draw(st.none() | flags)
@@ -166,12 +166,12 @@ def test_joined_columns_hold_what_stays_in_order(
 
 
 def arrays_of(column: Any) -> list[Any]:
-    """Contents of a column as they are stored."""
+    """Return the contents of a column as stored."""
     return [values.tolist() for values in (column.offsets, column.data, column.null)]
 
 
 def collide(patch: pytest.MonkeyPatch) -> None:
-    """Let strings have one of four keys, so that most are of equal ones."""
+    """Give strings one of four keys, so that most keys are equal."""
     patch.setattr("bm25rag.columns.string_table.zlib.crc32", lambda data: sum(data) % 4)
 
 
@@ -237,7 +237,7 @@ def test_neither_changes_any_answer(
     tidy: Callable[[BM25Index], None], chosen: dict[str, Any], steps: list[Step], query: list[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(policy, "LEAST", 0)  # so that writes leave parts
+        patch.setattr(policy, "LEAST", 0)  # so that writes leave small segments
         index, reference = BM25Index(**chosen), Reference(**chosen)
         for step in steps:
             index = apply(index, reference, step)
@@ -248,7 +248,7 @@ def test_neither_changes_any_answer(
 
 
 def scattered(monkeypatch: pytest.MonkeyPatch) -> tuple[BM25Index, Reference]:
-    """Make eight parts of five documents, with a death in each."""
+    """Make eight segments of five documents, with a deletion in each."""
     monkeypatch.setattr(policy, "LEAST", 0)
     index, reference = build([])
     for number in range(8):
@@ -288,7 +288,7 @@ def test_compact_leaves_nothing_of_what_was_deleted_or_replaced(tmp_path: Path) 
 
 
 def contents(folder: Path) -> bytes:
-    """All bytes of all files."""
+    """Return the bytes of all files."""
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
 
 
@@ -342,7 +342,7 @@ def during_merge(
     work: Callable[[], object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Do something on another thread when the merging is done and not yet installed."""
+    """Run something on another thread after the merge and before its result is installed."""
     merge, left = policy.merge_segments, threading.Event()
 
     def interrupted(parts: Any) -> Any:

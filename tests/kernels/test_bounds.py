@@ -1,4 +1,4 @@
-"""No kernel reaches beyond its arrays: all are compiled once more, with every index checked."""
+"""No kernel reaches beyond its arrays: all are compiled again with bounds checks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WEIGHTS = "search/test_weights.py"
     ids=["building", "searching"],
 )
 def test_no_kernel_reaches_beyond_its_arrays(tests: list[str], tmp_path: Path) -> None:
-    """What is compiled so must not be cached where others find it."""
+    """Kernels compiled this way must not end up in the usual cache."""
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     options = ["-q", "-m", "not slow", "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
     paths = [str(ROOT / "tests" / test) for test in tests]

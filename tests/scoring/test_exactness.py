@@ -1,4 +1,4 @@
-"""Every score and every ranking is the reference's, bit for bit."""
+"""Every score and every ranking equals the reference's, bit for bit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_scores_and_ranking_are_the_references(
 
 @pytest.mark.slow
 @given(chosen=parameters(), texts=corpora, query=queries)
-@example(  # f(1) - f(0) is what rounding left of it: the order of every addition shows
+@example(  # f(1) - f(0) is only what rounding left of it: the order of every addition shows
     chosen={"variant": "bm25l", "k1": 5.622588701668367e-15, "b": 0.0, "delta": 1.0},
     texts=[["a"]],
     query=["a"],

@@ -52,7 +52,7 @@ def assert_close(
 def scored_by_bm25s(
     corpus: list[list[str]], questions: list[list[str]], **options: Any
 ) -> list[np.ndarray]:
-    """Scores of every document for every query, as bm25s computes them."""
+    """Return the scores of every document for every query, as bm25s computes them."""
     retriever = bm25s.BM25(**options)
     retriever.index(corpus, show_progress=False)
     known = set(retriever.vocab_dict)

@@ -68,8 +68,8 @@ def test_all_near_terms_are_found_in_any_script(words: set[str], word: str) -> N
     ("typed", "meant"),
     [
         ("receptr", "receptor"),  # a letter left out
-        ("recepttor", "receptor"),  # one too many
-        ("receqtor", "receptor"),  # another
+        ("recepttor", "receptor"),  # an extra letter
+        ("receqtor", "receptor"),  # a different letter
         ("recetpor", "receptor"),  # two swapped
         ("reecptro", "receptor"),  # two edits of a long word
         ("proteni", "protein"),
@@ -81,7 +81,7 @@ def test_all_near_terms_are_found_in_any_script(words: set[str], word: str) -> N
         ("2023", "2023"),  # a number
         ("receptor", "receptor"),
         ("unlike", "unlike"),
-        ("sing", "sing"),  # though "using" has the stem "use"
+        ("sing", "sing"),  # although "using" has the stem "use"
     ],
 )
 def test_an_unknown_word_becomes_the_known_word_that_is_meant(typed: str, meant: str) -> None:
@@ -147,7 +147,7 @@ def test_words_of_documents_that_a_filter_rejects_are_neither_known_nor_offered(
     )
     assert index.correct(["secret"]).corrections == {}
     assert index.correct(["secret", "gamma", "gammb"], hide).corrections == {
-        "secret": "secrets",  # which user b cannot tell from a word that nobody has
+        "secret": "secrets",  # which user b cannot distinguish from a word that nobody has
         "gamma": "gamme",
         "gammb": "gamme",
     }

@@ -53,7 +53,7 @@ def rm3(
 
 
 def doubled(texts: list[list[str]]) -> list[list[str]]:
-    """Rewrite a corpus in terms that are long enough, but for one, which is too long."""
+    """Rewrite a corpus in terms that are long enough, except one, which is too long."""
     longer = dict(zip("abcdef", WORDS, strict=False)) | {"f": "x" * 21}
     return [[longer[word] for word in text] for text in texts]
 

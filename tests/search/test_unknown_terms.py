@@ -93,7 +93,7 @@ def test_unknown_terms_change_nothing_at_any_position(
     for size in range(4):
         expected[size] = found(index, [KNOWN[:size]], k)[0]
     queries, sizes = [], []
-    for pattern in product((False, True), repeat=5):  # where the unknown stand
+    for pattern in product((False, True), repeat=5):  # where the unknown terms stand
         if pattern.count(False) <= 3:
             known, unknown = iter(KNOWN), iter(UNKNOWN)
             queries.append([next(unknown if one else known) for one in pattern])
@@ -191,5 +191,5 @@ def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     index = BM25Index.from_texts([[long, "red"], ["red"]])
     cache, numbers = index._snapshot.term_numbers([long, "red", long, "red", "y" * 5000])
     assert numbers.tolist() == [0, 1, 0, 1, -1]
-    assert cache._look_up(long.encode()) == 2  # as if by a thread that missed it, too
+    assert cache._look_up(long.encode()) == 2  # as by another thread that missed it too
     assert cache.numbers([long, long]).tolist() == [0, 0]
