@@ -58,7 +58,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(chosen=parameters(), texts=st.lists(documents, min_size=4, max_size=12))
     def begin(self, chosen: dict[str, Any], texts: list[list[str]]) -> None:
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("bm25rag.merging.policy.LEAST", 0)  # so that there are several parts
+        self.patch.setattr("bm25rag.merging.policy.LEAST", 0)  # so that there are several segments
         self.patch.setattr("bm25rag.storage.array_file.BLOCK", 128)
         self.root = Path(tempfile.mkdtemp())
         self.folder = self.root / "index"
