@@ -70,7 +70,7 @@ def history(folder: Path) -> Iterator[BM25Index]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give small files several checksums, and keep small segments apart."""
+    """Let small files have several checksums, and small segments stay apart."""
     monkeypatch.setattr(array_file, "BLOCK", 256)
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
 

@@ -36,7 +36,7 @@ def take_step(side: Any, step: int) -> None:
 
 
 def work(folder: Path, pipe: Connection) -> None:
-    """Commit step by step, confirming each, until killed."""
+    """Commit step after step, and say after each that it is done, until killed."""
     policy.LEAST = 0  # so that there are several segments
     writer = BM25Index.open(folder, mode="w", verify=True)
     step = last_step(writer)
