@@ -118,6 +118,7 @@ def test_adapters_may_import_these_names() -> None:
         "FilterSpec",
         "IdCondition",
         "Not",
+        "Operator",
         "Or",
         "escape_key",
         "parse_filter",
