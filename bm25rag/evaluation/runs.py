@@ -11,7 +11,7 @@ from bm25rag.evaluation.measures import Qrels
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
-__all__ = ["Asked", "ask", "run_of"]
+__all__ = ["JudgedQueries", "judged_queries", "run_of"]
 
 
 def run_of(
@@ -53,7 +53,7 @@ def _falling(batch: BatchResult) -> list[list[float]]:
     return falling
 
 
-class Asked(NamedTuple):
+class JudgedQueries(NamedTuple):
     """Queries with judgements, and what was left out."""
 
     queries: dict[str, str]
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
     notes: tuple[str, ...]
 
 
-def ask(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> Asked:
+def judged_queries(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> JudgedQueries:
     """Select the queries that are judged, and report what cannot be evaluated.
 
     Parameters
@@ -93,4 +93,4 @@ def ask(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> Asked:
         (len(absent), f"relevant documents are not in the index: {absent[:3]}"),
     )
     notes = tuple(f"{count:,} {what}" for count, what in left_out if count)
-    return Asked(judged, kept, notes)
+    return JudgedQueries(judged, kept, notes)

@@ -20,7 +20,7 @@ from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import check_count
 from bm25rag.evaluation.measures import Evaluation, Evaluator, Qrels
 from bm25rag.evaluation.notation import parse_measure
-from bm25rag.evaluation.runs import ask, run_of
+from bm25rag.evaluation.runs import judged_queries, run_of
 from bm25rag.evaluation.significance import Comparison, compare
 from bm25rag.index import BM25Index
 
@@ -181,14 +181,14 @@ def tune(
         If fewer than two queries are judged, or a value is wrong.
     """
     parse_measure(measure)
-    asked = ask(index, queries, qrels)
+    judged = judged_queries(index, queries, qrels)
     check_count("folds", folds, least=2)
-    if len(asked.queries) < 2:
+    if len(judged.queries) < 2:
         raise ValueError("tuning needs at least two judged queries, one to choose by, one to test")
     present = Settings(index.variant, index.k1, index.b, index.analyzer)
     grid = list(_grid(present, variants, k1, b, analyzers))
-    evaluator = Evaluator(asked.qrels, measure)
-    evaluations = _evaluate_all(index, grid, asked.queries, evaluator, measure, progress)
+    evaluator = Evaluator(judged.qrels, measure)
+    evaluations = _evaluate_all(index, grid, judged.queries, evaluator, measure, progress)
     values = np.array([one.values(measure) for one in evaluations])
     chosen, held_out = _cross_validate(values, folds, seed)
     return Tuning(
@@ -198,7 +198,7 @@ def tune(
         tuple((one, float(mean)) for one, mean in zip(grid, values.mean(axis=1), strict=True)),
         _compare(evaluations[0], held_out, measure, seed),
         tuple(grid[point] for point in chosen),
-        asked.notes,
+        judged.notes,
     )
 
 

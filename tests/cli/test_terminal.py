@@ -25,7 +25,7 @@ EVIL = "\x1b]0;x\x07\r\x7f\x9b31m\u202e\u2066\u200f\u061c\ud800"
 
 
 def raw_run(*arguments: str) -> Result:
-    """Keep what click strips when the output is not a terminal."""
+    """Run with the colours that click removes when the output is not a terminal."""
     return CliRunner().invoke(commands, arguments, color=True, catch_exceptions=False)
 
 

@@ -78,7 +78,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def collection() -> str:
-    """Write a BEIR folder of four documents, and a module of factories beside it."""
+    """Write a BEIR folder of four documents, and a module of factories next to it."""
     folder = Path("tiny")
     (folder / "qrels").mkdir(parents=True)
     corpus = [{"_id": id, "text": text} for id, text in TEXTS.items()]

@@ -1,4 +1,4 @@
-"""What the analyzer for a language gains over none, on the shared test collections."""
+"""What a language's analyzer gains, on the shared test collections."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from bm25rag.evaluation import (
     write_qrels,
     write_run,
 )
-from bm25rag.evaluation.runs import ask
+from bm25rag.evaluation.runs import judged_queries
 
 
 def written(tmp_path: Path, text: str, name: str = "file.txt") -> Path:
@@ -141,7 +141,7 @@ def test_a_run_holds_the_scores_of_the_index() -> None:
 def test_what_of_queries_and_judgements_cannot_be_evaluated_is_told() -> None:
     index = BM25Index.from_texts(["red apple"], ids=["a"])
     queries = {"1": "apple", "2": "unjudged"}
-    asked = ask(index, queries, {"1": {"a": 1, "gone": 1, "zero": 0}, "3": {"a": 1}})
+    asked = judged_queries(index, queries, {"1": {"a": 1, "gone": 1, "zero": 0}, "3": {"a": 1}})
     assert asked.queries == {"1": "apple"}
     assert asked.qrels == {"1": {"a": 1, "gone": 1, "zero": 0}}
     assert asked.notes == (
@@ -150,7 +150,7 @@ def test_what_of_queries_and_judgements_cannot_be_evaluated_is_told() -> None:
         "1 relevant documents are not in the index: ['gone']",
     )
     with pytest.raises(ValueError, match="no query is judged"):
-        ask(index, queries, {"q1": {"a": 1}})
+        judged_queries(index, queries, {"q1": {"a": 1}})
 
 
 # --- collections ------------------------------------------------------------------------
