@@ -261,7 +261,7 @@ def scattered(monkeypatch: pytest.MonkeyPatch) -> tuple[BM25Index, Reference]:
     return index, reference
 
 
-def test_maintain_leaves_few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintain_leaves_few_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     index, reference = scattered(monkeypatch)
     index.maintain()
     assert index.stats()["segments"] == 1
