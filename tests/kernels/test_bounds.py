@@ -1,4 +1,4 @@
-"""No kernel reaches beyond its arrays: all are compiled once more, with every index checked."""
+"""No kernel reaches beyond its arrays: all are compiled again with bounds checks."""
 
 from __future__ import annotations
 
