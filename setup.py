@@ -1,7 +1,8 @@
 """Compiles the kernels; all else about the package is in pyproject.toml.
 
 ``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
-nothing need be installed and every machine makes the same code.
+nothing need be installed and every machine makes the same code. ``BM25RAG_CHECK_BOUNDS=1`` has
+every index checked, for the tests.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from setuptools.command.build_ext import build_ext
 _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
+_ON_MAC = sys.platform == "darwin"
+_SHARED = ["-bundle", "-undefined", "dynamic_lookup"] if _ON_MAC else ["-shared"]
 _DIRECTIVES = {
-    "boundscheck": False,
+    "boundscheck": os.environ.get("BM25RAG_CHECK_BOUNDS") == "1",
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
@@ -31,10 +34,10 @@ class BuildKernels(build_ext):
 
     def build_extensions(self) -> None:
         """Choose the compiler, and compile."""
-        if "CC" not in os.environ:
+        if "CC" not in os.environ and self.compiler.compiler_type == "unix":
             zig = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
             self.compiler.set_executables(
-                compiler_so=[*zig, "-fPIC", "-DNDEBUG"], linker_so=[*zig, "-shared", "-s"]
+                compiler_so=[*zig, "-fPIC", "-DNDEBUG"], linker_so=[*zig, *_SHARED, "-s"]
             )
             os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
         self.parallel = os.cpu_count()

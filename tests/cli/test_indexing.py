@@ -7,10 +7,12 @@ import json
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import AnalyzerChangedWarning
+from bm25rag.kernels import backend
 from support.commands import CORPUS, commands, fails, ok, run, save_corpus, write_jsonl
 
 
@@ -244,6 +246,19 @@ def test_verify_names_a_damaged_file_and_exits_with_3(saved: Path) -> None:
     raw[len(raw) // 2] ^= 1
     largest.write_bytes(raw)
     fails(3, largest.name, "verify", saved)
+
+
+def test_doctor_tells_whether_compiled_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BM25RAG_KERNELS", raising=False)
+    monkeypatch.setattr(backend, "why_not_compiled", lambda: None)
+    lines = ok("doctor").stdout.splitlines()
+    assert ["hot", "loops", "compiled"] in [line.split() for line in lines]
+    assert ["numpy", np.__version__] in [line.split() for line in lines]
+    monkeypatch.setattr(backend, "why_not_compiled", lambda: "searching.so is missing")
+    assert "numpy: searching.so is missing" in ok("doctor").stdout
+    monkeypatch.setenv("BM25RAG_KERNELS", "numpy")
+    monkeypatch.setattr(backend, "why_not_compiled", lambda: None)
+    assert "numpy, as BM25RAG_KERNELS asks" in ok("doctor").stdout
 
 
 @pytest.mark.parametrize("words", [["search", "{}", "x"], ["info", "{}"], ["verify", "{}"]])
