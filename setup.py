@@ -8,11 +8,13 @@ every index checked, for the tests.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
@@ -26,6 +28,8 @@ _DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "embedsignature": False,
+    # Kernels share nothing between threads.
+    "freethreading_compatible": True,
 }
 
 
@@ -44,6 +48,15 @@ class BuildKernels(build_ext):
         super().build_extensions()
 
 
+class Build(build):
+    """Packs what is there now: setuptools keeps modules that an earlier build copied."""
+
+    def run(self) -> None:
+        """Forget what was copied, and build."""
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
 setup(
     ext_modules=cythonize(
         [
@@ -60,5 +73,5 @@ setup(
         language_level=3,
         show_all_warnings=False,
     ),
-    cmdclass={"build_ext": BuildKernels},
+    cmdclass={"build": Build, "build_ext": BuildKernels},
 )
