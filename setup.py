@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -22,6 +23,8 @@ _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs"
 _FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
 _ON_MAC = sys.platform == "darwin"
 _SHARED = ["-bundle", "-undefined", "dynamic_lookup"] if _ON_MAC else ["-shared"]
+# One wheel runs on this Python and all later ones, but for those without a GIL.
+_ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 _DIRECTIVES = {
     "boundscheck": os.environ.get("BM25RAG_CHECK_BOUNDS") == "1",
     "wraparound": False,
@@ -64,6 +67,8 @@ setup(
                 f"bm25rag.kernels.{name}",
                 [f"bm25rag/kernels/{name}.py"],
                 extra_compile_args=_FLAGS,
+                define_macros=[("Py_LIMITED_API", "0x030B0000")] if _ABI3 else [],
+                py_limited_api=_ABI3,
                 optional=True,
             )
             for name in _KERNELS
@@ -73,5 +78,6 @@ setup(
         language_level=3,
         show_all_warnings=False,
     ),
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if _ABI3 else {},
     cmdclass={"build": Build, "build_ext": BuildKernels},
 )
