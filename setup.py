@@ -8,11 +8,14 @@ every index checked, for the tests.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
@@ -20,12 +23,16 @@ _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs"
 _FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
 _ON_MAC = sys.platform == "darwin"
 _SHARED = ["-bundle", "-undefined", "dynamic_lookup"] if _ON_MAC else ["-shared"]
+# One wheel runs on this Python and all later ones, but for those without a GIL.
+_ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 _DIRECTIVES = {
     "boundscheck": os.environ.get("BM25RAG_CHECK_BOUNDS") == "1",
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
     "embedsignature": False,
+    # Kernels share nothing between threads.
+    "freethreading_compatible": True,
 }
 
 
@@ -44,6 +51,15 @@ class BuildKernels(build_ext):
         super().build_extensions()
 
 
+class Build(build):
+    """Packs what is there now: setuptools keeps modules that an earlier build copied."""
+
+    def run(self) -> None:
+        """Forget what was copied, and build."""
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
 setup(
     ext_modules=cythonize(
         [
@@ -51,6 +67,8 @@ setup(
                 f"bm25rag.kernels.{name}",
                 [f"bm25rag/kernels/{name}.py"],
                 extra_compile_args=_FLAGS,
+                define_macros=[("Py_LIMITED_API", "0x030B0000")] if _ABI3 else [],
+                py_limited_api=_ABI3,
                 optional=True,
             )
             for name in _KERNELS
@@ -60,5 +78,6 @@ setup(
         language_level=3,
         show_all_warnings=False,
     ),
-    cmdclass={"build_ext": BuildKernels},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if _ABI3 else {},
+    cmdclass={"build": Build, "build_ext": BuildKernels},
 )

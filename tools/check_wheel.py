@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
-from building import KERNELS, ROOT, build, new_environment, pip, run
+from building import KERNELS, ROOT, SUFFIX, build, new_environment, pip, run
 from publishing import prepare, repository
 
 _SCRIPT = """
@@ -64,8 +63,7 @@ def _check_wheel(wheel: Path) -> None:
     names = {name for name, _ in _members(wheel)}
     sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".py", ".txt"}}
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    expected |= {f"bm25rag/kernels/{name}{suffix}" for name in KERNELS}
+    expected |= {f"bm25rag/kernels/{name}{SUFFIX}" for name in KERNELS}
     inside = {name for name in names if ".dist-info/" not in name}
     if inside != expected:
         sys.exit(f"the wheel has or lacks {sorted(inside ^ expected)}")

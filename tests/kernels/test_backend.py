@@ -59,8 +59,8 @@ def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("remove", "it was not compiled when bm25rag was built"),
-        ("rename", "searching.cpython-27-other.so is for another Python"),
+        ("remove", "was not compiled when bm25rag was built"),
+        ("rename", "searching.cpython-27-other.so in "),
         ("damage", "searching"),
     ],
 )
