@@ -1,13 +1,17 @@
 """Compiles the kernels; all else about the package is in pyproject.toml.
 
 ``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
-nothing need be installed and every machine makes the same code.
+nothing need be installed and every machine makes the same code. ``BM25RAG_TARGET`` has it compile
+for another Linux than this one, in zig's words: ``aarch64-linux-gnu.2.17``, ``x86_64-linux-musl``.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -23,22 +27,67 @@ _DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "embedsignature": False,
+    "freethreading_compatible": True,
 }
+_ZIG = [sys.executable, "-m", "ziglang", "cc", "-shared", "-s", "-DNDEBUG", "-mcpu=baseline"]
+_TARGET = os.environ.get("BM25RAG_TARGET")
+_WINDOWS = {"win-amd64": "x86_64-windows-gnu", "win-arm64": "aarch64-windows-gnu"}
 
 
 class BuildKernels(build_ext):
     """Compiles with ``CC``, or with zig, for any processor of the platform."""
 
     def build_extensions(self) -> None:
-        """Choose the compiler, and compile."""
-        if "CC" not in os.environ:
-            zig = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
-            self.compiler.set_executables(
-                compiler_so=[*zig, "-fPIC", "-DNDEBUG"], linker_so=[*zig, "-shared", "-s"]
-            )
-            os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
+        """Compile on all cores."""
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
         self.parallel = os.cpu_count()
         super().build_extensions()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile and link one module, by setuptools if there is a compiler that it knows."""
+        if "CC" in os.environ:
+            super().build_extension(ext)
+            return
+        library = Path(self.get_ext_fullpath(ext.name))
+        library.parent.mkdir(parents=True, exist_ok=True)
+        includes = [f"-I{folder}" for folder in self.include_dirs]
+        files = [*ext.sources, "-o", str(library)]
+        self.spawn([*_ZIG, *_FLAGS, *self._platform(), *includes, *files])
+
+    def _platform(self) -> list[str]:
+        """Return what zig is told of the platform."""
+        if _TARGET is not None:
+            return ["-target", _TARGET]
+        if sys.platform == "darwin":
+            machine = {"arm64": "aarch64"}.get(platform.machine(), platform.machine())
+            # Else it would be this machine's, and the wheel would not load on older ones.
+            least = os.environ.get("MACOSX_DEPLOYMENT_TARGET", "11.0")
+            return ["-target", f"{machine}-macos.{least}", "-undefined", "dynamic_lookup"]
+        if sys.platform == "win32":
+            threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+            # Its headers serve both, with and without the GIL.
+            define = ["-DPy_GIL_DISABLED=1"] if threads else []
+            library = "-lpython{}{}{}".format(*sys.version_info[:2], threads)
+            folders = [f"-L{folder}" for folder in self.library_dirs]
+            return ["-target", _WINDOWS[sysconfig.get_platform()], *define, *folders, library]
+        return []
+
+
+def _name_platform(target: str) -> dict[str, dict[str, str]]:
+    """Name modules and wheel for another Linux; return the options of setuptools for it."""
+    known = re.fullmatch(r"(\w+)-linux-(?:(gnu)\.(\d\.\d+)|(musl))", target)
+    if not known or sys.platform != "linux":
+        like = "aarch64-linux-gnu.2.17 or x86_64-linux-musl, on Linux"
+        raise SystemExit(f"BM25RAG_TARGET must be like {like}, not {target!r}")
+    machine, gnu, version, musl = known.groups()
+    tag = f"manylinux_{version.replace('.', '_')}" if gnu else "musllinux_1_2"
+    python = "-".join(sysconfig.get_config_var("EXT_SUFFIX").split("-")[:2])
+    os.environ["SETUPTOOLS_EXT_SUFFIX"] = f"{python}-{machine}-linux-{gnu or musl}.so"
+    # A folder of its own, or what was compiled for this machine would be taken.
+    return {
+        "bdist_wheel": {"plat_name": f"{tag}_{machine}"},
+        "build": {"build_base": f"build/{target}"},
+    }
 
 
 setup(
@@ -48,7 +97,7 @@ setup(
                 f"bm25rag.kernels.{name}",
                 [f"bm25rag/kernels/{name}.py"],
                 extra_compile_args=_FLAGS,
-                optional=True,
+                optional=_TARGET is None,
             )
             for name in _KERNELS
         ],
@@ -58,4 +107,5 @@ setup(
         show_all_warnings=False,
     ),
     cmdclass={"build_ext": BuildKernels},
+    options=_name_platform(_TARGET) if _TARGET else {},
 )

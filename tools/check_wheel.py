@@ -43,7 +43,7 @@ def main() -> None:
         folder = Path(name)
         source = prepare(ROOT, folder / "source")
         wheel = build(source, folder / "here", "--no-isolation")
-        _check_wheel(wheel)
+        check_contents(wheel, str(sysconfig.get_config_var("EXT_SUFFIX")))
         _check_metadata(wheel)
         sdist = next((folder / "here").glob("*.tar.gz"))
         _check_sdist(sdist)
@@ -60,11 +60,11 @@ def _members(wheel: Path) -> list[tuple[str, int]]:
         return sorted((member.filename, member.CRC) for member in archive.infolist())
 
 
-def _check_wheel(wheel: Path) -> None:
+def check_contents(wheel: Path, suffix: str) -> None:
+    """Check that a wheel has everything and nothing else; its kernels' names end in ``suffix``."""
     names = {name for name, _ in _members(wheel)}
     sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".py", ".txt"}}
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
     expected |= {f"bm25rag/kernels/{name}{suffix}" for name in KERNELS}
     inside = {name for name in names if ".dist-info/" not in name}
     if inside != expected:
