@@ -59,7 +59,9 @@ class SegmentArrays:
         How many documents a block has.
     """
 
-    __slots__ = ("block_size", "codes", "documents", "highest", "lowest", "size", "weights")
+    __slots__ = (
+        *("block_size", "codes", "documents", "highest", "lowest", "prepared", "size", "weights"),
+    )
 
     def __init__(
         self, documents: UInt16, codes: Unsigned, weights: Float32, size: int, block_size: int
@@ -74,6 +76,8 @@ class SegmentArrays:
         # The least and the largest weight; infinite and 0 if there is none.
         self.lowest = float(weights.min(initial=np.inf))
         self.highest = float(weights.max(initial=0.0))
+        # What a backend has made of this.
+        self.prepared: Any = None
 
     @property
     def blocks(self) -> int:
@@ -95,13 +99,14 @@ class TermArrays:
         f(0): the weight of a term that a document lacks, float32.
     """
 
-    __slots__ = ("absent", "idf", "starts")
+    __slots__ = ("absent", "idf", "prepared", "starts")
 
     def __init__(self, starts: Int64, idf: Float32, absent: np.float32) -> None:
         _check_array("starts", starts, np.int64, dimensions=2)
         _check_array("idf", idf, np.float32)
         _require(len(starts) == len(idf), "starts and idf differ in length")
         self.starts, self.idf, self.absent = starts, idf, absent
+        self.prepared: Any = None
 
 
 class Queries:

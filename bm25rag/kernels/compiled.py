@@ -67,7 +67,11 @@ class CompiledBackend(Backend):
         limits: Limits,
         matches: Matches,
     ) -> None:
-        searching.search(segment, terms, queries, limits, matches)
+        if segment.prepared is None:
+            segment.prepared = searching.prepare_segment(segment)
+        if terms.prepared is None:
+            terms.prepared = searching.prepare_terms(terms)
+        searching.search(segment.prepared, terms.prepared, queries, limits, matches)
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         found, documents, tf, lengths = building.count(tokens, counts, terms, first)
