@@ -52,10 +52,12 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 check: tree-before lint types test-all test-interpreted coverage test-plain test-lowest wheel adapters together tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters.
 	@echo "make check: everything passed"
 
-lint: $(STAMP)  ## Check style, formatting, and that imports point downward.
+lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(VENV)/$(BIN)/lint-imports --no-cache
+	$(VENV)/$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 
 types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy
