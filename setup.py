@@ -20,7 +20,8 @@ from setuptools.command.build_ext import build_ext
 
 _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
-_FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
+_FLAGS = ["-ffp-contract=off", "-fwrapv"]
+_OPTIMISED = ["-O3", "-g0"]
 _DIRECTIVES = {
     "boundscheck": False,
     "wraparound": False,
@@ -52,7 +53,7 @@ class BuildKernels(build_ext):
         library.parent.mkdir(parents=True, exist_ok=True)
         includes = [f"-I{folder}" for folder in self.include_dirs]
         files = [*ext.sources, "-o", str(library)]
-        self.spawn([*_ZIG, *_FLAGS, *self._platform(), *includes, *files])
+        self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *self._platform(), *includes, *files])
 
     def _platform(self) -> list[str]:
         """Return what zig is told of the platform."""
@@ -96,7 +97,8 @@ setup(
             Extension(
                 f"bm25rag.kernels.{name}",
                 [f"bm25rag/kernels/{name}.py"],
-                extra_compile_args=_FLAGS,
+                # Who sets CFLAGS has said how to optimise; they come before these.
+                extra_compile_args=_FLAGS if "CFLAGS" in os.environ else [*_FLAGS, *_OPTIMISED],
                 optional=_TARGET is None,
             )
             for name in _KERNELS

@@ -16,7 +16,7 @@ from pathlib import Path
 from building import ROOT, build, pip, run
 from publishing import prepare
 
-_FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+_FLAGS = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 # Reads beyond an array on purpose: were that not reported, nothing would be.
 _WRONG = """
 import numpy as np
