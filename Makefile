@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted coverage test-plain test-lowest \
-	wheel dist adapters together tree-before tree-after soak test-long bench clean
+	wheel dist adapters together tree-before tree-after sanitize soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -52,10 +52,12 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 check: tree-before lint types test-all test-interpreted coverage test-plain test-lowest wheel adapters together tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters.
 	@echo "make check: everything passed"
 
-lint: $(STAMP)  ## Check style, formatting, and that imports point downward.
+lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(VENV)/$(BIN)/lint-imports --no-cache
+	$(VENV)/$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 
 types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy
@@ -77,8 +79,11 @@ test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
 	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
 
-wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment.
+wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment; compile one for arm64.
 	$(PY) tools/check_wheel.py
+ifeq ($(shell uname -s),Linux)
+	$(PY) tools/cross.py aarch64-linux-gnu.2.17
+endif
 
 dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 	$(PY) tools/publishing.py dist
@@ -103,6 +108,9 @@ tree-after: $(STAMP)
 	@$(PY) tools/tree.py compare $(VENV)/.tree
 
 # --- longer than a check ------------------------------------------------------------
+
+sanitize: $(STAMP) .venv-sanitize/.installed  ## Run the tests of the kernels under AddressSanitizer and UBSan, by gcc or CC=clang.
+	$(PY) tools/sanitize.py .venv-sanitize/bin/python $(KERNELS:%=tests/%)
 
 soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; many more kills, crashes and forgeries.
 	$(PY) tools/soak.py
@@ -152,6 +160,11 @@ $(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(PYTHON) tools/lowest.py pyproject.toml > $(@D)/lowest.txt
 	@$(@D)/$(BIN)/python $(PIP) install --prefer-binary -e '.[test]' -c $(@D)/lowest.txt
+	@touch $@
+
+# What is tested there is compiled every time (tools/sanitize.py).
+.venv-sanitize/.installed: pyproject.toml
+	$(new_venv)
 	@touch $@
 
 # The wheels, not the folders: what is installed must work away from the checkout.

@@ -2,12 +2,15 @@
 
 ``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
 nothing need be installed and every machine makes the same code. ``BM25RAG_CHECK_BOUNDS=1`` has
-every index checked, for the tests.
+every index checked, for the tests. ``BM25RAG_TARGET`` has it compile for another Linux than this
+one, in zig's words: ``aarch64-linux-gnu.2.17``, ``x86_64-linux-musl``.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 import sys
 import sysconfig
@@ -20,9 +23,8 @@ from setuptools.command.build_ext import build_ext
 
 _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
-_FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0"]
-_ON_MAC = sys.platform == "darwin"
-_SHARED = ["-bundle", "-undefined", "dynamic_lookup"] if _ON_MAC else ["-shared"]
+_FLAGS = ["-ffp-contract=off", "-fwrapv"]
+_OPTIMISED = ["-O3", "-g0"]
 # One wheel runs on this Python and all later ones, but for those without a GIL.
 _ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 _DIRECTIVES = {
@@ -34,21 +36,70 @@ _DIRECTIVES = {
     # Kernels share nothing between threads.
     "freethreading_compatible": True,
 }
+_ZIG = [sys.executable, "-m", "ziglang", "cc", "-shared", "-s", "-DNDEBUG", "-mcpu=baseline"]
+_TARGET = os.environ.get("BM25RAG_TARGET")
+_WINDOWS = {"win-amd64": "x86_64-windows-gnu", "win-arm64": "aarch64-windows-gnu"}
 
 
 class BuildKernels(build_ext):
     """Compiles with ``CC``, or with zig, for any processor of the platform."""
 
     def build_extensions(self) -> None:
-        """Choose the compiler, and compile."""
-        if "CC" not in os.environ and self.compiler.compiler_type == "unix":
-            zig = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
-            self.compiler.set_executables(
-                compiler_so=[*zig, "-fPIC", "-DNDEBUG"], linker_so=[*zig, *_SHARED, "-s"]
-            )
-            os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
+        """Compile on all cores."""
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
         self.parallel = os.cpu_count()
         super().build_extensions()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile and link one module, by setuptools if there is a compiler that it knows."""
+        if "CC" in os.environ:
+            super().build_extension(ext)
+            return
+        library = Path(self.get_ext_fullpath(ext.name))
+        library.parent.mkdir(parents=True, exist_ok=True)
+        includes = [f"-I{folder}" for folder in self.include_dirs]
+        defines = [f"-D{name}={value}" for name, value in ext.define_macros]
+        files = [*ext.sources, "-o", str(library)]
+        self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *self._platform(), *defines, *includes, *files])
+
+    def _platform(self) -> list[str]:
+        """Return what zig is told of the platform."""
+        if _TARGET is not None:
+            return ["-target", _TARGET]
+        if sys.platform == "darwin":
+            machine = {"arm64": "aarch64"}.get(platform.machine(), platform.machine())
+            # Else it would be this machine's, and the wheel would not load on older ones.
+            least = os.environ.get("MACOSX_DEPLOYMENT_TARGET", "11.0")
+            return ["-target", f"{machine}-macos.{least}", "-undefined", "dynamic_lookup"]
+        if sys.platform == "win32":
+            # Its headers serve both, with and without the GIL.
+            define = [] if _ABI3 else ["-DPy_GIL_DISABLED=1"]
+            version = "3" if _ABI3 else "{}{}t".format(*sys.version_info[:2])
+            folders = [f"-L{folder}" for folder in self.library_dirs]
+            target = _WINDOWS[sysconfig.get_platform()]
+            return ["-target", target, *define, *folders, f"-lpython{version}"]
+        return []
+
+
+def _options(target: str | None) -> dict[str, dict[str, str]]:
+    """Return the options of setuptools, which name the wheel; its modules too for another Linux."""
+    wheel = {"py_limited_api": "cp311"} if _ABI3 else {}
+    if target is None:
+        return {"bdist_wheel": wheel}
+    known = re.fullmatch(r"(\w+)-linux-(?:(gnu)\.(\d\.\d+)|(musl))", target)
+    if not known or sys.platform != "linux":
+        like = "aarch64-linux-gnu.2.17 or x86_64-linux-musl, on Linux"
+        raise SystemExit(f"BM25RAG_TARGET must be like {like}, not {target!r}")
+    machine, gnu, version, musl = known.groups()
+    tag = f"manylinux_{version.replace('.', '_')}" if gnu else "musllinux_1_2"
+    if not _ABI3:
+        python = "-".join(sysconfig.get_config_var("EXT_SUFFIX").split("-")[:2])
+        os.environ["SETUPTOOLS_EXT_SUFFIX"] = f"{python}-{machine}-linux-{gnu or musl}.so"
+    # A folder of its own, or what was compiled for this machine would be taken.
+    return {
+        "bdist_wheel": {**wheel, "plat_name": f"{tag}_{machine}"},
+        "build": {"build_base": f"build/{target}"},
+    }
 
 
 class Build(build):
@@ -66,10 +117,11 @@ setup(
             Extension(
                 f"bm25rag.kernels.{name}",
                 [f"bm25rag/kernels/{name}.py"],
-                extra_compile_args=_FLAGS,
+                # Who sets CFLAGS has said how to optimise; they come before these.
+                extra_compile_args=_FLAGS if "CFLAGS" in os.environ else [*_FLAGS, *_OPTIMISED],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")] if _ABI3 else [],
                 py_limited_api=_ABI3,
-                optional=True,
+                optional=_TARGET is None,
             )
             for name in _KERNELS
         ],
@@ -78,6 +130,6 @@ setup(
         language_level=3,
         show_all_warnings=False,
     ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if _ABI3 else {},
     cmdclass={"build": Build, "build_ext": BuildKernels},
+    options=_options(_TARGET),
 )

@@ -45,9 +45,20 @@ def run(
     return done.stdout
 
 
-def build(folder: Path, target: Path, *options: str) -> Path:
-    """Build the distribution of a folder and return its wheel."""
-    run(sys.executable, "-m", "build", *options, "--outdir", target, folder)
+def build(
+    folder: Path, target: Path, *options: str, settings: Mapping[str, str | None] | None = None
+) -> Path:
+    """Build the distribution of a folder and return its wheel; ``settings`` as for ``run``."""
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        *options,
+        "--outdir",
+        target,
+        folder,
+    ]
+    run(*command, settings=settings)
     (wheel,) = target.glob("*.whl")
     return wheel
 

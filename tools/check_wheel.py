@@ -42,7 +42,7 @@ def main() -> None:
         folder = Path(name)
         source = prepare(ROOT, folder / "source")
         wheel = build(source, folder / "here", "--no-isolation")
-        _check_wheel(wheel)
+        check_contents(wheel)
         _check_metadata(wheel)
         sdist = next((folder / "here").glob("*.tar.gz"))
         _check_sdist(sdist)
@@ -59,7 +59,8 @@ def _members(wheel: Path) -> list[tuple[str, int]]:
         return sorted((member.filename, member.CRC) for member in archive.infolist())
 
 
-def _check_wheel(wheel: Path) -> None:
+def check_contents(wheel: Path) -> None:
+    """Check that a wheel has everything and nothing else."""
     names = {name for name, _ in _members(wheel)}
     sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".py", ".txt"}}
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
