@@ -34,7 +34,7 @@ _BEHIND = (
 _COST = "Everything else that was measured; the last column has other engines, or what is compared."
 
 
-_IS, _NEEDS = "is {} times as fast", "needs {} times as much"
+_IS, _NEEDS = "is {} times as fast", "is behind: it needs {} times as much"
 
 
 class Headline(NamedTuple):

@@ -13,7 +13,7 @@ from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
-from bm25rag.metadata.values import copy_metadata, plain_metadata
+from bm25rag.metadata.storable import copy_metadata, plain_metadata
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment

@@ -40,7 +40,7 @@ from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
 from bm25rag.search.correction import Correction, correct_queries
 from bm25rag.search.expansion import expand
 from bm25rag.search.explain import Explanation, explain
-from bm25rag.search.filtered import search_filtered
+from bm25rag.search.filtered_search import search_filtered
 from bm25rag.search.queries import Query, terms_of, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult

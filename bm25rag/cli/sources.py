@@ -15,7 +15,7 @@ from bm25rag import Document
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.wording import describe
 from bm25rag.errors import MetadataError, MissingDependencyError
-from bm25rag.metadata.values import plain_metadata
+from bm25rag.metadata.storable import plain_metadata
 from bm25rag.readers import (
     KINDS,
     PASSAGE_SIZE,

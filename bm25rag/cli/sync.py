@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from bm25rag import BM25Index, Document
-from bm25rag.cli.build import exit_if_skipped, reporting
+from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.sources import Sources, reading_options
 from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from bm25rag.cli.build import check_output
 from bm25rag.cli.evaluate import judged_options, parse_measures, print_notes
+from bm25rag.cli.indexing import check_output
 from bm25rag.cli.options import PATH, examples, index_argument, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import shows_progress, write_result

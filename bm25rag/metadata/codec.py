@@ -15,7 +15,7 @@ from typing import Any
 
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
-from bm25rag.metadata.values import plain_metadata
+from bm25rag.metadata.storable import plain_metadata
 
 # Made once: json.dumps takes three times as long. Depth is checked elsewhere.
 _write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_ascii=False).encode

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
-from bm25rag.search.filtered import search_filtered
+from bm25rag.search.filtered_search import search_filtered
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.spelling import LONGEST

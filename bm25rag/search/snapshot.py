@@ -20,7 +20,7 @@ from bm25rag.filters import Filter
 from bm25rag.kernels.boundary import SegmentArrays
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import Parameters
-from bm25rag.search.filtering import masks_of
+from bm25rag.search.filter_masks import masks_of
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.values import DEEPEST
+from bm25rag.metadata.storable import DEEPEST
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.manifest import MANIFEST, natural

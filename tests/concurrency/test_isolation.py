@@ -145,7 +145,7 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
         finally:
             done.append(True)
 
-    together([keep_writing, *(partial(read, tenant) for tenant in TENANTS)])
+    together([keep_writing, *(partial(read, tenant) for tenant in TENANTS[seed % 2 :: 2])])
 
 
 @pytest.mark.parametrize("seed", range(4))

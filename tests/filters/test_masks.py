@@ -14,7 +14,7 @@ from bm25rag import BM25Index
 from bm25rag.filters import Condition
 from bm25rag.metadata import mask_cache
 from bm25rag.metadata.mask_cache import MaskCache
-from bm25rag.search import filtering
+from bm25rag.search import filter_masks
 from bm25rag.storage import segment_files
 
 BOATS = {"kind": "boat"}
@@ -37,7 +37,7 @@ class Work:
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     """Count evaluations."""
     work = Work()
-    select, matches = filtering.select, Condition.matches
+    select, matches = filter_masks.select, Condition.matches
 
     def counted_select(fields: Any, *rest: Any) -> Any:
         work.selected += fields.count
@@ -47,7 +47,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
         work.asked += 1
         return matches(self, id, metadata)
 
-    monkeypatch.setattr(filtering, "select", counted_select)
+    monkeypatch.setattr(filter_masks, "select", counted_select)
     monkeypatch.setattr(Condition, "matches", counted_matches)
     return work
 
@@ -113,7 +113,7 @@ def test_documents_whose_metadata_change_are_evaluated_again_and_few_others(
     index.update_metadata(["4"], [BOATS])
     assert index.ids(BOATS)[:3] == ["2", "3", "4"]
     assert work.take() == (0, 3)  # documents changed just before are included
-    monkeypatch.setattr(filtering, "FEW_CHANGED", 0)
+    monkeypatch.setattr(filter_masks, "FEW_CHANGED", 0)
     index.update_metadata(["4"], [{}])
     assert index.ids(BOATS)[:2] == ["2", "3"]
     assert work.take()[0] <= 4  # from their own fields

@@ -23,7 +23,7 @@ from bm25rag.metadata.field import StringRange, ticks
 from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.field_merge import unite
 from bm25rag.metadata.instants import NO_INSTANT, instants_of
-from bm25rag.search.filtering import masks_of
+from bm25rag.search.filter_masks import masks_of
 from support.filter_strategies import FILTERS, METADATA
 from support.holding import saved_and_opened
 
@@ -312,7 +312,7 @@ def test_filters_are_right_after_any_history(
     trees = [tree for spec in filters if (tree := parse_filter(spec)) is not None]
     index, model = BM25Index(), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.search.filtering.FEW_CHANGED", few)
+        patch.setattr("bm25rag.search.filter_masks.FEW_CHANGED", few)
         for where in ("field_builder", "field_merge"):
             patch.setattr(f"bm25rag.metadata.{where}.MAX_FIELDS", most)
         for step in steps:

@@ -85,7 +85,7 @@ def test_the_documentation_gets_pictures_and_tables_between_its_markers(tmp_path
 
 def test_the_readme_says_where_another_engine_needs_less() -> None:
     rows = [raced_rows("growth", HEADLINES[-1].work, 500.0, tantivy=100.0)]
-    assert "| tantivy | needs 5 times as much |" in headlines(rows)
+    assert "| tantivy | is behind: it needs 5 times as much |" in headlines(rows)
     assert "| tantivy | 5 " in behind_table(rows)
     assert behind_table([raced_rows("growth", "search", 1.0, tantivy=2.0)]) == ""
     rows[0].judged = None

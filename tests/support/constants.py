@@ -8,8 +8,8 @@ SMALL = {
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.metadata.mask_cache.MAX_BYTES": 1,
-    "bm25rag.search.filtering.SCAN_BLOCK": 2,
-    "bm25rag.search.filtering.FEW_CHANGED": 1,  # changed metadata gets its own fields
+    "bm25rag.search.filter_masks.SCAN_BLOCK": 2,
+    "bm25rag.search.filter_masks.FEW_CHANGED": 1,  # changed metadata gets its own fields
     "bm25rag.metadata.field_builder.CHUNK": 2,  # fields are merged from chunks of two documents
     "bm25rag.metadata.field_builder.BLOCK": 2,  # sorted strings are merged piece by piece
     "bm25rag.metadata.field_merge.BLOCK": 2,
