@@ -66,8 +66,8 @@ class BuildKernels(build_ext):
             return ["-target", f"{machine}-macos.{least}", "-undefined", "dynamic_lookup"]
         if sys.platform == "win32":
             threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
-            # Its headers serve both, with and without the GIL.
-            define = ["-DPy_GIL_DISABLED=1"] if threads else []
+            # Its headers serve both, with and without the GIL, and know 64 bits by MSVC alone.
+            define = ["-DMS_WIN64", *(["-DPy_GIL_DISABLED=1"] if threads else [])]
             library = "-lpython{}{}{}".format(*sys.version_info[:2], threads)
             folders = [f"-L{folder}" for folder in self.library_dirs]
             return ["-target", _WINDOWS[sysconfig.get_platform()], *define, *folders, library]
