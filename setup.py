@@ -3,6 +3,7 @@
 ``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
 nothing need be installed and every machine makes the same code. ``BM25RAG_TARGET`` has it compile
 for another Linux than this one, in zig's words: ``aarch64-linux-gnu.2.17``, ``x86_64-linux-musl``.
+``BM25RAG_CHECK_BOUNDS=1`` has every index checked, for the tests.
 """
 
 from __future__ import annotations
@@ -10,24 +11,29 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import sys
 import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 _KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-ffp-contract=off", "-fwrapv"]
 _OPTIMISED = ["-O3", "-g0"]
+# One wheel runs on this Python and all later ones, but for those without a GIL.
+_ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 _DIRECTIVES = {
-    "boundscheck": False,
+    "boundscheck": os.environ.get("BM25RAG_CHECK_BOUNDS") == "1",
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
     "embedsignature": False,
+    # Kernels share nothing between threads.
     "freethreading_compatible": True,
 }
 _ZIG = [sys.executable, "-m", "ziglang", "cc", "-shared", "-s", "-DNDEBUG", "-mcpu=baseline"]
@@ -52,8 +58,9 @@ class BuildKernels(build_ext):
         library = Path(self.get_ext_fullpath(ext.name))
         library.parent.mkdir(parents=True, exist_ok=True)
         includes = [f"-I{folder}" for folder in self.include_dirs]
+        macros = [f"-D{name}={value}" for name, value in ext.define_macros]
         files = [*ext.sources, "-o", str(library)]
-        self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *self._platform(), *includes, *files])
+        self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *macros, *includes, *files, *self._platform()])
 
     def _platform(self) -> list[str]:
         """Return what zig is told of the platform."""
@@ -65,31 +72,36 @@ class BuildKernels(build_ext):
             least = os.environ.get("MACOSX_DEPLOYMENT_TARGET", "11.0")
             return ["-target", f"{machine}-macos.{least}", "-undefined", "dynamic_lookup"]
         if sys.platform == "win32":
-            threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
             # Its headers serve both, with and without the GIL, and know 64 bits by MSVC alone.
-            define = ["-DMS_WIN64", *(["-DPy_GIL_DISABLED=1"] if threads else [])]
-            library = "-lpython{}{}{}".format(*sys.version_info[:2], threads)
+            define = ["-DMS_WIN64", *([] if _ABI3 else ["-DPy_GIL_DISABLED=1"])]
+            library = "-lpython3" if _ABI3 else "-lpython{}{}t".format(*sys.version_info[:2])
             folders = [f"-L{folder}" for folder in self.library_dirs]
             return ["-target", _WINDOWS[sysconfig.get_platform()], *define, *folders, library]
         return []
 
 
-def _name_platform(target: str) -> dict[str, dict[str, str]]:
-    """Name modules and wheel for another Linux; return the options of setuptools for it."""
-    known = re.fullmatch(r"(\w+)-linux-(?:(gnu)\.(\d\.\d+)|(musl))", target)
-    if not known or sys.platform != "linux":
-        like = "aarch64-linux-gnu.2.17 or x86_64-linux-musl, on Linux"
-        raise SystemExit(f"BM25RAG_TARGET must be like {like}, not {target!r}")
-    machine, gnu, version, musl = known.groups()
-    tag = f"manylinux_{version.replace('.', '_')}" if gnu else "musllinux_1_2"
-    python = "-".join(sysconfig.get_config_var("EXT_SUFFIX").split("-")[:2])
-    os.environ["SETUPTOOLS_EXT_SUFFIX"] = f"{python}-{machine}-linux-{gnu or musl}.so"
-    # A folder of its own, or what was compiled for this machine would be taken.
-    return {
-        "bdist_wheel": {"plat_name": f"{tag}_{machine}"},
-        "build": {"build_base": f"build/{target}"},
-    }
+class Build(build):
+    """Packs what is there now: setuptools keeps modules that an earlier build copied."""
 
+    def run(self) -> None:
+        """Forget what was copied, and build."""
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+def _wheel_tag(target: str) -> str:
+    """Return the platform of a wheel for another Linux."""
+    known = re.fullmatch(r"(\w+)-linux-(?:(gnu)\.(\d\.\d+)|(musl))", target)
+    if not known or sys.platform != "linux" or not _ABI3:
+        like = "aarch64-linux-gnu.2.17 or x86_64-linux-musl, on Linux with a GIL"
+        raise SystemExit(f"BM25RAG_TARGET must be like {like}, not {target!r}")
+    machine, gnu, version, _ = known.groups()
+    return f"manylinux_{version.replace('.', '_')}_{machine}" if gnu else f"musllinux_1_2_{machine}"
+
+
+_WHEEL = {"py_limited_api": "cp311"} if _ABI3 else {}
+if _TARGET:
+    _WHEEL["plat_name"] = _wheel_tag(_TARGET)
 
 setup(
     ext_modules=cythonize(
@@ -99,6 +111,8 @@ setup(
                 [f"bm25rag/kernels/{name}.py"],
                 # Who sets CFLAGS has said how to optimise; they come before these.
                 extra_compile_args=_FLAGS if "CFLAGS" in os.environ else [*_FLAGS, *_OPTIMISED],
+                define_macros=[("Py_LIMITED_API", "0x030B0000")] if _ABI3 else [],
+                py_limited_api=_ABI3,
                 optional=_TARGET is None,
             )
             for name in _KERNELS
@@ -108,6 +122,6 @@ setup(
         language_level=3,
         show_all_warnings=False,
     ),
-    cmdclass={"build_ext": BuildKernels},
-    options=_name_platform(_TARGET) if _TARGET else {},
+    options={"bdist_wheel": _WHEEL},
+    cmdclass={"build": Build, "build_ext": BuildKernels},
 )

@@ -1,20 +1,20 @@
-"""What adapters for other frameworks may import, beside ``bm25rag``, ``errors`` and ``filters``.
+"""What adapters for frameworks may import, besides ``bm25rag``, ``errors`` and ``filters``.
 
-Everything else in the package may move between two releases; these names may not. A test holds
-the list, and that our own adapters import nothing beyond it.
+Everything else in the package may move between two releases; these names may not. A test checks
+the list, and that our own adapters import nothing else.
 
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
     editors and type checkers see the choices.
 ``check_count``, ``check_real``, ``check_sequence``
-    The core's checks of arguments, for those that an adapter keeps and passes on later: the
-    error comes at once, in the words that the core would use.
+    The core's checks of arguments, for values that an adapter stores and passes on later: it can
+    report an error at once, in the core's words.
 ``encode_metadata``, ``decode_metadata``
     Metadata as the core stores them, for what an adapter keeps in a payload or compares.
 ``STOPWORD_LISTS``, ``load_stopwords``
-    Words of many languages, by which the LlamaIndex adapter finds out the algorithm of a stemmer.
+    Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
 ``in_write_thread``, ``end_write_thread``
-    Awaited writes, which must not fill asyncio's own threads while they wait for one another.
+    Threads for awaited writes, which would fill asyncio's own while they wait for one another.
 """
 
 from __future__ import annotations

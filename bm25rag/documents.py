@@ -39,14 +39,14 @@ class Document:
 
 
 class Contents(Protocol):
-    """What the documents of some hits hold."""
+    """The contents of the documents of some hits."""
 
     def read(self, name: str) -> Sequence[Any]:
-        """Return the ``text``, ``metadata`` or ``payload`` of each; every time the same objects."""
+        """Return the ``text``, ``metadata`` or ``payload`` of each: the same objects every time."""
 
 
 class _Unread:
-    """What has a place among the contents of a search; no field of a hit."""
+    """Holds where the contents of a hit are read from, in a slot that is not a field of the hit."""
 
     __slots__ = ("_source",)
 
@@ -57,8 +57,8 @@ class _Unread:
 class Hit(_Unread):
     """A document that matches a query; a fresh object of plain Python values.
 
-    A search leaves text, metadata and payload out; they are read when first asked for, as they
-    were at the time of the search.
+    Text, metadata and payload are read when first asked for, as they were at the time of the
+    search.
 
     Parameters
     ----------
@@ -85,19 +85,19 @@ class Hit(_Unread):
 
     @classmethod
     def _unread(cls, id: str, score: float, source: tuple[Contents, int]) -> Self:
-        """Make a hit of which ``source`` tells the contents, and its place among them."""
+        """Make a hit whose contents are at a position of the contents in ``source``."""
         hit = cls.__new__(cls)
         hit.id, hit.score, hit.corrections = id, score, None
-        hit._source = source  # type: ignore[misc]  # the slot of the base is not seen
+        hit._source = source  # type: ignore[misc]  # mypy does not see the slot of the base
         return hit
 
-    if not TYPE_CHECKING:  # or a type checker would take any name for an attribute
+    if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
-        def __getattr__(self, name: str) -> Any:  # of what is not set
+        def __getattr__(self, name: str) -> Any:  # called for fields that are not set yet
             if name not in ("text", "metadata", "payload"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            contents, place = self._source
-            value = contents.read(name)[place]
+            contents, position = self._source
+            value = contents.read(name)[position]
             setattr(self, name, value)
             return value
 

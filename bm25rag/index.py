@@ -266,7 +266,7 @@ class BM25Index:
         Raises
         ------
         TypeError
-            If an argument has the wrong type; a bare string is no batch.
+            If an argument has the wrong type; a bare string is not a batch.
         ValueError
             If ``k`` is negative, ``threads`` less than 1, ``min_score`` NaN or a weight wrong.
         FilterError
@@ -552,7 +552,7 @@ class BM25Index:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What was last saved beside the index for a caller's own use; a fresh copy."""
+        """What the caller last saved with the index for its own use; a fresh copy."""
         extra: dict[str, Any] = fresh(self._state.extra)
         return extra
 
@@ -585,9 +585,9 @@ class BM25Index:
         payloads
             Opaque bytes for each, or ``None``.
         store_text
-            Whether ``Hit.text`` and ``get`` shall return the texts.
+            Whether to keep the texts, so that ``Hit.text`` and ``get`` return them.
         on_duplicate
-            If an id is there already, or occurs twice in the call: ``"error"`` writes
+            What to do if an id exists already, or occurs twice in the call: ``"error"`` writes
             nothing, ``"skip"`` keeps the first, ``"replace"`` the last, which moves to the end.
         progress
             Whether to show a progress bar.
@@ -624,9 +624,9 @@ class BM25Index:
         progress: bool = False,
         threads: int | None = None,
     ) -> list[str]:
-        """Add documents that are records already; all of them or, if anything is wrong, none.
+        """Add ``Document`` records; all of them or, if anything is wrong, none.
 
-        What ``get`` returns can be added to another index so. Otherwise as ``add``.
+        This adds what ``get`` returns to another index. Otherwise it is like ``add``.
 
         Parameters
         ----------
@@ -759,11 +759,11 @@ class BM25Index:
         return sum(map(len, changes.values()))
 
     def maintain(self) -> None:
-        """Merge what writes have left unmerged, so that searches have few parts to look into.
+        """Merge what writes have left unmerged, so that searches look into few segments.
 
         A write merges at most a sixteenth of the index (or 4 MB), which keeps it quick and
-        the number of parts bounded; after this there are at most log3(N) for N documents.
-        Searches and writes go on beside it, so it may run in an executor of yours:
+        the number of segments bounded; after this there are at most log3(N) for N documents.
+        Searches and writes continue meanwhile, so it may run in your own executor:
         ``executor.submit(index.maintain)``.
 
         Raises
@@ -774,11 +774,11 @@ class BM25Index:
         self._merge(lambda views: [group.views for group in plan(views) if group.due])
 
     def compact(self) -> None:
-        """Make one part of all and leave out whatever was deleted or replaced before this call.
+        """Merge everything into one segment, without what was deleted or replaced before this call.
 
         Texts, metadata and terms of deleted documents are then in no array of the index,
-        and in no file of its folder after the next ``commit()``. Searches and writes go on
-        beside it.
+        and in no file of its folder after the next ``commit()``. Searches and writes
+        continue meanwhile.
 
         Raises
         ------
@@ -791,7 +791,7 @@ class BM25Index:
         self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
     ) -> None:
         with self._writing():
-            pass  # whoever may not write is told so at once, and never waits below
+            pass  # a caller that may not write is told at once, without waiting below
         lock = self._lock
         with lock.merging:
             with self._writing() as snapshot:
@@ -1009,7 +1009,7 @@ class BM25Index:
         Raises
         ------
         StorageError
-            If this is no reader opened from a folder.
+            If this index was not opened with ``mode="r"``.
         NotAnIndexError
             If the folder holds no index any more; what was opened can still be searched.
         CorruptIndexError

@@ -1,4 +1,4 @@
-"""The lock of an index: one write at a time, and merges beside the writes."""
+"""The lock of an index: one write at a time, while merges run in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WriteLock:
     Attributes
     ----------
     merging
-        What a merge of many segments holds from beginning to end; writes go on meanwhile.
+        A merge of several segments holds this from beginning to end; writes continue meanwhile.
     held
         The segments that are being merged, which writes leave alone.
     """
@@ -30,7 +30,7 @@ class WriteLock:
         _LOCKS.add(self)
 
     def renew(self) -> None:
-        """Forget who holds it: after a fork that may be a thread that is not there."""
+        """Forget who holds it: after a fork, that thread may not exist."""
         self._lock, self._busy = threading.RLock(), False
         self.merging, self.held = threading.Lock(), set()
 

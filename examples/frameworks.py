@@ -3,7 +3,7 @@
     make demo  # or pip install . ./integrations/langchain ./integrations/llamaindex ...
     python examples/frameworks.py "How are dates compared in a filter?"
 
-The passages are this repository's own pages, cut at their headings. Nothing is downloaded.
+The passages are this repository's own pages, split at their headings. Nothing is downloaded.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 @component
 class LatentSemanticAnalysis:
-    """Embeds by what it has learned from the passages alone."""
+    """Embeddings learned from the passages alone."""
 
     def __init__(self, passages: list[Document]) -> None:
         texts = [passage.content for passage in passages]

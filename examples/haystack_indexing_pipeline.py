@@ -34,7 +34,7 @@ Question: {{ question }}
 
 
 def indexing_pipeline(store: BM25DocumentStore) -> Pipeline:
-    """Make what turns files into passages in the store, and replaces those that are there."""
+    """Make a pipeline that splits files into passages and writes them, replacing old ones."""
     pipeline = Pipeline()
     pipeline.add_component("converter", TextFileToDocument())
     pipeline.add_component("cleaner", DocumentCleaner())
@@ -48,7 +48,7 @@ def indexing_pipeline(store: BM25DocumentStore) -> Pipeline:
 
 
 def asking_pipeline(store: BM25DocumentStore) -> Pipeline:
-    """Make what turns a question into a prompt with the best passages and their neighbours."""
+    """Make a pipeline from a question to a prompt with the best passages and neighbours."""
     pipeline = Pipeline()
     pipeline.add_component("retriever", BM25Retriever(store, top_k=2))
     pipeline.add_component("window", SentenceWindowRetriever(store, window_size=1))

@@ -47,7 +47,7 @@ class LatentSemanticAnalysis(Embeddings):
 
 
 def load() -> list[Document]:
-    """Read this repository's pages and cut them into passages with ids."""
+    """Read this repository's pages and split them into passages with ids."""
     paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     splitter = MarkdownTextSplitter(chunk_size=800, chunk_overlap=0, add_start_index=True)
     passages = splitter.create_documents(

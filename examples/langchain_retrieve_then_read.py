@@ -30,7 +30,7 @@ PROMPT = ChatPromptTemplate.from_template(
 
 
 def load() -> list[Document]:
-    """Read this repository's pages and cut them into passages with ids."""
+    """Read this repository's pages and split them into passages with ids."""
     paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     splitter = MarkdownTextSplitter(chunk_size=800, chunk_overlap=0, add_start_index=True)
     passages = splitter.create_documents(
@@ -42,7 +42,7 @@ def load() -> list[Document]:
 
 
 def join(found: dict[str, Any]) -> str:
-    """Join the documents found to one text."""
+    """Join the documents that were found."""
     return "\n\n".join(document.page_content for document in found["documents"])
 
 

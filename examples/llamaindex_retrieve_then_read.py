@@ -4,7 +4,7 @@
     python examples/llamaindex_retrieve_then_read.py "Which documents does an empty set pass?"
 
 OPENAI_BASE_URL names any OpenAI-compatible endpoint, OPENAI_MODEL its model and OPENAI_API_KEY
-the key, if it wants one (pip install llama-index-llms-openai-like). Without an endpoint an
+the key if it needs one (pip install llama-index-llms-openai-like). Without an endpoint an
 extractive reader quotes the sentence nearest to the question: no model, no network.
 """
 

@@ -1,4 +1,4 @@
-"""Fixtures that more than one file of tests needs."""
+"""Fixtures that more than one test file needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ settings.load_profile("bm25rag")
 
 @pytest.fixture(scope="session")
 def collections() -> Path:
-    """Folder of the shared test collections; where it is missing, the test is skipped."""
+    """Return the folder of the shared test collections; skip the test if it is missing."""
     if INTERPRETED:
         pytest.skip("the collections are too large for interpreted kernels")
     if not COLLECTIONS.is_dir():
@@ -37,9 +37,9 @@ def collections() -> Path:
     return COLLECTIONS
 
 
-# Of the module's scope, since Hypothesis objects to anything set up once for many examples.
+# Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.
 @pytest.fixture(scope="module", params=backends.available())
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test once on each backend that works here."""
+    """Run the test once on each backend available here."""
     with backends.use(request.param):
         yield request.param

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
-from building import KERNELS, ROOT, build, new_environment, pip, run
+from building import KERNELS, ROOT, SUFFIX, build, new_environment, pip, run
 from publishing import prepare, repository
 
 _SCRIPT = """
@@ -43,7 +42,7 @@ def main() -> None:
         folder = Path(name)
         source = prepare(ROOT, folder / "source")
         wheel = build(source, folder / "here", "--no-isolation")
-        check_contents(wheel, str(sysconfig.get_config_var("EXT_SUFFIX")))
+        check_contents(wheel)
         _check_metadata(wheel)
         sdist = next((folder / "here").glob("*.tar.gz"))
         _check_sdist(sdist)
@@ -60,12 +59,12 @@ def _members(wheel: Path) -> list[tuple[str, int]]:
         return sorted((member.filename, member.CRC) for member in archive.infolist())
 
 
-def check_contents(wheel: Path, suffix: str) -> None:
-    """Check that a wheel has everything and nothing else; its kernels' names end in ``suffix``."""
+def check_contents(wheel: Path) -> None:
+    """Check that a wheel has everything and nothing else."""
     names = {name for name, _ in _members(wheel)}
     sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".py", ".txt"}}
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
-    expected |= {f"bm25rag/kernels/{name}{suffix}" for name in KERNELS}
+    expected |= {f"bm25rag/kernels/{name}{SUFFIX}" for name in KERNELS}
     inside = {name for name in names if ".dist-info/" not in name}
     if inside != expected:
         sys.exit(f"the wheel has or lacks {sorted(inside ^ expected)}")

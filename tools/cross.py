@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 import tempfile
 import zipfile
 from pathlib import Path
 
-from building import KERNELS, ROOT, build
+from building import KERNELS, ROOT, SUFFIX, build
 from check_wheel import check_contents
 from publishing import prepare
 
@@ -41,15 +40,13 @@ def _check(wheel: Path, target: str) -> None:
     wanted = f"manylinux_{version.replace('.', '_')}" if version else "musllinux_1_2"
     if tag != f"{wanted}_{machine}":
         sys.exit(f"{wheel.name} is not named {wanted}_{machine}")
-    python = "-".join(str(sysconfig.get_config_var("EXT_SUFFIX")).split("-")[:2])
-    suffix = f"{python}-{machine}-linux-{libc}.so"
-    check_contents(wheel, suffix)
+    check_contents(wheel)
     with zipfile.ZipFile(wheel) as archive:
         (about,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
         if f"-{tag}\n" not in archive.read(about).decode():
             sys.exit(f"{about} does not have the tag {tag}")
         for name in KERNELS:
-            path = f"bm25rag/kernels/{name}{suffix}"
+            path = f"bm25rag/kernels/{name}{SUFFIX}"
             if wrong := _find_wrong(archive.read(path), name, machine, libc, version):
                 sys.exit(f"{path} {wrong}")
 

@@ -17,7 +17,7 @@ from bm25rag.cli.bench import bench_command
 from bm25rag.cli.build import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.demo import demo_command
 from bm25rag.cli.evaluate import evaluate_command
-from bm25rag.cli.health import info_command, verify_command
+from bm25rag.cli.health import doctor_command, info_command, verify_command
 from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
@@ -140,6 +140,7 @@ for _command in (
     make_queries_command,
     info_command,
     verify_command,
+    doctor_command,
     demo_command,
 ):
     commands.add_command(_command)

@@ -32,11 +32,11 @@ from bm25rag.evaluation import (
 )
 from bm25rag.evaluation.measures import Evaluator
 from bm25rag.evaluation.notation import parse_measure
-from bm25rag.evaluation.runs import Asked, ask
+from bm25rag.evaluation.runs import JudgedQueries, judged_queries
 from bm25rag.index import BM25Index
 from bm25rag.readers import read_queries
 
-__all__ = ["evaluate_command", "judged_options", "parse_measures", "read_judged", "tell"]
+__all__ = ["evaluate_command", "judged_options", "parse_measures", "print_notes", "read_judged"]
 
 _SHOWN = 5
 
@@ -65,15 +65,15 @@ def judged_options(function: Any) -> Any:
     return function
 
 
-def read_judged(index: BM25Index, queries: Path, qrels: Path) -> Asked:
+def read_judged(index: BM25Index, queries: Path, qrels: Path) -> JudgedQueries:
     """Read queries and judgements, and report which are left out."""
     texts = {query.id: query.text for query in read_queries(queries)}
-    asked = ask(index, texts, read_qrels(qrels))
-    tell(asked.notes)
-    return asked
+    judged = judged_queries(index, texts, read_qrels(qrels))
+    print_notes(judged.notes)
+    return judged
 
 
-def tell(notes: Sequence[str]) -> None:
+def print_notes(notes: Sequence[str]) -> None:
     """Print notes about the results."""
     for note in notes:
         write_message(f"Note: {one_line(note)}")
@@ -140,18 +140,18 @@ def evaluate_command(
     Scoring options evaluate the same index with other parameters.
     """
     index = open_index(index_path, options)
-    asked = read_judged(index, queries_path, qrels_path)
-    evaluator = Evaluator(asked.qrels, measures)
+    judged = read_judged(index, queries_path, qrels_path)
+    evaluator = Evaluator(judged.qrels, measures)
     before = None if baseline is None else evaluator.evaluate(read_run(baseline))
-    run = run_of(index, asked.queries, k)
+    run = run_of(index, judged.queries, k)
     after = evaluator.evaluate(run)
     if run_to is not None:
         write_run(run_to, run)
     comparisons = [] if before is None else [compare(after, before, name) for name in measures]
     if as_json:
-        write_result(_as_json(after, comparisons, asked.notes))
+        write_result(_as_json(after, comparisons, judged.notes))
         return
-    tell(after.notes)
+    print_notes(after.notes)
     _print_means(after)
     for comparison in comparisons:
         _print_comparison(comparison)

@@ -1,7 +1,9 @@
-"""``info`` and ``verify``: the commands that inspect a whole index."""
+"""``info``, ``verify`` and ``doctor``: inspect a whole index, and the installation."""
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ from bm25rag import BM25Index
 from bm25rag.cli.options import examples, index_argument
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, result_console, write_result
+from bm25rag.kernels import backend
 
-__all__ = ["info_command", "verify_command"]
+__all__ = ["doctor_command", "info_command", "verify_command"]
+
+_PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")
 
 
 @click.command(
@@ -34,8 +39,12 @@ def info_command(index_path: Path, untrusted: bool, as_json: bool) -> None:
     if as_json:
         write_result(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
         return
+    _print_facts(facts | {"analyzer": repr(index.analyzer)})
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in (facts | {"analyzer": repr(index.analyzer)}).items():
+    for name, value in facts.items():
         table.add_row(Text(name.replace("_", " "), style="bold"), Text(one_line(_show(value))))
     result_console().print(table)
 
@@ -65,3 +74,21 @@ def verify_command(index_path: Path, untrusted: bool) -> None:
     if untrusted:
         BM25Index.open(index_path, untrusted=True)
     write_result(f"{one_line(index_path)}: no damage found")
+
+
+@click.command("doctor", epilog=examples("bm25rag doctor"))
+def doctor_command() -> None:
+    """Show what is installed, and whether compiled code runs.
+
+    Where it does not, the reason is shown: NumPy answers then, many times slower.
+    """
+    facts = {"Python": f"{platform.python_version()}, {platform.system()}, {platform.machine()}"}
+    for package in _PACKAGES:
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    reason = backend.why_not_compiled()
+    used = "numpy, as BM25RAG_KERNELS asks" if reason is None else f"numpy: {reason}"
+    facts["hot loops"] = "compiled" if backend.chosen() == "compiled" else used
+    _print_facts(facts)

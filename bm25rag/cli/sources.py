@@ -77,8 +77,8 @@ def reading_options(function: _Function) -> _Function:
             type=click.Choice(["skip", "stop"]),
             default="skip",
             show_default=True,
-            help="skip: report files that cannot be read, and exit with code 4. stop: write"
-            " nothing, as is always done if SOURCE is one file.",
+            help="skip: files that cannot be read are reported, and the exit code is 4. stop:"
+            " nothing is written, as always if SOURCE is one file.",
         ),
         click.option(
             "--passage-size",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -18,6 +18,7 @@ from bm25rag.cli.build import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.sources import Sources, reading_options
 from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.index import Mode
 
 __all__ = ["sync_command"]
 
@@ -132,7 +133,7 @@ def sync_command(
         code = errno.ENOTDIR if folder.exists() else errno.ENOENT
         raise OSError(code, os.strerror(code), str(folder))
     documents = Sources((folder,), options, index_path)
-    mode: Literal["r", "w"] = "r" if dry_run else "w"
+    mode: Mode = "r" if dry_run else "w"
     with (
         reporting(documents),
         BM25Index.open(index_path, mode=mode, untrusted=untrusted) as index,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bm25rag.cli.build import check_output
-from bm25rag.cli.evaluate import judged_options, parse_measures, tell
+from bm25rag.cli.evaluate import judged_options, parse_measures, print_notes
 from bm25rag.cli.options import PATH, examples, index_argument, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import shows_progress, write_result
@@ -112,5 +112,5 @@ def tune_command(
     if as_json:
         write_result(to_json(tuning.to_dict(), indent=2))
         return
-    tell(tuning.notes)
+    print_notes(tuning.notes)
     write_result(f"{len(tuning.points):,} settings tried\n{tuning}")

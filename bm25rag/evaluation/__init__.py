@@ -1,6 +1,6 @@
-"""Measure as the papers do: how good a retriever is, what it costs, and what tuning gains.
+"""Evaluation as in the papers: how good a retriever is, what it costs, and what tuning gains.
 
-Nothing of this is imported by ``import bm25rag``; it needs ``pip install 'bm25rag[eval]'``.
+``import bm25rag`` does not import it. It needs ``pip install 'bm25rag[eval]'``.
 """
 
 from bm25rag.evaluation.bench import benchmark

@@ -1,7 +1,7 @@
 """Benchmark systems on a collection: quality, latency, memory, disk, cold start, dollars.
 
-Each system runs in a process of its own. A row is kept as soon as it is measured, so that an
-interrupted benchmark goes on where it was; one that cannot run has a row that says why.
+Each system runs in its own process. A row is saved as soon as it is measured, so that an
+interrupted benchmark continues where it stopped. A system that cannot run has a row that says why.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from bm25rag.kernels.backend import cores
 __all__ = ["benchmark", "machine"]
 
 _GIB = 1 << 30
-# Results that measures of whole rankings look at.
+# How many results measures of whole rankings use.
 _DEPTH = 1000
 
 
 def machine() -> dict[str, Any]:
-    """Return what results depend on: never mix rows of which this differs."""
+    """Return what results depend on; rows from different machines must not be mixed."""
     return {
         "processor": _processor(),
         "cores": cores(),
@@ -72,31 +72,31 @@ def benchmark(
     prices: Sequence[Instance] = PRICES,
     log: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Measure systems, or go on where an earlier call was interrupted.
+    """Measure systems, or continue where an earlier call was interrupted.
 
     Parameters
     ----------
     collection
         A BEIR folder, or a name of ``ir_datasets``.
     folder
-        Where rows are kept; those that are there already are not measured again.
+        The folder for the rows; rows that exist already are not measured again.
     systems
         Names from ``SYSTEMS``, or ``module:factory``; ``None`` for all of ``SYSTEMS``.
     k
-        Results a query.
+        Results per query.
     measures
-        In ir-measures' notation.
+        Measures in the notation of ir-measures.
     cpus, memory
         Limits of each process: CPUs, and GiB of data; 1 and 4 are the smallest machine of
-        Santhanam et al. They are set where the platform can.
+        Santhanam et al. They are set where the platform allows it.
     trials, warmup
-        How often all queries are asked one by one, after how many that do not count.
+        How often all queries run one by one, and how many queries run first without counting.
     timeout
         Seconds for each system.
     prices
-        Machines that can be rented.
+        The machines that can be rented.
     log
-        Called with a line for each system.
+        Called with one line for each system.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def benchmark(
     Raises
     ------
     ValueError
-        If the folder holds results of another machine or setting.
+        If the folder holds results from a different machine or setting.
     """
     loaded = load_collection(collection)
     evaluator = Evaluator(loaded.qrels, measures)
@@ -129,7 +129,7 @@ def benchmark(
         "collection": collection,
         "folder": str(Path.cwd()),
         "k": k,
-        # Deep enough for all measures: what is cut at 10 has no recall at 100.
+        # Deep enough for all measures: recall at 100 needs 100 results.
         "depth": max(k, *(measure.cutoff or _DEPTH for measure in evaluator.measures.values())),
         "cpus": cpus,
         "memory": memory,
@@ -158,13 +158,13 @@ def benchmark(
 
 
 def _digest(collection: Collection) -> str:
-    """Return what tells one collection from another of the same name."""
+    """Return a digest that tells apart collections of the same name."""
     whole = json.dumps([collection.queries, collection.qrels], sort_keys=True)
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _claim(folder: Path, now: dict[str, Any]) -> None:
-    """Keep results of different machines and settings apart."""
+    """Refuse a folder with results of a different machine or setting."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "setting.json"
     if not file.exists():
@@ -176,13 +176,13 @@ def _claim(folder: Path, now: dict[str, Any]) -> None:
             old, new = then[part].get(name), now[part][name]
             if old != new:
                 raise ValueError(
-                    f"{folder}: its results are of another {part}: {name} was {old!r} and is "
-                    f"{new!r}; give another folder, results are never mixed"
+                    f"{folder}: its results are from a different {part}: {name} was {old!r} and "
+                    f"is {new!r}; use a different folder, results are never mixed"
                 )
 
 
 def _write(file: Path, value: Any) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     new = file.with_suffix(".new")
     new.write_text(json.dumps(value, indent=1), encoding="utf-8")
     new.replace(file)
@@ -192,7 +192,7 @@ def _write(file: Path, value: Any) -> None:
 
 
 def _run(job: dict[str, Any], folder: Path, timeout: float) -> dict[str, Any]:
-    """Let a process measure a system; whatever becomes of it, return a result."""
+    """Measure a system in a process; return a result, even if the process fails."""
     files = {name: folder / f"job.{name}" for name in ("json", "result", "saved")}
     files["result"].unlink(missing_ok=True)
     _write(files["json"], job | {"saved": str(files["saved"])})
@@ -236,7 +236,7 @@ def _call(job: Path, result: Path, timeout: float) -> str | None:
 
 
 def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict[str, Any]:
-    """Turn what a process wrote into a row; nonsense becomes a row that says so."""
+    """Turn the output of a process into a row; nonsense becomes a row that says so."""
     if "error" in raw:
         return {"error": raw["error"]}
     try:
@@ -269,28 +269,28 @@ def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict
 
 
 def _checked(query: str, found: list[Any], known: set[str]) -> dict[str, float]:
-    """Return a ranking as scores that fall in its order; refuse what is none."""
+    """Return a ranking as descending scores; refuse anything that is not a ranking."""
     ids = [id for id, _ in found]
     strange = [id for id in ids if id not in known]
     if strange:
-        raise ValueError(f"{strange[0]!r}, found for query {query!r}, is no document's id")
+        raise ValueError(f"{strange[0]!r}, found for query {query!r}, is not the id of a document")
     if len(set(ids)) < len(ids):
-        raise ValueError(f"a document twice for query {query!r}")
+        raise ValueError(f"a document occurs twice for query {query!r}")
     scores = [score for _, score in found]
     if any(not isinstance(score, (int, float)) or score != score for score in scores):
-        raise ValueError(f"a score for query {query!r} that is no number")
+        raise ValueError(f"a score for query {query!r} is not a number")
     if scores != sorted(scores, reverse=True):
-        raise ValueError(f"scores for query {query!r} that are not in falling order")
+        raise ValueError(f"scores for query {query!r} are not in descending order")
     return {id: float(-rank) for rank, id in enumerate(ids)}
 
 
 def _percentile(ordered: Sequence[float], share: int) -> float:
-    """Return the value that this share is not above, by the nearest rank."""
+    """Return the percentile by the nearest-rank method."""
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 
 
 def _costs(row: dict[str, Any], cpus: int, prices: Sequence[Instance]) -> dict[str, Any]:
-    """Return dollars for a million queries, of the cheapest machine with the memory and CPUs."""
+    """Return dollars for a million queries on the cheapest machine with the memory and CPUs."""
     if "error" in row or row["peak"] is None:
         return {"instance": None, "cost": None, "cost_in_batches": None}
     instance = cheapest(row["peak"] / _GIB, cpus, prices)

@@ -23,9 +23,9 @@ class Collection:
     Parameters
     ----------
     name
-        What it is called.
+        The name of the collection.
     read
-        Returns the documents, anew at each call.
+        Returns the documents; each call reads them again.
     queries
         Texts by query id.
     qrels
@@ -44,7 +44,7 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     Parameters
     ----------
     folder
-        It has ``corpus.jsonl``, ``queries.jsonl`` (either may be ``.gz``) and
+        A folder with ``corpus.jsonl``, ``queries.jsonl`` (either may be ``.gz``) and
         ``qrels/SPLIT.tsv``. Titles and texts are joined by a space.
     split
         Which judgements.
@@ -52,14 +52,14 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     Returns
     -------
     collection
-        Its queries are those that are judged in this split.
+        The collection, with the queries that are judged in this split.
 
     Raises
     ------
     FileNotFoundError
         If a file is missing.
     ValueError
-        If a line does not fit, or judged queries have no text.
+        If a line does not fit the format, or judged queries have no text.
     """
     path = Path(folder)
     corpus = find_beir_corpus(path)
@@ -92,7 +92,7 @@ def _find_qrels(path: Path, split: str) -> Path:
 def load_ir_dataset(name: str) -> Collection:
     """Load a dataset by its ``ir_datasets`` name, such as ``"beir/scifact/test"``.
 
-    What is not on this machine, ir_datasets downloads.
+    ir_datasets downloads what is not on this machine.
 
     Parameters
     ----------
@@ -102,21 +102,21 @@ def load_ir_dataset(name: str) -> Collection:
     Returns
     -------
     collection
-        Its queries are those that are judged.
+        The collection, with the queries that are judged.
 
     Raises
     ------
     MissingDependencyError
         If ``ir_datasets`` is not installed.
     ValueError
-        If there is no such dataset, or it lacks documents, queries or judgements.
+        If the dataset does not exist, or lacks documents, queries or judgements.
     """
     ir_datasets = load("ir_datasets", "ir_datasets")
     try:
         dataset = ir_datasets.load(name)
     except KeyError as cause:
         raise ValueError(
-            f"ir_datasets knows no dataset {name!r}; its names are at https://ir-datasets.com"
+            f"ir_datasets has no dataset {name!r}; names are listed at https://ir-datasets.com"
         ) from cause
     lacking = [
         kind for kind in ("docs", "queries", "qrels") if not getattr(dataset, f"has_{kind}")()
@@ -132,14 +132,14 @@ def load_ir_dataset(name: str) -> Collection:
 
 
 def load_collection(name: str, split: str = "test") -> Collection:
-    """Load a BEIR folder or, where there is none of that name, what ir_datasets knows.
+    """Load a BEIR folder or, if there is no such folder, a dataset of ir_datasets.
 
     Parameters
     ----------
     name
         A folder, or a name of ``ir_datasets``.
     split
-        Which judgements of a folder.
+        Which judgements of a BEIR folder.
     """
     return load_beir(name, split) if Path(name).is_dir() else load_ir_dataset(name)
 

@@ -1,13 +1,13 @@
-"""Dollars for a million queries, from a table of prices that you can replace.
+"""Dollars for a million queries, from a table of prices that users can replace.
 
 ::
 
     by latency:     dollars per hour / 3600 * seconds a query    * 1,000,000
     by throughput:  dollars per hour / 3600 / queries per second * 1,000,000
 
-The first is Santhanam et al.'s (2023): the machine answers one query at a time and is paid for
-as long. The second is a machine kept busy by a batch. Memory decides which machines qualify.
-Both take times as they were measured: on another processor they are others.
+The first is from Santhanam et al. (2023): the machine answers one query at a time and is paid for
+that time. The second is for a machine kept busy by a batch. Memory decides which machines qualify.
+Both use times as measured; another processor gives different ones.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Instance(NamedTuple):
     Parameters
     ----------
     name
-        What its provider calls it.
+        The provider's name for it.
     cpus
-        Virtual CPUs.
+        Number of virtual CPUs.
     memory
-        GiB.
+        Memory in GiB.
     dollars_per_hour
-        Its price.
+        Its price per hour.
     """
 
     name: str
@@ -78,7 +78,7 @@ def read_prices(path: str | PathLike[str]) -> tuple[Instance, ...]:
     OSError
         If the file cannot be read.
     ValueError
-        If it is not of that form.
+        If the file has a different form.
     """
     file = Path(path)
     try:
@@ -90,9 +90,10 @@ def read_prices(path: str | PathLike[str]) -> tuple[Instance, ...]:
         raise ValueError(message) from cause
     if not prices:
         raise ValueError(f"{file}: no prices in it")
-    for one in prices:
+    for instance in prices:
         for field in Instance._fields[1:]:
-            check_real(f"{file}: {field} of {one.name!r}", getattr(one, field), 0.0, 1e9)
+            name = f"{file}: {field} of {instance.name!r}"
+            check_real(name, getattr(instance, field), 0.0, 1e9)
     return prices
 
 
@@ -102,14 +103,14 @@ def cheapest(memory: float, cpus: int = 1, prices: Sequence[Instance] = PRICES) 
     Parameters
     ----------
     memory
-        GiB that are needed at the peak.
+        Peak memory in GiB.
     cpus
-        How many are needed.
+        Number of CPUs needed.
     prices
         The machines.
     """
-    fitting = [one for one in prices if one.memory >= memory and one.cpus >= cpus]
-    return min(fitting, key=lambda one: one.dollars_per_hour, default=None)
+    fitting = [machine for machine in prices if machine.memory >= memory and machine.cpus >= cpus]
+    return min(fitting, key=lambda machine: machine.dollars_per_hour, default=None)
 
 
 def cost_by_latency(instance: Instance, seconds: float) -> float:

@@ -1,15 +1,15 @@
-"""Dynascore: one number from accuracy, latency and cost, by weights of one's own.
+"""Dynascore: one number from accuracy, latency and cost, by the user's own weights.
 
 Ma et al. (Dynaboard, NeurIPS 2021) define it, and Santhanam et al. (Findings of ACL 2023) rank
 retrievers by it. Systems are ordered by accuracy. The average marginal rate of substitution
-(AMRS) of another quantity is what a point of accuracy costs in it, on average over neighbours::
+(AMRS) of another quantity is how much of it a point of accuracy costs, averaged over neighbours::
 
     AMRS(m) = mean over neighbours i, i + 1 of |m[i + 1] - m[i]| / (accuracy[i + 1] - accuracy[i])
 
-so that ``m / AMRS(m)`` is in points of accuracy, and a score is the weighted sum of them. What
-costs (latency, dollars) is negated. As in Dynaboard's implementation, neighbours whose
-accuracies differ by no more than a ten-thousandth of the best do not count: they would make
-the rate a matter of noise.
+so that ``m / AMRS(m)`` is in points of accuracy, and a score is the weighted sum of these. Costs
+(latency, dollars) are negated. As in Dynaboard's implementation, neighbours whose accuracies
+differ by at most a ten-thousandth of the best do not count: they would make the rate depend on
+noise.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from bm25rag.common.checks import check_real
 
 __all__ = ["Dynascores", "dynascore"]
 
-# Share of the best accuracy by which neighbours must differ.
+# The share of the best accuracy by which neighbours must differ.
 _LEAST_STEP = 1e-4
 
 
 class Dynascores(NamedTuple):
-    """The scores of systems, and how they came about.
+    """The scores of systems, and the rates behind them.
 
     Parameters
     ----------
     scores
-        By system, the best first.
+        Scores by system, best first.
     rates
         The AMRS of each quantity: how much of it a point of accuracy costs; 1 for accuracy.
     """
@@ -49,30 +49,30 @@ def dynascore(
     accuracy: str = "accuracy",
     higher_is_better: Collection[str] = (),
 ) -> Dynascores:
-    """Score systems by accuracy and what it costs.
+    """Score systems by accuracy and costs.
 
     Parameters
     ----------
     rows
-        By system, its quantities by name, such as ``accuracy``, ``latency`` and ``cost``.
+        The quantities of each system by name, such as ``accuracy``, ``latency`` and ``cost``.
     weights
-        By quantity; they sum to one. Quantities without a weight do not count.
+        Weights by quantity, which sum to one. Quantities without a weight do not count.
     accuracy
         The name of the quantity that the others are substituted for.
     higher_is_better
-        Quantities that are not negated, beside accuracy.
+        Quantities that are not negated, besides accuracy.
 
     Returns
     -------
     dynascores
-        The scores, and the AMRS of each quantity. One that is the same for all systems has a
-        rate of 0 and adds nothing to any score.
+        The scores, and the AMRS of each quantity. A quantity that is the same for all systems
+        has a rate of 0 and adds nothing to any score.
 
     Raises
     ------
     ValueError
-        If weights are negative or do not sum to one, a system lacks a quantity or has it
-        infinite or NaN, or no two systems differ in accuracy.
+        If weights are negative or do not sum to one, if a quantity is missing, infinite or NaN,
+        or if no two systems differ in accuracy.
 
     Examples
     --------
@@ -127,8 +127,8 @@ def _rates(table: list[dict[str, float]], accuracy: str) -> dict[str, float]:
     ]
     if not steps:
         raise ValueError(
-            f"a Dynascore needs two systems at least that differ in {accuracy!r}: "
-            "its rates are what a point of it costs"
+            f"a Dynascore needs at least two systems that differ in {accuracy!r}: "
+            "its rates are the costs of a point of it"
         )
     return {
         name: fmean(

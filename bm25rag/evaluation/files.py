@@ -1,7 +1,7 @@
-"""Runs and judgements as files: TREC's formats, and BEIR's for judgements.
+"""Files of runs and judgements: TREC's formats, and BEIR's for judgements.
 
-What is wrong is a ``ValueError`` that begins with ``file:line:``. Names that end in ``.gz``
-are unpacked on the way.
+An error in a file is a ``ValueError`` whose message begins with ``file:line:``. Files whose names
+end in ``.gz`` are unpacked.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not fit, a document is judged twice and differently, or nothing is judged.
+        If a line does not fit the format, two grades of a document differ, or nothing is judged.
 
     Warns
     -----
     UserWarning
-        If lines are there twice; they count once.
+        If lines are repeated; they count once.
     """
     file = Path(path)
     qrels: dict[str, dict[str, int]] = {}
@@ -78,7 +78,7 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
 
 
 def _judgement(file: Path, number: int, line: str) -> _Judgement:
-    # By tabs first, since ids in BEIR's files may have spaces.
+    # Tabs first: ids in BEIR's files may contain spaces.
     columns = line.split("\t") if line.count("\t") == 2 else line.split()
     if len(columns) not in (3, 4):
         expected = "'qid 0 docid grade' (TREC) or 'qid<TAB>docid<TAB>grade' (BEIR)"
@@ -126,7 +126,7 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not fit, a document comes twice for a query, or there are no lines.
+        If a line does not fit the format, a document occurs twice for a query, or there are none.
 
     Warns
     -----
@@ -139,7 +139,7 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
         query, document, rank, score = _result(file, number, line)
         found = rows.setdefault(query, {})
         if document in found:
-            fail(file, number, f"document {document!r} of query {query!r} is there already")
+            fail(file, number, f"document {document!r} of query {query!r} occurs twice")
         found[document] = score, rank
     if not rows:
         fail(file, None, "no results in it")
@@ -152,7 +152,7 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
 
 def _result(file: Path, number: int, line: str) -> tuple[str, str, int, float]:
     columns = line.split()
-    if len(columns) not in (5, 6):  # some leave the tag out
+    if len(columns) not in (5, 6):  # some files omit the tag
         expected = "'qid Q0 docid rank score tag'"
         fail(file, number, f"expected {expected}, found {len(columns)} columns")
     query, _, document, rank, score = columns[:5]
@@ -161,7 +161,7 @@ def _result(file: Path, number: int, line: str) -> tuple[str, str, int, float]:
     except ValueError as cause:
         fail(file, number, f"the score must be a number, got {score!r}", cause)
     if math.isnan(value):
-        fail(file, number, "the score is NaN, which has no place in a ranking")
+        fail(file, number, "the score is NaN, which cannot be ranked")
     try:
         return query, document, int(rank), value
     except ValueError as cause:
@@ -233,5 +233,6 @@ def _field(kind: str, value: str) -> str:
 
 
 def _write(path: str | PathLike[str], lines: Iterable[str]) -> None:
-    text = "".join(f"{line}\n" for line in lines)  # all of it first: an error leaves the file
+    # All lines first: an error leaves the file unchanged.
+    text = "".join(f"{line}\n" for line in lines)
     Path(path).write_text(text, encoding="utf-8", newline="\n")

@@ -1,10 +1,10 @@
-"""Queries made from one's own documents, for a first look where nothing is judged yet.
+"""Queries made from your own documents, for a first evaluation without judgements.
 
-Each query comes from one document and asks for that document alone: known-item search. What is
-measured by them is limited, and is said with them: such queries share their words with the
-document more than people's do, which flatters lexical retrieval; other documents that would
-answer as well count as wrong; and nothing is learned of documents that cannot be named shortly.
-Compare settings by them, and replace them by real queries as soon as there are some.
+Each query comes from one document and asks for that document alone: known-item search. Such
+queries have limits, which are reported with them. They share more words with their document than
+people's queries do, which favours lexical retrieval; other documents that would answer as well
+count as wrong; and documents that cannot be named briefly are not covered. Use them to compare
+settings, and replace them by real queries as soon as you have some.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 LIMITS = (
     "queries made from the documents themselves: they favour documents that share their words, "
-    "and one right answer is known for each; compare settings by them, not systems"
+    "and each has one known answer; use them to compare settings, not systems"
 )
 _FEWEST_WORDS, _MOST_WORDS = 2, 25
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
@@ -48,7 +48,7 @@ class KnownItems(NamedTuple):
     qrels
         For each query its document, with grade 1.
     source
-        How they were made, and with which limits.
+        How they were made, and their limits.
     """
 
     queries: dict[str, str]
@@ -57,7 +57,7 @@ class KnownItems(NamedTuple):
 
 
 def from_heading(document: Document) -> str | None:
-    """Return the title in the metadata, or the first Markdown heading; ``None`` without."""
+    """Return the title in the metadata, or the first Markdown heading, or ``None``."""
     title = document.metadata.get("title")
     if isinstance(title, str) and title.strip():
         return title
@@ -66,22 +66,22 @@ def from_heading(document: Document) -> str | None:
 
 
 def from_first_sentence(document: Document) -> str | None:
-    """Return the first sentence of the text; its first words where none ends soon."""
+    """Return the first sentence of the text, or its first words if the sentence is long."""
     text = _HEADING.sub("", document.text or "").strip()
     found = _SENTENCE.match(text)
     return " ".join((found[1] if found else text).split()[:_MOST_WORDS]) or None
 
 
 def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.0) -> Maker:
-    """Return a maker of queries that asks a language model.
+    """Return a function that makes queries with a language model.
 
     Parameters
     ----------
     url
-        Base of any OpenAI-compatible endpoint, such as ``http://localhost:11434/v1``. The
-        documents' texts are sent there.
+        Base of an OpenAI-compatible endpoint, such as ``http://localhost:11434/v1``. The texts
+        of documents are sent there.
     model
-        The model's name.
+        The name of the model.
     key
         Sent as a bearer token, if given.
     timeout
@@ -109,7 +109,7 @@ def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.
         try:
             return str(parsed["choices"][0]["message"]["content"]).strip() or None
         except (KeyError, IndexError, TypeError) as cause:
-            raise ValueError(f"{url}: not the answer of a chat model: {parsed!r:.200}") from cause
+            raise ValueError(f"{url}: not an answer of a chat model: {parsed!r:.200}") from cause
 
     return make
 
@@ -125,20 +125,20 @@ def known_items(
     Parameters
     ----------
     documents
-        They need texts. A query that several give is left out: it names none of them.
+        Documents with texts. A query that several documents give is omitted: it names none.
     count
-        How many queries at most, of documents drawn by chance.
+        The maximum number of queries; documents are drawn at random.
     maker
-        From a document to a query or ``None``: ``from_heading``, ``from_first_sentence``,
-        what ``ask_model`` returns, or your own. ``None`` is the offline default: the heading
-        or else the first sentence.
+        A function from a document to a query or ``None``: ``from_heading``,
+        ``from_first_sentence``, the result of ``ask_model``, or your own. ``None`` for the
+        heading or else the first sentence.
     seed
-        Of the draw.
+        The seed for drawing documents.
 
     Returns
     -------
     made
-        Queries, judgements, and what they are worth.
+        Queries, judgements, and their limits.
 
     Raises
     ------
@@ -148,10 +148,10 @@ def known_items(
     pool = list(documents)
     random.Random(seed).shuffle(pool)
     make = maker if maker is not None else _offline
-    found: dict[str, str] = {}  # the document by its query; "" where there are several
+    found: dict[str, str] = {}  # documents by query; "" if several give it
     for document in pool:
         if maker is not None and sum(map(bool, found.values())) >= count:
-            break  # a model is asked no more than needed
+            break  # ask a model no more than needed
         query = " ".join((make(document) or "").split())
         if len(query.split()) >= _FEWEST_WORDS or not query.isascii():
             found[query] = "" if query in found else document.id

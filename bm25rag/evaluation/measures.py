@@ -1,7 +1,7 @@
-"""How good rankings are: trec_eval's measures, for each query and on average.
+"""Quality of rankings: trec_eval's measures, for each query and on average.
 
-The numbers are trec_eval's own, by ``pytrec_eval``. Documents are ranked by score, as
-float32, and of equal scores the larger id comes first; rank columns are not looked at.
+The values come from trec_eval itself, through ``pytrec_eval``. Documents are ranked by score as
+float32; of equal scores, the larger id comes first. Rank columns are ignored.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ __all__ = ["MEASURES", "Evaluation", "Evaluator", "Qrels", "Run", "evaluate"]
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
 """Scores by query id and document id."""
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Grades by query id and document id; a document is relevant from 1 on."""
+"""Grades by query id and document id; 1 and higher means relevant."""
 
 MEASURES = ("nDCG@10", "RR@10", "Success@10", "P@10", "R@100", "AP")
-# trec_eval keeps a count of each grade up to the largest: with a million it breaks, and a
-# negative one makes it write before the first.
+# trec_eval counts documents by grade, up to the largest: a grade of a million breaks it, and a
+# negative one makes it write before the start of its array.
 _LARGEST_GRADE = 1000
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good a run is.
+    """The quality of a run.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class Evaluation:
     per_query
         The value of each measure by query id and measure.
     missing
-        Judged queries for which the run has nothing; they count as 0.
+        Judged queries without results in the run; they count as 0.
     unjudged
-        Queries of the run without judgements; they do not count.
+        Queries of the run that have no judgements; they do not count.
     without_relevant
-        Judged queries of whose documents none is relevant; they count as 0.
+        Judged queries without relevant documents; they count as 0.
     """
 
     mean: dict[str, float]
@@ -76,7 +76,7 @@ class Evaluation:
         return [values[measure] for values in self.per_query.values()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
+        """Return everything as JSON values."""
         return {
             "queries": len(self.per_query),
             "mean": self.mean,
@@ -100,26 +100,26 @@ def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -
     run
         Scores by query id and document id.
     qrels
-        Grades by query id and document id: integers; a document is relevant from 1 on.
+        Grades by query id and document id: integers; 1 and higher means relevant.
     measures
-        In ir-measures' notation: ``nDCG@10``, ``Success@5``, ``RR@10``, ``P@5``, ``R@100``,
-        ``F1@10``, ``AP``, ``AP@100``, ``Rprec``; and ``P(rel=2)@5``, where 2 is the lowest
-        grade that counts as relevant.
+        In the notation of ir-measures: ``nDCG@10``, ``Success@5``, ``RR@10``, ``P@5``,
+        ``R@100``, ``F1@10``, ``AP``, ``AP@100``, ``Rprec``; and ``P(rel=2)@5``, where 2 is the
+        lowest grade that counts as relevant.
 
     Returns
     -------
     evaluation
-        Means over all judged queries: one for which the run has nothing counts as 0.
+        Means over all judged queries; a query without results counts as 0.
 
     Raises
     ------
     MissingDependencyError
         If ``pytrec_eval`` is not installed.
     TypeError
-        If an id is no string, a score no real number or a grade no integer.
+        If an id is not a string, a score not a number, or a grade not an integer.
     ValueError
-        If a measure is unknown, nothing is judged, no query of the run is judged, a score
-        is NaN, or a grade or id is beyond what trec_eval can take.
+        If a measure is unknown, nothing is judged, no query of the run is judged, a score is NaN,
+        or trec_eval cannot take a grade or an id.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -
 
 
 class Evaluator:
-    """Judgements that many runs are evaluated against.
+    """Judgements, to evaluate many runs against.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Evaluator:
     def __init__(self, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -> None:
         names = [measures] if isinstance(measures, str) else list(measures)
         if not names:
-            raise ValueError("measures is empty; give one at least, such as 'nDCG@10'")
+            raise ValueError("measures is empty; give at least one, such as 'nDCG@10'")
         self.measures: dict[str, Measure] = {name: parse_measure(name) for name in names}
         self.qrels = _check_qrels(qrels)
         self._engines = self._make_engines()
@@ -186,14 +186,14 @@ class Evaluator:
 
 
 def _needed(measure: Measure) -> set[str]:
-    """Return what trec_eval must compute."""
+    """Return the names of what trec_eval must compute."""
     if measure.kind == "F1":
         return {f"P_{measure.cutoff}", f"recall_{measure.cutoff}"}
     return {measure.trec_name}
 
 
 def _value(measure: Measure, found: Mapping[str, float]) -> float:
-    """Return the value of a measure from what trec_eval found, which is nothing if none was."""
+    """Return the value of a measure from trec_eval's results; 0 if there are none."""
     if measure.kind == "F1":
         precision = found.get(f"P_{measure.cutoff}", 0.0)
         recall = found.get(f"recall_{measure.cutoff}", 0.0)
@@ -204,7 +204,7 @@ def _value(measure: Measure, found: Mapping[str, float]) -> float:
     return value
 
 
-# --- what users give --------------------------------------------------------------------
+# --- checks of input --------------------------------------------------------------------
 
 
 def _check_id(name: str, id: object) -> str:
@@ -241,7 +241,7 @@ def _check_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
 
 
 def _grade(query: str, id: str, grade: object) -> int:
-    """Return a grade; negative ones, which say 'not relevant' too, as 0."""
+    """Return a grade; negative grades, which also mean 'not relevant', become 0."""
     name = f"qrels[{query!r}][{id!r}]"
     try:
         value = to_int(grade)  # type: ignore[arg-type]
@@ -272,7 +272,7 @@ def _score(query: str, id: str, score: object) -> float:
             got = f"{score!r} ({type(score).__name__})"
             raise TypeError(f"run[{query!r}][{id!r}] must be a number, got {got}") from None
     if math.isnan(score):
-        raise ValueError(f"run[{query!r}][{id!r}] is NaN, which has no place in a ranking")
+        raise ValueError(f"run[{query!r}][{id!r}] is NaN, which cannot be ranked")
     return score
 
 

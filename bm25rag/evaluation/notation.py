@@ -11,7 +11,7 @@ _NOTATION = re.compile(r"(?P<name>\w+)(\(rel=(?P<rel>\d+)\))?(@(?P<cutoff>\d+))?
 
 
 class _Kind(NamedTuple):
-    """What a measure is in trec_eval: its names with and without a cutoff, if it has such."""
+    """The names of a measure in trec_eval, with and without a cutoff, if it has them."""
 
     with_cutoff: str | None
     without_cutoff: str | None
@@ -47,9 +47,9 @@ class Measure(NamedTuple):
     kind
         ``"nDCG"``, ``"Success"``, ``"RR"``, ``"P"``, ``"R"``, ``"F1"``, ``"AP"`` or ``"Rprec"``.
     cutoff
-        How many of the ranking count; ``None`` for all.
+        How many results count; ``None`` for all.
     level
-        The lowest grade that is relevant.
+        The lowest relevant grade.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Measure(NamedTuple):
 
     @property
     def trec_name(self) -> str:
-        """What trec_eval calls it; of RR and F1, which it does not cut, what they start from."""
+        """Its name in trec_eval; for RR, which has no cutoff there, the name without one."""
         kind = _KINDS[self.kind]
         if self.cutoff is None or self.kind == "RR":
             return kind.without_cutoff or ""
@@ -66,7 +66,7 @@ class Measure(NamedTuple):
 
 
 def parse_measure(name: str) -> Measure:
-    """Read a measure.
+    """Parse a measure.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ def parse_measure(name: str) -> Measure:
     Raises
     ------
     TypeError
-        If it is no string.
+        If it is not a string.
     ValueError
-        If there is no such measure, or its cutoff or relevance level is wrong.
+        If the measure does not exist, or its cutoff or relevance level is wrong.
     """
     if not isinstance(name, str):
         raise TypeError(f"a measure must be a str such as 'nDCG@10', got {type(name).__name__}")

@@ -1,4 +1,4 @@
-"""The one place that imports what the extra ``eval`` brings."""
+"""Imports the packages of the extra ``eval``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def load(module: str, package: str) -> ModuleType:
     Parameters
     ----------
     module
-        Its name, as ``import`` has it.
+        Its name, as in ``import``.
     package
-        The package that pip installs.
+        The name of the package for pip.
 
     Raises
     ------

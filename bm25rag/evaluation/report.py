@@ -1,4 +1,4 @@
-"""What a benchmark found, as a Markdown table and as a page with plots."""
+"""The report of a benchmark, as a Markdown table and as a page with plots."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _number(value: float | None) -> str:
 
 
 def to_html(report: dict[str, Any]) -> str:
-    """Return a page that needs nothing beside itself; weights can be moved in it."""
-    data = json.dumps(report).replace("<", "\\u003c")  # nothing ends the script element
+    """Return a self-contained page, in which the weights can be changed."""
+    data = json.dumps(report).replace("<", "\\u003c")  # so that nothing ends the script element
     title = html.escape(str(report["setting"]["collection"]))
     return PAGE.replace("__TITLE__", title).replace("__REPORT__", data)

@@ -1,4 +1,4 @@
-"""What an index returns for queries, as a run; and what of the judgements it can be held to."""
+"""The results of an index as a run, and the judgements that apply to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bm25rag.evaluation.measures import Qrels
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
-__all__ = ["Asked", "ask", "run_of"]
+__all__ = ["JudgedQueries", "judged_queries", "run_of"]
 
 
 def run_of(
@@ -19,8 +19,8 @@ def run_of(
 ) -> dict[str, dict[str, float]]:
     """Search an index for queries.
 
-    Scores are float32, as trec_eval has them, and of equal ones the later is lowered by the
-    least step, so that every evaluator keeps the order of the index.
+    Scores are float32, as in trec_eval. Of equal scores, the later one is lowered by the smallest
+    step, so that every evaluator keeps the order of the index.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def run_of(
     queries
         Texts by query id.
     k
-        Results a query at most.
+        Maximum results per query.
     threads
         As in ``BM25Index.search_batch``.
 
@@ -44,7 +44,7 @@ def run_of(
 
 
 def _falling(batch: BatchResult) -> list[list[float]]:
-    """Return scores that fall strictly from rank to rank, as float32 has them."""
+    """Return scores that decrease strictly from rank to rank, in float32."""
     scores = batch.scores.astype(np.float32)
     for rank in range(1, scores.shape[1]):
         below = np.nextafter(scores[:, rank - 1], np.float32(-np.inf))
@@ -53,7 +53,7 @@ def _falling(batch: BatchResult) -> list[list[float]]:
     return falling
 
 
-class Asked(NamedTuple):
+class JudgedQueries(NamedTuple):
     """Queries with judgements, and what was left out."""
 
     queries: dict[str, str]
@@ -61,8 +61,8 @@ class Asked(NamedTuple):
     notes: tuple[str, ...]
 
 
-def ask(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> Asked:
-    """Choose the queries that are judged, and tell what cannot be evaluated.
+def judged_queries(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> JudgedQueries:
+    """Select the queries that are judged, and report what cannot be evaluated.
 
     Parameters
     ----------
@@ -93,4 +93,4 @@ def ask(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> Asked:
         (len(absent), f"relevant documents are not in the index: {absent[:3]}"),
     )
     notes = tuple(f"{count:,} {what}" for count, what in left_out if count)
-    return Asked(judged, kept, notes)
+    return JudgedQueries(judged, kept, notes)

@@ -1,4 +1,4 @@
-"""Whether a difference is more than chance: bootstrap intervals and a paired test."""
+"""Statistical significance: bootstrap intervals and a paired test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bm25rag.evaluation.optional import load
 __all__ = ["Change", "Comparison", "Interval", "bootstrap_interval", "compare"]
 
 _RESAMPLES = 9999
-# Numbers that are drawn at a time, at most: 80 MB.
+# Maximum numbers drawn at a time: 80 MB.
 _DRAWN = 10_000_000
 
 
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a query gained, or lost where ``difference`` is negative."""
+    """How much a query gained, or lost if ``difference`` is negative."""
 
     query: str
     before: float
@@ -38,25 +38,25 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run compared with a baseline by one measure, query by query.
+    """A run compared with a baseline, by one measure.
 
     Parameters
     ----------
     measure
         The measure.
     baseline, mean
-        The means of the two.
+        The means of both runs.
     difference
         ``mean - baseline``.
     interval
         Bootstrap confidence interval of the difference, 95 %; ``None`` for one query.
     p_value
-        Of the paired randomization test (two-sided): how often a difference so large arises
-        where the two are the same. ``None`` for one query.
+        Of the two-sided paired randomization test: how often chance gives a difference at least
+        as large. ``None`` for one query.
     changes
-        The queries whose value differs, those that gained most first.
+        The queries whose values differ, largest gain first.
     queries
-        How many were compared.
+        How many queries were compared.
     """
 
     measure: str
@@ -74,15 +74,15 @@ class Comparison:
         return self.p_value is not None and self.p_value < 0.05
 
     def gained(self, count: int = 10) -> list[Change]:
-        """Return the queries that gained most, at most ``count``."""
+        """Return up to ``count`` queries that gained most."""
         return [change for change in self.changes if change.difference > 0][:count]
 
     def lost(self, count: int = 10) -> list[Change]:
-        """Return the queries that lost most, at most ``count``, the worst first."""
+        """Return up to ``count`` queries that lost most, worst first."""
         return [change for change in self.changes[::-1] if change.difference < 0][:count]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the changes as JSON values, and how many gained and lost."""
+        """Return everything but the changes as JSON values, and how many gained and lost."""
         return {
             "measure": self.measure,
             "queries": self.queries,
@@ -107,14 +107,14 @@ def bootstrap_interval(
     values
         A value for each query.
     confidence
-        How likely the interval holds the mean over all such queries.
+        The confidence level, between 0 and 1.
     seed
-        Of the random numbers: the same seed gives the same interval.
+        The seed: the same seed gives the same interval.
 
     Returns
     -------
     interval
-        ``None`` for fewer than two values, which say nothing of their spread.
+        ``None`` for fewer than two values, which do not show their spread.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def bootstrap_interval(
 
 
 def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) -> Comparison:
-    """Compare a run with a baseline on the queries that both were evaluated on.
+    """Compare a run with a baseline on the same queries.
 
     The test is Fisher's randomization test on the paired differences (Smucker, Allan,
     Carterette, CIKM 2007): exact for few queries, else from 9,999 random changes of sign.
@@ -153,23 +153,23 @@ def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) 
     before
         The baseline.
     measure
-        One that both were evaluated by.
+        A measure of both evaluations.
     seed
-        Of the random numbers.
+        The seed of the random numbers.
 
     Raises
     ------
     MissingDependencyError
         If SciPy is not installed.
     ValueError
-        If a measure was not evaluated, or the two have other queries.
+        If the measure was not evaluated, or the queries differ.
     """
     after.values(measure)
     before.values(measure)
     if set(after.per_query) != set(before.per_query):
         alone = sorted(set(after.per_query) ^ set(before.per_query))
         raise ValueError(
-            f"the evaluations have other queries ({alone[0]!r} is in one only): "
+            f"the evaluations have different queries ({alone[0]!r} is in only one): "
             "evaluate both against the same qrels"
         )
     changes = [_change(query, after, before, measure) for query in after.per_query]

@@ -1,7 +1,7 @@
-"""Systems that a benchmark can run: ours, other engines, and whatever a factory makes.
+"""Systems that a benchmark can run: bm25rag, other engines, and anything a factory makes.
 
-Each lives in a process of its own (see ``worker``), gets raw texts, and returns ids, best first,
-with scores where it has them.
+Each runs in its own process (see ``worker``), takes raw texts, and returns ids, best first, with
+scores if it has them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Found = list[tuple[str, float]]
 
 
 class System:
-    """What a benchmark asks of a system; ``build`` and ``search`` every system has."""
+    """The interface of a system; every system has ``build`` and ``search``."""
 
     def build(self, documents: Sequence[Document]) -> None:
         """Index documents."""
@@ -32,7 +32,7 @@ class System:
         raise NotImplementedError
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Answer many queries; one by one, unless the system can do better."""
+        """Answer many queries; one by one unless the system has a better way."""
         for query in queries:
             self.search(query, k)
 
@@ -43,7 +43,7 @@ class System:
         raise NotImplementedError
 
     def load(self, folder: Path) -> None:
-        """Open what ``save`` wrote."""
+        """Open the index that ``save`` wrote."""
         raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ class Ours(System):
 
 
 class Bm25s(System):
-    """bm25s, by backend, with its English stop words and PyStemmer, as its README shows."""
+    """bm25s, by backend, with its English stop words and PyStemmer, as in its README."""
 
     can_save = True
 
@@ -111,7 +111,7 @@ class Bm25s(System):
             self._index.activate_numba_scorer()
 
     def _retrieve(self, queries: Sequence[str], k: int, threads: int) -> Any:
-        """Retrieve for the queries that have terms, without which the Numba backend raises."""
+        """Retrieve for queries that have terms; the Numba backend raises for others."""
         tokens = self._bm25s.tokenize(
             list(queries),
             stopwords="en",
@@ -124,14 +124,14 @@ class Bm25s(System):
             return None
         return self._index.retrieve(
             asked,
-            k=min(k, self._index.scores["num_docs"]),  # it raises where k is larger
+            k=min(k, self._index.scores["num_docs"]),  # it raises if k is larger
             n_threads=0 if threads == 1 else threads,
             show_progress=False,
             backend_selection=self._backend,
         )
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k; it fills up with documents of score 0."""
+        """Return ids and scores of the best k, without the documents of score 0 that bm25s adds."""
         found = self._retrieve([query], k, 1)
         if found is None:
             return []
@@ -157,7 +157,7 @@ class Bm25s(System):
 
 
 class RankBm25(System):
-    """rank_bm25's BM25Okapi on lower-cased words, as its README shows."""
+    """rank_bm25's BM25Okapi on lower-cased words, as in its README."""
 
     def __init__(self) -> None:
         self._type = importlib.import_module("rank_bm25").BM25Okapi
@@ -205,7 +205,7 @@ class Tantivy(System):
 
 
 class Made(System):
-    """What a factory makes of the documents: a callable, or a framework's retriever.
+    """A system made by a factory: a callable, or a framework's retriever.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class Made(System):
         self._answer = _answering(self._factory(list(documents)))
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k; without scores, what falls from rank to rank."""
+        """Return ids and scores of the best k; without scores, scores that decrease by rank."""
         found = list(self._answer(query, k))[:k]
         if all(isinstance(one, str) for one in found):
             return [(id, float(-rank)) for rank, id in enumerate(found)]
@@ -232,7 +232,7 @@ class Made(System):
 
 
 def _answering(made: Any) -> Callable[[str, int], Iterable[Any]]:
-    """Return how to ask what a factory made; frameworks are known by their methods."""
+    """Return a search function for a factory's result; methods identify frameworks."""
     if hasattr(made, "invoke"):
         return lambda query, k: [one.id for one in made.invoke(query)]
     if hasattr(made, "retrieve"):
@@ -265,7 +265,7 @@ def make_system(name: str) -> System:
     ImportError
         If its package is not installed.
     ValueError
-        If there is none of that name.
+        If there is no system of that name.
     """
     if name in SYSTEMS:
         return SYSTEMS[name]()

@@ -1,7 +1,7 @@
-"""Find the variant, parameters and analyzer that suit a corpus, by cross-validation over queries.
+"""Finds the best variant, parameters and analyzer for a corpus, by cross-validation over queries.
 
-A point costs its searches alone: impact codes make an index under other parameters a view.
-Only another analyzer indexes the documents anew.
+A setting costs only its searches: an index with other parameters is a view of the same postings.
+Only another analyzer needs a new index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import check_count
 from bm25rag.evaluation.measures import Evaluation, Evaluator, Qrels
 from bm25rag.evaluation.notation import parse_measure
-from bm25rag.evaluation.runs import ask, run_of
+from bm25rag.evaluation.runs import judged_queries, run_of
 from bm25rag.evaluation.significance import Comparison, compare
 from bm25rag.index import BM25Index
 
@@ -33,7 +33,7 @@ _DEPTH = 1000
 
 
 class Settings(NamedTuple):
-    """What an index can be tuned to."""
+    """The settings that tuning chooses."""
 
     variant: str
     k1: float
@@ -50,26 +50,26 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What tuning found.
+    """The result of tuning.
 
     Parameters
     ----------
     measure
-        What was maximized.
+        The measure that was maximized.
     present
-        The settings of the index that was given.
+        The settings of the given index.
     best
-        Those with the highest mean over all queries; of equal ones the first tried, and
-        the present ones are tried first.
+        The settings with the highest mean over all queries; of equal ones, those tried first.
+        The present settings come first.
     points
-        All settings that were tried, with their means over all queries.
+        All settings tried, with their means over all queries.
     held_out
-        What is gained on queries that the settings were not chosen by: each fold's queries
-        under the settings that are best on the other folds, against the present settings.
+        The gain on held-out queries: each fold's queries with the settings that are best on the
+        other folds, compared with the present settings.
     chosen
         The settings chosen for each fold.
     notes
-        What of the queries and judgements was left out.
+        Which queries and judgements were left out.
     """
 
     measure: str
@@ -82,17 +82,17 @@ class Tuning:
 
     @property
     def best_mean(self) -> float:
-        """The mean of the best settings, over the queries that they were chosen by."""
+        """The mean of the best settings over the queries that were used to choose them."""
         return max(mean for _, mean in self.points)
 
     def apply(self, index: BM25Index) -> BM25Index:
-        """Return the index under the best settings: a view, which ``save`` writes to a folder.
+        """Return the index with the best settings: a view, which ``save`` writes to a folder.
 
         Parameters
         ----------
         index
-            The index that was tuned. If another analyzer is best, its documents are
-            indexed anew from their stored texts.
+            The index that was tuned. If another analyzer is best, its documents are reindexed
+            from their stored texts.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Tuning:
         return _under(_analyzed(index, self.best.analyzer), self.best)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
+        """Return everything as JSON values."""
         return {
             "measure": self.measure,
             "present": self.present.to_dict(),
@@ -144,29 +144,29 @@ def tune(
     seed: int = 0,
     progress: bool = False,
 ) -> Tuning:
-    """Try all combinations, and tell by cross-validation what the best of them gains.
+    """Try all combinations, and measure by cross-validation what the best one gains.
 
     Parameters
     ----------
     index
-        The index, which stays as it is.
+        The index; it does not change.
     queries
         Texts by query id.
     qrels
         Grades by query id and document id.
     measure
-        What to maximize, in ir-measures' notation.
+        The measure to maximize, in the notation of ir-measures.
     variants, k1, b
         Values to try; a variant without k1 or b is tried without them.
     analyzers
-        Analyzers to try beside the index's own; ``other_analyzers`` makes some. The
-        documents are indexed anew for each, in memory, from their stored texts.
+        Analyzers to try besides that of the index; ``other_analyzers`` makes some. For each, the
+        documents are reindexed in memory from their stored texts.
     folds
-        Into how many parts the queries are cut; no more than there are queries.
+        The number of parts for cross-validation; at most the number of queries.
     seed
-        Of the order in which queries are dealt to the folds.
+        The seed for assigning queries to folds.
     progress
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -181,14 +181,14 @@ def tune(
         If fewer than two queries are judged, or a value is wrong.
     """
     parse_measure(measure)
-    asked = ask(index, queries, qrels)
+    judged = judged_queries(index, queries, qrels)
     check_count("folds", folds, least=2)
-    if len(asked.queries) < 2:
-        raise ValueError("tuning needs two judged queries at least, one to choose by, one to test")
+    if len(judged.queries) < 2:
+        raise ValueError("tuning needs at least two judged queries, one to choose by, one to test")
     present = Settings(index.variant, index.k1, index.b, index.analyzer)
     grid = list(_grid(present, variants, k1, b, analyzers))
-    evaluator = Evaluator(asked.qrels, measure)
-    evaluations = _evaluate_all(index, grid, asked.queries, evaluator, measure, progress)
+    evaluator = Evaluator(judged.qrels, measure)
+    evaluations = _evaluate_all(index, grid, judged.queries, evaluator, measure, progress)
     values = np.array([one.values(measure) for one in evaluations])
     chosen, held_out = _cross_validate(values, folds, seed)
     return Tuning(
@@ -198,7 +198,7 @@ def tune(
         tuple((one, float(mean)) for one, mean in zip(grid, values.mean(axis=1), strict=True)),
         _compare(evaluations[0], held_out, measure, seed),
         tuple(grid[point] for point in chosen),
-        asked.notes,
+        judged.notes,
     )
 
 
@@ -208,12 +208,12 @@ def other_analyzers(analyzer: Analyzer) -> list[Analyzer]:
     Parameters
     ----------
     analyzer
-        One that is described by settings, not by a callable.
+        An analyzer without a custom tokenizer.
 
     Raises
     ------
     ValueError
-        If it has a tokenizer of its own, of which there are no others.
+        If it has a custom tokenizer, which has no variations.
     """
     if analyzer.tokenizer is not None:
         raise ValueError("an analyzer with a tokenizer has no stop words or stemmer to leave out")
@@ -242,7 +242,7 @@ def _grid(
     yield present
     for analyzer in (present.analyzer, *analyzers):
         for variant in variants:
-            # What the formula does not have is left as it is.
+            # Parameters that the formula does not have keep their values.
             for k1_value in [present.k1] if variant in ("tfldp", "tfidf") else k1:
                 for b_value in [present.b] if variant == "tfidf" else b:
                     settings = Settings(variant, float(k1_value), float(b_value), analyzer)
@@ -279,19 +279,19 @@ def _under(index: BM25Index, settings: Settings) -> BM25Index:
 
 
 def _cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], Float64]:
-    """Choose a point for each fold by the other folds.
+    """Choose a setting for each fold by the other folds.
 
     Parameters
     ----------
     values
-        By point and query, float64 (p, q).
+        Values by setting and query, float64 (p, q).
 
     Returns
     -------
     chosen
-        A point for each fold.
+        The number of a setting for each fold.
     held_out
-        The value of each query under the point chosen for its fold, float64 (q,).
+        The value of each query with the setting chosen for its fold, float64 (q,).
     """
     order = list(range(values.shape[1]))
     random.Random(seed).shuffle(order)

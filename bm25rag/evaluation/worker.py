@@ -1,6 +1,6 @@
 """The process of one system in a benchmark: ``python -m bm25rag.evaluation.worker JOB RESULT``.
 
-It sets its own limits, builds, measures, and writes what it found as JSON.
+It sets its own limits, builds, measures, and writes the results as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GIB = 1 << 30
 def main(job_path: str, result_path: str) -> None:
     """Do a job and write the result."""
     job: dict[str, Any] = json.loads(Path(job_path).read_text(encoding="utf-8"))
-    sys.path.insert(0, job["folder"])  # where the user's own factories are
+    sys.path.insert(0, job["folder"])  # the user's own factories are there
     limits = _limit(job["cpus"], job["memory"])
     if "open" in job:
         _cold_start(job)
@@ -45,7 +45,7 @@ def main(job_path: str, result_path: str) -> None:
 
 
 def _version(system: str) -> str | None:
-    """Return the version of a system's package; ``None`` for what a factory makes."""
+    """Return the version of a system's package; ``None`` for a factory."""
     try:
         return version(system.partition(" ")[0])
     except PackageNotFoundError:
@@ -53,7 +53,7 @@ def _version(system: str) -> str | None:
 
 
 def _limit(cpus: int, memory: float | None) -> list[str]:
-    """Set the limits that the platform can set; return those that hold."""
+    """Set the limits that the platform supports; return those that were set."""
     held = []
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))[-cpus:]
@@ -63,7 +63,7 @@ def _limit(cpus: int, memory: float | None) -> list[str]:
         with suppress(ImportError, ValueError, OSError):
             import resource
 
-            # Of data, not of addresses: mapped files and reserved space cost nothing.
+            # Limits data, not addresses: mapped files and reserved space cost nothing.
             most = int(memory * _GIB)
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
             held.append(f"{memory:g} GiB")
@@ -71,7 +71,7 @@ def _limit(cpus: int, memory: float | None) -> list[str]:
 
 
 def _cold_start(job: dict[str, Any]) -> None:
-    """Open a saved index and answer one query; the parent takes the time of it all."""
+    """Open a saved index and answer one query; the parent measures the time."""
     system = make_system(job["system"])
     system.load(Path(job["open"]))
     system.search(job["query"], job["k"])
@@ -105,7 +105,7 @@ def _measure(system: System, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_by_one(system: System, queries: dict[str, str], k: int, turn: int) -> list[float]:
-    """Answer each query by a call of its own, in a new order; milliseconds of each."""
+    """Answer each query by its own call, in random order; return the milliseconds of each."""
     order = list(queries.values())
     random.Random(turn).shuffle(order)
     times = []
@@ -120,7 +120,7 @@ def _one_by_one(system: System, queries: dict[str, str], k: int, turn: int) -> l
 
 
 def _throughput(system: System, queries: Sequence[str], k: int, threads: int) -> float:
-    """Return queries a second in one batch, the best of three."""
+    """Return queries per second in one batch, the best of three."""
     best = 0.0
     for _ in range(3):
         start = perf_counter()
@@ -130,7 +130,7 @@ def _throughput(system: System, queries: Sequence[str], k: int, threads: int) ->
 
 
 def memory(name: str) -> int | None:
-    """Ask Linux for bytes of memory of this process; ``None`` elsewhere."""
+    """Return a memory figure of this process in bytes, on Linux; ``None`` elsewhere."""
     path = Path("/proc/self/status")
     found = re.search(rf"{name}:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
     return int(found[1]) * 1024 if found else None

@@ -12,7 +12,7 @@ from bm25rag.filters.operators import Operator
 from bm25rag.filters.values import fresh
 
 # The most ids that are cached as a mask.
-_MOST_KEYED = 100
+_MAX_KEYED = 100
 
 
 class Filter(ABC):
@@ -122,7 +122,7 @@ class IdSet(Record, Filter):
     @property
     def key(self) -> Hashable:
         """The ids; None if there are many, since looking them up is cheaper than a mask."""
-        return None if len(self.members) > _MOST_KEYED else self.members
+        return None if len(self.members) > _MAX_KEYED else self.members
 
     @property
     def ids(self) -> frozenset[str]:

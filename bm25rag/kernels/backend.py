@@ -68,15 +68,22 @@ def use(name: str) -> Iterator[None]:
         _forced.reset(token)
 
 
+def chosen() -> str:
+    """Return the name of the backend that runs where none is forced."""
+    return "numpy" if _asks_for_numpy() else available()[0]
+
+
+def _asks_for_numpy() -> bool:
+    return os.environ.get("BM25RAG_KERNELS") == "numpy"
+
+
 @cache
 def _default() -> Backend:
-    if os.environ.get("BM25RAG_KERNELS") == "numpy":
-        return _named("numpy")
-    if (reason := why_not_compiled()) is None:
-        return _named("compiled")
-    message = f"bm25rag runs in NumPy, many times slower than compiled: {reason}"
-    warnings.warn(message, RuntimeWarning, stacklevel=2)
-    return _named("numpy")
+    reason = None if _asks_for_numpy() else why_not_compiled()
+    if reason is not None:
+        message = f"bm25rag runs in NumPy, many times slower than compiled: {reason}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return _named(chosen())
 
 
 @cache

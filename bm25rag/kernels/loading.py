@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import sysconfig
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -51,10 +50,9 @@ def _interpret(full: str, path: Path) -> ModuleType:
 
 
 def _missing(name: str) -> str:
-    wanted = sysconfig.get_config_var("EXT_SUFFIX")
     others = sorted(
         path.name for path in _FOLDER.glob(f"{name}.*") if path.suffix in {".so", ".pyd"}
     )
     if others:
-        return f"{name}{wanted} is missing in {_FOLDER}; {', '.join(others)} is for another Python"
-    return f"{name}{wanted} is missing in {_FOLDER}: it was not compiled when bm25rag was built"
+        return f"{', '.join(others)} in {_FOLDER} is for another Python"
+    return f"{name} in {_FOLDER} was not compiled when bm25rag was built"

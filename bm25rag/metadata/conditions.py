@@ -78,7 +78,7 @@ def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -
             return mask | _with_element(fields, path, operator)
         undecided = _undecided(fields, path, field, operator) & ~mask
         return mask | scan(undecided) if undecided.any() else mask
-    except KeyError:  # the path's field was not kept, see MOST_FIELDS
+    except KeyError:  # the path's field was not kept, see MAX_FIELDS
         return scan(np.ones(fields.count, np.bool_))
 
 

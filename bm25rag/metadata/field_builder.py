@@ -37,7 +37,7 @@ from bm25rag.metadata.field import (
     shape_of,
 )
 from bm25rag.metadata.field_merge import merge_fields, unite
-from bm25rag.metadata.fields import MOST_FIELDS, Assembler, Fields
+from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 from bm25rag.metadata.instants import NO_INSTANT, instants_of
 from bm25rag.metadata.paths import Node
 
@@ -72,7 +72,7 @@ class FieldsBuilder:
 
     def _end_chunk(self) -> None:
         nodes = sorted(self._root.walk(()), key=lambda pair: -pair[1].count)
-        kept = nodes[:MOST_FIELDS]
+        kept = nodes[:MAX_FIELDS]
         assembler = Assembler(self._pending, len(kept) == len(nodes))
         for path, node in releasing_gil(kept):
             codes, ranked = _rank(node)

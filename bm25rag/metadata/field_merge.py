@@ -12,7 +12,7 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Int64, Unsigned
 from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field
-from bm25rag.metadata.fields import MOST_FIELDS, Assembler, Fields
+from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 
 # Every string so far apart in a sorted run is a candidate for a boundary between blocks.
 _STEP = 64
@@ -39,7 +39,7 @@ def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count:
         path: sum(len(field.codes) for one in sources if (field := one.get(path)) is not None)
         for path in known
     }
-    kept = sorted(known, key=lambda path: (-sizes[path], repr(path)))[:MOST_FIELDS]
+    kept = sorted(known, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
     complete = len(kept) == len(paths) and all(one.complete for one in sources)
     merged = Assembler(count, complete)
     for path in kept:

@@ -24,13 +24,13 @@ from bm25rag.metadata.field import (
     Path,
 )
 
-# Fields that are kept; of more, those with the most values.
-MOST_FIELDS = 1000
-# More distinct values take codes of two bytes, of four.
+# Fields that are kept: those with the most values.
+MAX_FIELDS = 1000
+# With more distinct values, codes take two bytes, or four.
 NARROW, MIDDLE = 1 << 8, 1 << 16
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-# What fields are made of beside two columns.
+# The arrays of fields; there are two columns beside them.
 ARRAYS: dict[str, type[np.generic]] = {
     "complete": np.bool_,
     "counts": np.uint32,
@@ -54,8 +54,8 @@ class Fields:
         ``complete``, bool (1,): whether every path has its field;
         ``counts``, uint32: how many distinct values of each kind each field has;
         ``entries``, uint64: how many values each field has;
-        ``documents``, uint32: those of the fields that not every document has;
-        ``codes1``, ``codes2``, ``codes4``: the codes of the fields, by bytes;
+        ``documents``, uint32: the documents that have values, for fields that not all have;
+        ``codes1``, ``codes2``, ``codes4``: the codes of the values, by their size in bytes;
         ``numbers``, uint64: the distinct values that are numbers.
     paths
         The paths as JSON, in the fields' order.
@@ -74,8 +74,8 @@ class Fields:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        own = sum(array.nbytes for array in self.arrays.values())
-        return own + self.paths.nbytes + self.strings.nbytes
+        arrays = sum(array.nbytes for array in self.arrays.values())
+        return arrays + self.paths.nbytes + self.strings.nbytes
 
     @property
     def complete(self) -> bool:
@@ -87,7 +87,7 @@ class Fields:
         return iter(self._open())
 
     def get(self, path: Path) -> Field | None:
-        """Return the field of a path, if it has one; its values may not be checked yet."""
+        """Return the field of a path, or ``None``; its values may not be checked yet."""
         return self._open().get(path)
 
     def find(self, path: Path) -> Field | None:
@@ -96,7 +96,7 @@ class Fields:
         Raises
         ------
         KeyError
-            If that is not known, because not every path has its field.
+            If that is unknown, since the path has no field and not every path has one.
         CorruptIndexError
             If the fields are read from a file that is damaged.
         """
@@ -110,27 +110,27 @@ class Fields:
 
     def _open(self) -> dict[Path, Field]:
         if self._opened is None:
-            self._opened = self._cut()
+            self._opened = self._split()
         return self._opened
 
-    def _cut(self) -> dict[Path, Field]:
-        """Cut the arrays into those of each field, one field after the other."""
-        cutter = _Cutter(self.arrays)
+    def _split(self) -> dict[Path, Field]:
+        """Split the arrays into those of each field."""
+        cursor = _Cursor(self.arrays)
         counts = self.arrays["counts"].reshape(-1, KINDS).tolist()
         sizes = self.arrays["entries"].tolist()
         opened, first = {}, 0
         for name, distinct, size in zip(self.paths, counts, sizes, strict=True):
             path, starts = self._path_of(bytes(name or b"")), tuple(accumulate(distinct, initial=0))
-            cutter.spans = {}
+            cursor.spans = {}
             everywhere = size == self.count and path[-1] is not None
             opened[path] = Field(
-                None if everywhere else cutter.cut("documents", size),
-                cutter.cut(codes_for(starts[-1]), size),
+                None if everywhere else cursor.read("documents", size),
+                cursor.read(codes_for(starts[-1]), size),
                 starts,
-                cutter.cut("numbers", starts[STRING] - starts[WHOLE]),
+                cursor.read("numbers", starts[STRING] - starts[WHOLE]),
                 self.strings,
                 first,
-                cutter.spans,
+                cursor.spans,
             )
             first += starts[-1] - starts[STRING]
         return opened
@@ -139,15 +139,15 @@ class Fields:
         return tuple(json.loads(text_of(name)))
 
 
-class _Cutter:
-    """Cuts the arrays of all fields into those of each, one field after the other."""
+class _Cursor:
+    """Reads the arrays of all fields from start to end, one field after the other."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays
         self._used = dict.fromkeys(arrays, 0)
         self.spans: dict[str, slice] = {}
 
-    def cut(self, name: str, length: int) -> npt.NDArray[Any]:
+    def read(self, name: str, length: int) -> npt.NDArray[Any]:
         """Return the next ``length`` elements of an array."""
         start = self._used[name]
         self._used[name] = start + length
@@ -156,19 +156,19 @@ class _Cutter:
 
 
 def codes_for(distinct: int) -> str:
-    """Return which array holds the codes of a field of so many values."""
+    """Return which array holds the codes of a field with so many distinct values."""
     return "codes1" if distinct <= NARROW else "codes2" if distinct <= MIDDLE else "codes4"
 
 
 class Assembler:
-    """Makes fields of one field after the other.
+    """Builds the arrays of fields; the fields are added one after the other.
 
     Parameters
     ----------
     count
         The number of documents.
     complete
-        Whether every path comes.
+        Whether all paths will be added.
     """
 
     def __init__(self, count: int, complete: bool = True) -> None:
@@ -188,7 +188,7 @@ class Assembler:
         Parameters
         ----------
         path
-            Where its values are.
+            The path of its values.
         documents, codes
             The document and the code of each value, by document.
         ranked
@@ -205,8 +205,8 @@ class Assembler:
         arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
         for kind in STRINGS:
             if counts[kind]:
-                for some in in_blocks(ranked[kind], BLOCK):
-                    self._strings.extend(join(some))
+                for block in in_blocks(ranked[kind], BLOCK):
+                    self._strings.extend(join(block))
 
     def finish(self) -> Fields:
         """Return the fields; the assembler is used up."""

@@ -9,7 +9,7 @@ from typing import Any
 from bm25rag.common.arrays import Bool
 
 # A segment, its changes and its view each keep at most twice as many bytes and masks.
-MOST_BYTES, MOST_MASKS = 1 << 26, 1 << 10
+MAX_BYTES, MAX_MASKS = 1 << 26, 1 << 10
 
 
 class MaskCache:
@@ -30,7 +30,7 @@ class MaskCache:
             mask = self._old.get(key)
             mask = make() if mask is None else mask
             size = len(mask) + _size(key)
-            if self._bytes + size > MOST_BYTES or len(self._young) >= MOST_MASKS:
+            if self._bytes + size > MAX_BYTES or len(self._young) >= MAX_MASKS:
                 self._old, self._young, self._bytes = self._young, {}, 0
             self._bytes += size
             self._young[key] = mask

@@ -64,7 +64,7 @@ def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
 
 
 def copy_metadata(metadata: Any) -> Any:
-    """Copy metadata, as they may change; what is nested too deeply is refused later."""
+    """Copy metadata that the caller may change; nesting beyond the limit is refused later."""
     try:
         return _copy(metadata, DEEPEST + 1)
     except RecursionError:

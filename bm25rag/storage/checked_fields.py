@@ -71,12 +71,12 @@ class CheckedFields(Fields):
         self.strings.check_all()
         self._whole = True
 
-    def _cut(self) -> dict[Path, Field]:
+    def _split(self) -> dict[Path, Field]:
         for name in ("complete", "counts", "entries"):
             self._arrays[name].check(0, len(self._arrays[name]))
         if self.arrays["complete"].view(np.uint8)[0] > 1:
             raise self._arrays["complete"].reject("is not a bool")
-        opened = super()._cut()
+        opened = super()._split()
         used = dict.fromkeys(("documents", "codes1", "codes2", "codes4", "numbers"), 0)
         strings = 0
         for field in opened.values():
@@ -123,4 +123,4 @@ class CheckedFields(Fields):
                 raise self._arrays["numbers"].reject("does not ascend")
         days = field.numbers_of(DATE)
         if len(days) and not 0 <= int(days[0]) <= int(days[-1]) <= LAST_DAY:
-            raise self._arrays["numbers"].reject("has a date that there is not")
+            raise self._arrays["numbers"].reject("has a date outside the calendar")

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bm25rag import Analyzer, BM25Index
+from bm25rag import Analyzer
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
+from support.analysis import meets
 
 pytestmark = pytest.mark.usefixtures("backend")
-
-
-def meets(analyzer: Analyzer, document: str, query: str) -> bool:
-    """Whether a query finds a document, and the document's words the query."""
-    index = BM25Index.from_texts([document, "something else"], analyzer=analyzer)
-    back = BM25Index.from_texts([query, "something else"], analyzer=analyzer)
-    found = [[hit.id for hit in index.search(query)], [hit.id for hit in back.search(document)]]
-    return found == [["0"], ["0"]]
 
 
 @pytest.mark.parametrize(

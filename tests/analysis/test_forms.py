@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bm25rag import Analyzer, BM25Index
+from bm25rag import Analyzer
+from support.analysis import meets
 
 pytestmark = pytest.mark.usefixtures("backend")
-
-
-def meets(analyzer: Analyzer, document: str, query: str) -> bool:
-    """Whether a query finds a document, and the document's words the query."""
-    index = BM25Index.from_texts([document, "something else"], analyzer=analyzer)
-    back = BM25Index.from_texts([query, "something else"], analyzer=analyzer)
-    found = [[hit.id for hit in index.search(query)], [hit.id for hit in back.search(document)]]
-    return found == [["0"], ["0"]]
 
 
 FORMS = ["NFC", "NFD", "NFKC", "NFKD"]

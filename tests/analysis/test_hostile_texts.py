@@ -46,15 +46,15 @@ def test_a_word_of_a_megabyte_takes_no_time_in_any_language(language: str, lette
     start = time.process_time()
     index = BM25Index.from_texts([word], analyzer=Analyzer(language))
     assert [hit.id for hit in index.search(word)] == ["0"]
-    # 0.1 s or so; what it was before grew with the square of the length.
+    # About 0.1 s; once it grew with the square of the length.
     assert time.process_time() - start < 20
 
 
 def colliding_strings(length: int = 40) -> list[str]:
-    """Strings of a and b with one CRC-32, 2 ** (length - 32) at least.
+    """Return strings of a and b that share one CRC-32, at least 2 ** (length - 32) of them.
 
-    CRC-32 is affine over bits, so what flipping each letter does to it is found one by
-    one, and Gauss's elimination finds the sets of letters whose flips cancel.
+    CRC-32 is affine over bits, so the effect of flipping each letter can be found on its own,
+    and Gaussian elimination finds the sets of letters whose flips cancel out.
     """
     base = "a" * length
     reduced: dict[int, tuple[int, int]] = {}

@@ -18,9 +18,9 @@ from bm25rag.analysis.languages import (
     load_stopwords,
 )
 
-# Algorithms that are no languages: a user names them as `stemmer`.
+# Algorithms that are not languages: a user names them as `stemmer`.
 STEMMERS_ONLY = {"porter", "dutch_porter"}
-# Stemmers of ours, by the algorithms that they begin with.
+# Our own stemmers, by the algorithms they start from.
 OURS = {"arabic_light": "arabic"}
 
 UNSTEMMED = [
@@ -36,7 +36,7 @@ LUCENE_ENGLISH = """
 """
 
 # Language: a document, an inflected query that it answers, a document that it does not.
-# Query and document share no word as it is written.
+# Query and document have no written word in common.
 PAIRS = {
     "arabic": ("المكتبات العامة مفتوحة", "مكتبة", "الطقس بارد"),
     "armenian": ("Ուսանողները գնում են տուն", "ուսանողների", "Եղանակը ցուրտ է"),
@@ -73,12 +73,12 @@ PAIRS = {
     "spanish": ("Las bibliotecas abren todos los días", "biblioteca", "El tiempo se vuelve frío"),
     "swedish": ("Flickorna läser varje dag", "flicka", "Vädret blir kallt"),
     "tamil": ("நூலகங்கள் திறந்திருக்கும்", "நூலகம்", "வானிலை குளிர்கிறது"),
-    # Lower case of I is ı in Turkish: as English it would be another word.
+    # In Turkish, I lower-cases to ı: lower-cased as English it would be another word.
     "turkish": ("IŞIKLAR bütün gece yandı", "ışıkta", "Hava soğuk oluyor"),
     "yiddish": ("די ביכער ליגן אויפֿן טיש", "טישן", "דאָס װעטער איז קאַלט"),
 }
 
-# Words that `\w` alone cuts at their vowel signs, viramas, points and joiners.
+# Words that `\w` alone would split at vowel signs, viramas, points and joiners.
 WHOLE_WORDS = {
     "hindi": "हिन्दी भाषा सुन्दर किताबें वर्षों ज़िन्दगी",
     "nepali": "नेपाली किताबहरू टेबुलमा छन् अर्थात् गर्‍यो",
@@ -123,7 +123,7 @@ def test_every_stemmed_language_and_every_bigram_language_has_its_pair() -> None
 @pytest.mark.parametrize("language", WHOLE_WORDS)
 def test_marks_inside_a_word_do_not_cut_it(language: str) -> None:
     text = WHOLE_WORDS[language]
-    # A zero-width joiner after a virama shapes the letters and is no part of the word.
+    # A zero-width joiner after a virama shapes the letters and is not part of the word.
     expected = unicodedata.normalize("NFC", text).replace("\u200d", "").split()
     plain = Analyzer(language=language, stopwords=None, stemmer=None, fold_accents=False)
     assert plain.terms(text) == expected

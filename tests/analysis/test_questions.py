@@ -1,4 +1,4 @@
-"""Stop words that only questions lose."""
+"""Stop words that are removed from questions only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bm25rag.analysis.languages import LANGUAGES
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-def test_questions_lose_the_long_list_and_documents_the_short_one() -> None:
+def test_questions_have_the_long_list_of_stop_words_and_documents_the_short_one() -> None:
     analyzer = Analyzer()
     text = "What were the causes of it, and why don't they matter?"
     assert analyzer.terms(text) == ["what", "were", "caus", "whi", "dont", "matter"]
@@ -54,14 +54,14 @@ def test_a_list_of_terms_loses_nothing() -> None:
         (["how", "red"], ["how", "red"]),
     ],
 )
-def test_the_words_that_questions_lose_may_be_chosen(given: Any, expected: list[str]) -> None:
+def test_the_stop_words_of_questions_may_be_chosen(given: Any, expected: list[str]) -> None:
     analyzer = Analyzer(query_stopwords=given)
     assert analyzer.query_terms("how red") == expected
     assert analyzer.terms("how red") == ["how", "red"]
     assert Analyzer.from_dict(analyzer.to_dict()) == analyzer
 
 
-def test_only_english_has_words_that_questions_lose_and_not_with_stop_words_of_your_own() -> None:
+def test_only_english_with_its_own_stop_words_removes_more_words_from_questions() -> None:
     with_list = {one.name for one in LANGUAGES if Analyzer(one.name, stemmer=None).query_stopwords}
     assert with_list == {"english"}
     assert not Analyzer(stopwords=None).query_stopwords
@@ -69,6 +69,6 @@ def test_only_english_has_words_that_questions_lose_and_not_with_stop_words_of_y
 
 
 @pytest.mark.parametrize("wrong", [5, [b"red"], b"red", "klingon"])
-def test_words_that_questions_lose_must_be_words(wrong: Any) -> None:
+def test_stop_words_of_questions_must_be_words(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="stopwords"):
         Analyzer(query_stopwords=wrong)

@@ -1,4 +1,4 @@
-"""The compiled scanner gives the terms that `Analyzer.terms` gives, whatever the texts are."""
+"""The compiled scanner gives the same terms as `Analyzer.terms` for any texts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _compiled() -> Iterator[None]:
 
 
 def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
-    """Terms of each text, by way of their numbers."""
+    """Return the terms of each text, by their numbers."""
     tokens, counts = encoder.encode(texts)
     assert tokens.dtype == counts.dtype == np.uint32
     assert len(counts) == len(texts)
@@ -78,7 +78,7 @@ def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
 
 
 def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
-    """Hold chunks, one after another through one encoder, against the analyzer."""
+    """Compare chunks, one after another through one encoder, with the analyzer."""
     encoder = Encoder(analyzer)
     for texts in chunks:
         for text, terms in zip(texts, encoded(encoder, texts), strict=True):
@@ -103,7 +103,7 @@ PIECES = [
     "\u05f3", "צ\u05f4ל", "ँ", "ज\u093c", "ae\u0301", "👩\u200d💻", "getHTTPName", "a_b",
 ]  # fmt: skip
 pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
-# Without a codec all code points come, lone surrogates too.
+# Without a codec, all code points come, lone surrogates included.
 anything = st.text(st.characters(codec=None), max_size=12)
 latin = st.text(st.characters(codec="latin-1"), max_size=12)
 texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_size=6)
@@ -148,10 +148,10 @@ def test_every_code_point_within_a_word(name: str) -> None:
 # -- width, size and number --------------------------------------------------------------------
 
 
-# One test for each analyzer: making the tables for its code points takes longer than using them.
+# One test per analyzer: building the tables for its code points takes longer than using them.
 @analyzers
-def test_a_text_is_the_same_whatever_the_texts_beside_it_need(analyzer: Analyzer) -> None:
-    """Code points take 1, 2 or 4 bytes, as the widest of a chunk asks."""
+def test_a_text_has_the_same_terms_beside_any_other_texts(analyzer: Analyzer) -> None:
+    """Code points take 1, 2 or 4 bytes, as many as the widest of a chunk needs."""
     ordinary = ["The CATS of Iowa", "I IS", "na\xefve CAF\xc9", "\xdf\xb5\xff"]
     for other in ("", "\xe9", "ı", "漢", "\U0001f600", "\ud800"):
         assert_same(analyzer, ordinary, [*ordinary, other], [other, *ordinary])
@@ -177,7 +177,7 @@ def test_many_texts_among_them_many_empty_ones() -> None:
 
 
 @pytest.mark.parametrize("name", ["english", "paper", "turkish", "NFKC"])
-def test_where_a_build_is_cut_into_chunks_does_not_show(
+def test_the_chunks_of_a_build_do_not_change_the_index(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analyzer = ANALYZERS[name]
@@ -198,7 +198,7 @@ def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize("analyzer", [Analyzer(language=None), Analyzer("turkish")])
 def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
-    """Keys hold 16 bytes, and what begins and ends is looked for by 4,096 bytes."""
+    """Keys hold 16 bytes, and words are looked for in blocks of 4,096 bytes."""
     for letter in ("a", "I", "é", "я", "漢", "𐐀"):
         words = [letter * (length - 1) + end for length in range(1, 36) for end in "xy"]
         assert_same(analyzer, [" ".join(words), *words, *words[::-1]])
@@ -214,13 +214,13 @@ def test_words_that_begin_alike() -> None:
     assert_same(Analyzer(language=None), [" ".join(words), " ".join(words[::-1])], words)
 
 
-def test_a_word_ends_with_its_text() -> None:
+def test_words_do_not_continue_in_the_next_text() -> None:
     texts = ["red", "boat", "", "é", "é", "漢", "漢字", "字", "r", "ed", "\ud800", "\x00", "a"]
     assert_same(Analyzer(), texts, texts[::-1], ["".join(texts)])
 
 
 def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
-    """A run goes on where the room for words was used up, amid a word or between two."""
+    """A run continues where the room for words was used up, inside a word or between two."""
     characters = range(5000 if INTERPRETED else 15_000)
     mixed = "".join(chr(0x4E00 + n % 977) + "éa"[n % 2] * (n % 4) for n in characters)
     assert_same(Analyzer(language=None), [mixed, "x" + mixed, mixed[1:]], [mixed * 2])
@@ -228,7 +228,7 @@ def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
 
 @pytest.mark.parametrize("name", ["english", "NFKC", "not normalised", "paper's pattern, bigrams"])
 def test_texts_of_many_bigrams(name: str) -> None:
-    """In a chunk of 32 KiB that is mostly CJK they are sorted, not looked up."""
+    """In a chunk of 32 KiB that is mostly CJK, bigrams are sorted instead of looked up."""
     analyzer = ANALYZERS[name]
     chance = random.Random(3)
     texts = []
@@ -249,8 +249,8 @@ def test_a_word_of_ten_million_letters(letter: str) -> None:
     assert tokens.tolist() == [0, 1, 2]
 
 
-def test_what_is_surely_in_normal_form_stays_as_it_is_wherever_it_stands() -> None:
-    """NFC changes nothing but marks, what composes with what is before, and what it replaces."""
+def test_nfc_never_changes_the_characters_that_are_not_normalised() -> None:
+    """NFC changes marks, characters that compose with the one before, and those it replaces."""
     seconds = {*map(chr, [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)])}
     points = [*range(0xD800), *range(0xE000, 0x20000), *range(0x2F800, 0x2FA20)]
     for parts in (unicodedata.decomposition(chr(point)).split() for point in points):
@@ -287,8 +287,8 @@ def test_documents_of_a_collection_at_once_and_one_by_one(
     ]
 
 
-def test_the_separators_are_no_part_of_any_word() -> None:
-    """What ends a text in a chunk must be nothing that a text without it could use."""
+def test_separators_are_not_part_of_any_word() -> None:
+    """The character that ends a text in a chunk must not be part of a word."""
     for separator in map(chr, range(8)):
         assert scripts.WORD.search(separator) is None
         assert_same(Analyzer(), [f"red{separator}boat", f"{separator}red", f"boat{separator}"])

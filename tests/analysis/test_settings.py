@@ -17,7 +17,7 @@ OLD_SETTINGS = {
 }  # fmt: skip
 
 
-def test_settings_of_version_0_1_mean_what_they_meant() -> None:
+def test_settings_of_version_0_1_keep_their_meaning() -> None:
     analyzer = Analyzer.from_dict(OLD_SETTINGS)
     assert analyzer.token_pattern == AUTO_0_1
     text = "The C++ of John's café, how 3.5 猫が好 กรุงเทพ"
@@ -51,7 +51,7 @@ def test_settings_come_back_from_json_and_from_pickle(analyzer: Analyzer) -> Non
 
 
 @pytest.mark.parametrize("missing", ["query_stopwords", "identifiers", "fold_accents"])
-def test_settings_of_which_some_are_missing_are_refused(missing: str) -> None:
+def test_incomplete_settings_are_refused(missing: str) -> None:
     settings = Analyzer().to_dict()
     del settings[missing]
     with pytest.raises(ValueError, match="settings must have the keys"):

@@ -77,7 +77,7 @@ def test_forms_with_and_without_an_apostrophe_meet(language: str, one: str, othe
 
 
 @pytest.mark.usefixtures("backend")
-def test_what_is_asked_for_by_sign_is_found_and_nothing_else() -> None:
+def test_words_with_signs_are_found_exactly() -> None:
     texts = ["It is written in C.", "It is written in C++.", "C# on .NET 3.5", "net income 35", "R"]
     index = BM25Index.from_texts(texts)
     asked = ["C", "C++", "c#", "3.5", ".NET", "r", "35"]

@@ -1,4 +1,4 @@
-"""The page on the command line: its commands are run, and its tables are what the code has."""
+"""The command-line page: its commands are run, and its tables match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the command line speak of its own options, and say what to do next."""
+"""Command-line errors name its own options and say what to do next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bm25rag.cli.wording import describe
 from bm25rag.errors import AnalyzerChangedWarning
 from support.commands import fails, ok, run, save_corpus, write, write_jsonl
 
-# How Python calls what is an option here.
+# What Python calls the things that are options here.
 PYTHON = re.compile(r"\b(on_duplicate|min_score|delta_on|mode|untrusted|tokenizer|threads|k1|b)=")
 
 

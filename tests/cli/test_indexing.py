@@ -7,10 +7,12 @@ import json
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import AnalyzerChangedWarning
+from bm25rag.kernels import backend
 from support.commands import CORPUS, commands, fails, ok, run, save_corpus, write_jsonl
 
 
@@ -133,7 +135,7 @@ def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
 
 
 def test_a_damaged_index_is_not_replaced_by_force_either(saved: Path, corpus: Path) -> None:
-    """What is left of it may be worth saving; a person decides."""
+    """What is left of the index may be worth saving: the user decides."""
     (saved / "manifest.json").write_bytes(b"\0" * 10)
     fails(3, "manifest.json", "index", corpus, "-o", saved, "--force")
     assert (saved / "manifest.json").read_bytes() == b"\0" * 10
@@ -244,6 +246,19 @@ def test_verify_names_a_damaged_file_and_exits_with_3(saved: Path) -> None:
     raw[len(raw) // 2] ^= 1
     largest.write_bytes(raw)
     fails(3, largest.name, "verify", saved)
+
+
+def test_doctor_tells_whether_compiled_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BM25RAG_KERNELS", raising=False)
+    monkeypatch.setattr(backend, "why_not_compiled", lambda: None)
+    lines = ok("doctor").stdout.splitlines()
+    assert ["hot", "loops", "compiled"] in [line.split() for line in lines]
+    assert ["numpy", np.__version__] in [line.split() for line in lines]
+    monkeypatch.setattr(backend, "why_not_compiled", lambda: "searching.so is missing")
+    assert "numpy: searching.so is missing" in ok("doctor").stdout
+    monkeypatch.setenv("BM25RAG_KERNELS", "numpy")
+    monkeypatch.setattr(backend, "why_not_compiled", lambda: None)
+    assert "numpy, as BM25RAG_KERNELS asks" in ok("doctor").stdout
 
 
 @pytest.mark.parametrize("words", [["search", "{}", "x"], ["info", "{}"], ["verify", "{}"]])

@@ -38,12 +38,12 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start commands whose pipes the test holds."""
+    """Start commands with pipes that the test holds."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start_command(*arguments: object) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "bm25rag", *map(str, arguments)]
-        if os.name != "nt":  # what nohup or a shell's & has begun does not hear SIGINT otherwise
+        if os.name != "nt":  # otherwise a process started by nohup or a shell's & ignores SIGINT
             words = [sys.executable, "-c", _HEARING, *words]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe))
@@ -104,7 +104,7 @@ def test_a_closed_stream_is_no_bug(saved: Path, words: str, code: int, complaint
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
 def test_ctrl_c_is_quiet(saved: Path, start: Callable[..., Any]) -> None:
     process = start("search", saved, "--queries", "-")
-    # More than a pipe holds: once it is written, the command is up and reading.
+    # More than a pipe holds: once it is written, the command is running and reading.
     process.stdin.write(b"".join(b"%d\tred\n" % n for n in range(50_000)))
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -146,9 +146,9 @@ def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(
     for number in range(300):
         Path(f"d/{number}.txt").write_text("word " * 20_000, encoding="utf-8")
     err = b"another writer"
-    while b"another writer" in err:  # which is this test, where it asks at the wrong moment
+    while b"another writer" in err:  # the holder may be this test, if it asks at the wrong moment
         process = start("sync", "d", saved)
-        # The lock's file is there from the beginning; what is held can be asked for.
+        # The lock file exists from the start, but we can ask whether the lock is held.
         while not _is_locked(saved) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)

@@ -86,7 +86,7 @@ def test_words_are_found_where_folding_changes_lengths(
     assert marked(text, query, analyzer) == words
 
 
-# What is folded, joined, cut into bigrams or changes its length on the way.
+# Words that are folded, joined, split into bigrams, or change their length.
 TRICKY = (
     "abAB 1_.,-'\n東京猫ｶﾞｽーガＡéE\u0301ß İIıΣσςｱ\u0301\u200d\u200c\u0915\u094d\u0937ﬁÅ\ud800🐈가각"
 )
@@ -113,7 +113,7 @@ def test_every_term_of_a_text_is_found_where_it_stands(analyzer: Analyzer, text:
     matches = find_matches(text, analyzer, frozenset(terms))
     assert [match.term for match in matches] == terms
     for match in matches:
-        # Whether a sigma is a final one, what stands around the word may decide.
+        # Whether a sigma is final may depend on the text around the word.
         found = [term.replace("ς", "σ") for term in analyzer.terms(text[match.start : match.end])]
         assert match.term.replace("ς", "σ") in found
 

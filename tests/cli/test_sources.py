@@ -1,4 +1,4 @@
-"""What the command line reads, what it leaves out, and what it says about that."""
+"""What the command line reads, what it skips, and what it says about that."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_on_error_stop_ends_the_run_and_nothing_is_saved(name: str) -> None:
 
 
 def test_a_file_is_in_the_index_whole_or_not_at_all() -> None:
-    """Its first lines could be read."""
+    """Its first lines were readable."""
     write("d/a.txt", "good")
     write("d/bad.jsonl", '{"id": 1, "text": "x"}\n' * 5 + "{")
     assert run("index", "d", "-o", "saved").exit_code == 4
@@ -287,7 +287,7 @@ def test_html_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
 
 def test_the_exit_code_is_documented() -> None:
     shown = ok("--help").stdout
-    assert "4    done, but files were skipped that could not be read (they are named)" in shown
+    assert "4    done, but some files could not be read and were skipped (they are named)" in shown
     for name in ("index", "add", "sync"):
         assert "exit code is 4" in " ".join(ok(name, "--help").stdout.split())
     assert set(commands.commands) >= {"sync"}

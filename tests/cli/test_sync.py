@@ -1,4 +1,4 @@
-"""``sync``, ``delete`` and canonical ids: an index that holds what a folder holds."""
+"""``sync``, ``delete`` and canonical ids: an index that mirrors a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = "{} added, {} replaced, {} unchanged, {} deleted, {} skipped\n"
 
 @pytest.fixture
 def docs() -> Path:
-    """Make a folder, and an index of it."""
+    """Make a folder and index it."""
     write("docs/guide.md", LONG)
     write("docs/sub/note.txt", "a note")
     write("docs/people.csv", "id,text\n7,Ada\n8,Grace\n")
@@ -152,7 +152,7 @@ def test_documents_that_are_not_from_the_folder_go(docs: Path) -> None:
 
 
 def test_an_index_with_ids_of_another_kind_is_made_anew(docs: Path) -> None:
-    """As earlier versions made them: with the path as it was given."""
+    """Earlier versions made ids from the path as given."""
     with BM25Index.open("saved", mode="w") as index:
         old = index.get(index.ids())
         index.delete(index.ids())
@@ -164,12 +164,12 @@ def test_an_index_with_ids_of_another_kind_is_made_anew(docs: Path) -> None:
 
 
 def files() -> dict[str, bytes]:
-    """Return what is in the index's folder."""
+    """Return the files in the index folder."""
     return {path.name: path.read_bytes() for path in Path("saved").iterdir()}
 
 
 def test_a_sync_without_changes_commits_nothing(docs: Path) -> None:
-    synced()  # from here on the lock's file is there
+    synced()  # from here on the lock file exists
     before, reader = files(), BM25Index.open("saved")
     assert synced() == counts(0, 0, 6, 0)
     assert files() == before
@@ -270,7 +270,7 @@ def test_on_error_stop_changes_nothing(docs: Path) -> None:
 
 
 def test_an_empty_folder_does_not_empty_the_index(docs: Path) -> None:
-    """It may be a disk that is not mounted."""
+    """The folder may be on a disk that is not mounted."""
     Path("empty").mkdir()
     before = ids()
     fails(3, "empty: no file is of a kind that is read", "sync", "empty", "saved")

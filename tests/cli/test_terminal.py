@@ -1,4 +1,4 @@
-"""Whatever documents, ids, file names and errors hold, it cannot steer a terminal."""
+"""Nothing in documents, ids, file names or errors can control a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVIL = "\x1b]0;x\x07\r\x7f\x9b31m\u202e\u2066\u200f\u061c\ud800"
 
 
 def raw_run(*arguments: str) -> Result:
-    """Run with what click would take away for files, which are no terminals."""
+    """Run with the colours that click removes when the output is not a terminal."""
     return CliRunner().invoke(commands, arguments, color=True, catch_exceptions=False)
 
 
@@ -44,7 +44,7 @@ def evil() -> Path:
 
 
 def is_unsafe(point: int) -> bool:
-    """Decide on a code point without the pattern under test."""
+    """Decide about a code point without using the pattern under test."""
     if chr(point) in "\n\t":
         return False
     bidi = {0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
@@ -121,14 +121,14 @@ def test_no_command_writes_what_could_steer_a_terminal(
     query = json.dumps({"id": EVIL, "text": f"red {EVIL}"}, ensure_ascii=False)
     write("queries", query.encode("utf-8", "surrogatepass").replace(b"\xed\xa0\x80", b""))
     result = raw_run(*(word.format(evil) if word == "{}" else word for word in words))
-    # What rich itself writes on a terminal: colours, and clearing a line for the progress bar.
+    # What rich itself writes to a terminal: colours, and clearing a line for the progress bar.
     written = re.sub(r"\x1b\[[0-9;]*[mA]", "", result.output).replace("\r", "")
     assert written
     assert not UNSAFE.search(written)
 
 
 def test_a_warning_cannot_either(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a changed stemmer has words from the index in it."""
+    """The warning about a changed stemmer quotes words from the index."""
     index = BM25Index.open(evil)
 
     def open_with_a_warning(path: Path, untrusted: bool) -> BM25Index:
@@ -176,7 +176,8 @@ def test_a_trec_run_which_has_no_escapes_refuses_such_ids() -> None:
     for id in ("a\x9b", "a\u202e", "a\x1b"):
         write_jsonl(Path("c.jsonl"), [{"id": id, "text": "red"}])
         ok("index", "c.jsonl", "-o", "saved", "--force")
-        fails(3, "or control characters in it", "search", "saved", "red", "--format", "trec")
+        complaint = "has control characters in it; use --format jsonl"
+        fails(3, complaint, "search", "saved", "red", "--format", "trec")
 
 
 def test_numbers_that_json_lacks_are_null() -> None:
@@ -225,7 +226,7 @@ def test_on_a_real_terminal_words_that_match_are_bold_and_nothing_else_passes(ev
     while True:
         try:
             more = os.read(reading, 65536)
-        except OSError:  # what Linux says when the other end is closed
+        except OSError:  # what Linux reports when the other end is closed
             break
         if not more:
             break

@@ -1,4 +1,4 @@
-"""Many threads, forked and spawned processes, and copies: everybody sees a whole index."""
+"""Threads, forked and spawned processes, and copies: each sees a consistent index."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ LIMIT = 60  # seconds that a child process may take
 
 
 def small_index() -> BM25Index:
-    """Thirty documents, some of which match."""
+    """Make thirty documents, some of which match."""
     texts = [("red " * (number % 4) + "boat sea " * (number % 3)).strip() for number in range(30)]
     return BM25Index.from_texts(texts, metadata=[{"n": number} for number in range(30)])
 
 
 def answers(index: BM25Index) -> list[tuple[str, str]]:
-    """Ids and bits of scores, the same from a batch on two threads as from one search."""
+    """Return ids and exact scores; a batch on two threads must agree with a single search."""
     found = [(hit.id, hit.score.hex()) for hit in index.search(QUERY, k=100)]
     batch = index.search_batch([QUERY] * 20, k=100, threads=2)
     assert all([(h.id, h.score.hex()) for h in hits] == found for hits in batch.hits())
@@ -36,7 +36,7 @@ def answers(index: BM25Index) -> list[tuple[str, str]]:
 
 
 def expected_scores(sizes: range) -> dict[int, str]:
-    """Score of a one-word document in a corpus of so many of them, by corpus size."""
+    """Return the score of a one-word document in a corpus of such documents, by corpus size."""
     result = {}
     for size in sizes:
         reference = Reference()
@@ -46,7 +46,7 @@ def expected_scores(sizes: range) -> dict[int, str]:
 
 
 def test_readers_see_whole_states_while_one_thread_writes() -> None:
-    """All documents are alike, so each answer shows by its scores which state it came from."""
+    """All documents are alike, so the scores of an answer tell which state it came from."""
     index = BM25Index.from_texts([["red"]] * 10)
     expected = expected_scores(range(10, 32))
     done = threading.Event()
@@ -136,7 +136,7 @@ def test_many_threads_search_at_once_and_agree() -> None:
 def answer_in_child(
     index: BM25Index, pipe: multiprocessing.connection.Connection, write: bool
 ) -> None:
-    """Send the answers, after a write of one's own if asked."""
+    """Send the answers, after writing something if asked to."""
     if write:
         index.add(["red boat " * 9])
     pipe.send((answers(index), len(index)))
@@ -144,7 +144,7 @@ def answer_in_child(
 
 
 def ask_child(method: str, index: BM25Index, write: bool) -> tuple[list[tuple[str, str]], int]:
-    """Start a process by a method and take its answers."""
+    """Start a process by the given method and receive its answers."""
     context = multiprocessing.get_context(method)
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=answer_in_child, args=(index, there, write))
@@ -170,7 +170,7 @@ def test_an_index_works_in_a_child_process(method: str, write: bool) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this platform has no {method}")
     index = small_index()
-    before = answers(index)  # threads of a batch have run here before the fork
+    before = answers(index)  # batch threads have run here before the fork
     found, size = ask_child(method, index, write)
     assert size == 30 + write
     assert (found == before) is not write

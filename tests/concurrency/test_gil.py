@@ -1,4 +1,4 @@
-"""Long loops let other threads run in between, and change nothing else."""
+"""Long loops let other threads run now and then, and change nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bm25rag.kernels import backend
 
 @pytest.fixture
 def others_read() -> None:
-    """Let another thread have read just now."""
+    """Pretend that another thread has just read."""
     thread = threading.Thread(target=note_read)
     thread.start()
     thread.join()
@@ -24,7 +24,7 @@ def others_read() -> None:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Note the pauses, which take no time."""
+    """Record the pauses, which take no time."""
     noted: list[float] = []
     monkeypatch.setattr(gil.time, "sleep", noted.append)
     return noted

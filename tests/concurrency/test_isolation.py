@@ -1,7 +1,7 @@
-"""With a filter given, nothing of a rejected document shows, whoever else is writing.
+"""With a filter, nothing of a rejected document shows, no matter who else is writing.
 
-Tenants share every text, term and key of metadata, so only the filter keeps them apart.
-What belongs to a tenant says so in every field: a leak anywhere is seen.
+Tenants share all texts, terms and metadata keys, so only the filter separates them.
+Every field of a document names its tenant, so a leak anywhere shows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def belongings(tenant: str, number: int, luck: random.Random) -> dict[str, Any]:
-    """Arguments of `add` for one document of a tenant."""
+    """Return the arguments of `add` for one document of a tenant."""
     words = luck.choices(WORDS, k=luck.randint(0, 6))
     metadata = {
         "tenant": tenant,
@@ -78,7 +78,7 @@ def assert_own(shown: Any, tenant: str) -> None:
 
 
 def look(index: BM25Index, tenant: str, luck: random.Random) -> None:
-    """Ask everything that takes a filter."""
+    """Call everything that takes a filter."""
     filter, query = kept_apart(tenant, luck), luck.choices(WORDS, k=2)
     everyone = [f"{other}-{number}" for other in TENANTS for number in range(20)]
     assert_own(index.search(query, k=luck.choice([1, 10, 999]), filter=filter), tenant)
@@ -91,7 +91,7 @@ def look(index: BM25Index, tenant: str, luck: random.Random) -> None:
         with pytest.raises(DocumentNotFoundError) as caught:
             index.explain(query, id, filter)
         errors.append(str(caught.value).replace(repr(id), "?"))
-    assert errors[0] == errors[1]  # who is not there and who must not be seen look the same
+    assert errors[0] == errors[1]  # absent and forbidden documents look the same
 
 
 def write(index: BM25Index, luck: random.Random) -> None:
@@ -119,7 +119,7 @@ def index() -> BM25Index:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Let threads take turns as often as they can."""
+    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -150,7 +150,7 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_documents_that_change_hands_are_their_new_owners_at_once(seed: int) -> None:
-    """Against a dict that is filtered one by one, after every write."""
+    """Compare with a dict that is filtered document by document, after every write."""
     luck, index = random.Random(seed), BM25Index()
     model: dict[str, dict[str, Any]] = {}
     filters = [kept_apart(tenant, luck) for tenant in TENANTS[:4]]

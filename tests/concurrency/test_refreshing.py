@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def change(folder: Path, write: Callable[[BM25Index], object]) -> None:
-    """Change an index on disk, as another process would."""
+    """Change an index on disk as another process would."""
     with BM25Index.open(folder, mode="w") as writer:
         write(writer)
 
@@ -134,7 +134,7 @@ def test_a_refresh_reads_nothing_where_nothing_was_committed(
 
 
 def test_no_commit_is_missed_however_fast_they_follow(folder: Path) -> None:
-    """A file system gives the number of a file that is gone to the next, in the same tick."""
+    """A file system may reuse the inode of a deleted file within the same clock tick."""
     reader = BM25Index.open(folder)
     writer = BM25Index.open(folder, mode="w")
     for commits in (1, 2, 3, 4) * 10:
@@ -182,7 +182,7 @@ def test_uncommitted_changes_are_not_seen(folder: Path) -> None:
 
 
 def test_a_reader_follows_an_index_that_was_saved_over_its_own(folder: Path) -> None:
-    """Settings and analyzer are the new one's, too."""
+    """Settings and analyzer are those of the new index too."""
     reader = BM25Index.open(folder)
     other = BM25Index(Analyzer(language=None), variant="bm25+", k1=0.7)
     other.add(["boats and boat"], ids=["x"])
@@ -235,7 +235,7 @@ def test_only_a_reader_of_a_folder_can_be_refreshed(folder: Path) -> None:
 
 
 def test_searches_during_refreshes_see_whole_commits(folder: Path) -> None:
-    """Every commit has two documents more, and they are all alike."""
+    """Every commit adds two documents, and all documents are alike."""
     BM25Index.from_texts([["red"]] * 2).save(folder)
     reader = BM25Index.open(folder)
     done: list[bool] = []

@@ -1,4 +1,4 @@
-"""Locks: writes that meet other writes, forks, closings and themselves."""
+"""Locks: writes during other writes, forks, closes and their own callbacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.threads import together
 # Python 3.12 and newer warn of any fork in a process with threads, which is the case in question.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-LIMIT = 30  # seconds after which a thread or a process counts as hanging
+LIMIT = 30  # seconds after which a thread or process counts as stuck
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def in_a_fork(work: Callable[[], Any]) -> Any:
 
 
 class SlowTexts:
-    """Texts of which the last comes when it is allowed to."""
+    """Texts of which the last is held back until it is released."""
 
     def __init__(self) -> None:
         self.begun, self.allowed = threading.Event(), threading.Event()
@@ -66,7 +66,7 @@ class SlowTexts:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Let threads take turns as often as they can."""
+    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -80,7 +80,7 @@ def impatient() -> Iterator[None]:
 def test_threads_may_be_the_first_to_use_any_part_of_an_opened_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.storage.array_file.BLOCK", 256)  # so that checking takes its time
+    monkeypatch.setattr("bm25rag.storage.array_file.BLOCK", 256)  # so that checking takes a while
     index = BM25Index.from_texts(
         [f"red word{number % 97} word{number % 89}" for number in range(300)],
         metadata=[{"n": number} for number in range(300)],
@@ -103,7 +103,7 @@ def test_threads_may_be_the_first_to_use_any_part_of_an_opened_index(
 
 
 def at_once(uses: list[Callable[[BM25Index], bool]], index: BM25Index) -> None:
-    """Use an index in many ways that begin at one moment."""
+    """Use an index in many ways that start at the same moment."""
     start = threading.Barrier(len(uses))
 
     def run(use: Callable[[BM25Index], bool]) -> None:
@@ -170,7 +170,7 @@ IN_A_CHILD: dict[str, Callable[[BM25Index], object]] = {
 def test_a_child_forked_during_a_write_does_not_wait_for_it(
     folder: Path, first: Callable[[BM25Index], object]
 ) -> None:
-    """The thread that holds the lock is not in the child, where nobody would release it."""
+    """The thread that holds the lock does not exist in the child, where nobody would release it."""
     writer = BM25Index.open(folder, mode="w")
     texts = SlowTexts()
     adding = threading.Thread(target=writer.add, args=(texts,))

@@ -1,4 +1,4 @@
-"""Writes that are awaited: a thread for each index, in the order of the calls."""
+"""Awaited writes: one thread for each index, in the order of the calls."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def test_a_thread_that_is_ended_has_done_its_writes_and_a_later_write_starts_ano
     assert not first.is_alive()
     assert second is not first
     end_write_thread(index)
-    end_write_thread(index)  # of none, nothing
+    end_write_thread(index)  # no calls, no results
     assert not second.is_alive()

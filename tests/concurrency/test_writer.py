@@ -1,4 +1,4 @@
-"""Readers, the one writer, and what each of them sees of the other."""
+"""Readers, the one writer, and what they see of each other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path, query: str = "red green blue") -> list[str]:
-    """Ids that a new reader finds."""
+    """Return the ids that a new reader finds."""
     return sorted(hit.id for hit in BM25Index.open(folder).search(query))
 
 

@@ -1,4 +1,4 @@
-"""A crash at any moment, a disk that is full or fails: the last commit is there, or the new one."""
+"""After a crash at any moment, or on a failing disk, the last commit is there or the new one."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ Contents = list[tuple[str, str | None, dict[str, Any]]]
 
 
 def state(index: BM25Index) -> tuple[Contents, list[float]]:
-    """All documents, and scores that depend on each of them."""
+    """Return all documents, and scores that depend on each of them."""
     documents = [(one.id, one.text, one.metadata) for one in index.get(index.ids())]
     return documents, index.scores("red boat sea").tolist()
 
 
 def opened(folder: Path) -> tuple[Contents, list[float]]:
-    """State of a folder, whose every byte must be right."""
+    """Return the state of a folder, after verifying every byte."""
     BM25Index.verify(folder)
     return state(BM25Index.open(folder))
 
 
 def history(folder: Path) -> Iterator[BM25Index]:
-    """Make an index and commit to it in every way; each is asked for, so that it can fail."""
+    """Make an index and commit to it in every way, step by step, so that each can fail."""
     texts = ["red boat", "green tea", "blue sea", "red red sea", "old boat", "new boat"]
     first = BM25Index.from_texts(texts, metadata=[{"n": number} for number in range(6)])
     yield first
@@ -70,7 +70,7 @@ def history(folder: Path) -> Iterator[BM25Index]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small files have several checksums, and small parts stay apart."""
+    """Let small files have several checksums, and small segments stay apart."""
     monkeypatch.setattr(array_file, "BLOCK", 256)
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
 
@@ -93,13 +93,13 @@ def test_after_a_crash_between_any_two_operations_there_is_the_last_commit_or_th
             states.append(state(index))
         ends.append(len(disk.operations))
         assert states[-1] == opened(folder)
-    del ends[1]  # the first thing that `history` does is no commit
+    del ends[1]  # the first step of `history` is not a commit
     random, rounds = Random(0), max(1, settings().max_examples // 20)
     seen = set()
     for (start, end), old, new in zip(pairwise(ends), states, states[1:], strict=False):
         for place in range(start, end + 1):
             if is_write(disk.operations, place) and random.random() > rounds / 4:
-                continue  # of the many writes of a file, some will do
+                continue  # a sample of the many writes to a file will do
             for _ in range(rounds):
                 files = leftover({}, disk.operations[:place], random)
                 found = after(files, tmp_path / "left")
@@ -110,12 +110,12 @@ def test_after_a_crash_between_any_two_operations_there_is_the_last_commit_or_th
 
 
 def is_write(operations: list[Operation], place: int) -> bool:
-    """Whether the operation before this place is one of the many writes of a file."""
+    """Whether the operation before this place is one of many writes to a file."""
     return place > 0 and operations[place - 1].kind == "write"
 
 
 def after(files: dict[str, bytes], folder: Path) -> Any:
-    """Open what a crash has left, write to it, and return what it held; ``None``: no index."""
+    """Open what a crash left, write to it, and return what it held; ``None`` if no index."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, data in files.items():
@@ -208,7 +208,7 @@ def test_a_disk_that_refuses_any_operation_fails_the_commit_and_the_next_one_suc
 def refuse(
     disk: Disk, place: int, error: Callable[[Operation], BaseException], lasting: bool
 ) -> list[Operation]:
-    """Let an operation fail, or all from there on that need room; return those that have."""
+    """Let one operation fail, or all later ones that need space; return those that failed."""
     failed: list[Operation] = []
     left = place
 

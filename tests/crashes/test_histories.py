@@ -1,4 +1,4 @@
-"""Any history of writes, commits, crashes and refreshes gives what the reference gives."""
+"""Any history of writes, commits, crashes and refreshes agrees with the reference."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PLACES = st.lists(st.integers(0, 99), min_size=1, max_size=3)
 
 
 class Histories(RuleBasedStateMachine):
-    """A writer and a reader on one folder, and what each of them must give.
+    """A writer and a reader on one folder, and what each of them must return.
 
     ``present`` is what the writer holds, ``committed`` what the folder does, and ``read``
     what the reader saw last.
@@ -58,7 +58,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(chosen=parameters(), texts=st.lists(documents, min_size=4, max_size=12))
     def begin(self, chosen: dict[str, Any], texts: list[list[str]]) -> None:
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("bm25rag.merging.policy.LEAST", 0)  # so that there are several parts
+        self.patch.setattr("bm25rag.merging.policy.LEAST", 0)  # so that there are several segments
         self.patch.setattr("bm25rag.storage.array_file.BLOCK", 128)
         self.root = Path(tempfile.mkdtemp())
         self.folder = self.root / "index"
@@ -97,7 +97,7 @@ class Histories(RuleBasedStateMachine):
         apply(self.writer, self.present, Relabel(ids, [label] * len(ids)))
 
     def ids_at(self, places: list[int]) -> list[str]:
-        """Return ids of documents that there are."""
+        """Return ids of existing documents."""
         ids = self.present.ids
         return [ids[place % len(ids)] for place in places] if ids else []
 
@@ -140,7 +140,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: POSIX)
     @rule(place=st.integers(0, 60), seed=st.integers(0, 1000), power=st.booleans())
     def crash(self, place: int, seed: int, power: bool) -> None:
-        """End in the middle of a commit; without power, what was not flushed is lost in part."""
+        """Crash in the middle of a commit; after a power cut, some unflushed data is lost."""
         before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         with pytest.MonkeyPatch.context() as patch:
             disk = Disk(self.folder, patch)

@@ -1,4 +1,4 @@
-"""A writer that is killed at any moment leaves what it had committed, and lets the next one in."""
+"""A writer killed at any moment leaves what it committed, and the next one can start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIVING = 12
 
 
 def take_step(side: Any, step: int) -> None:
-    """Make the change of this number to an index or its reference."""
+    """Apply the change with this number to an index or its reference."""
     side.add([["a"] * (step % 5) + ["b", f"t{step}"]], [str(step)], [{"step": step}])
     side.delete([str(step - LIVING)])
     if step % 3 == 0:
@@ -37,7 +37,7 @@ def take_step(side: Any, step: int) -> None:
 
 def work(folder: Path, pipe: Connection) -> None:
     """Commit step after step, and say after each that it is done, until killed."""
-    policy.LEAST = 0  # so that there are several parts
+    policy.LEAST = 0  # so that there are several segments
     writer = BM25Index.open(folder, mode="w", verify=True)
     step = last_step(writer)
     pipe.send(step)
@@ -51,12 +51,12 @@ def work(folder: Path, pipe: Connection) -> None:
 
 
 def last_step(index: BM25Index) -> int:
-    """Return the step that an index has come to."""
+    """Return the last step that an index contains."""
     return max(map(int, index.ids()), default=0)
 
 
 def kill(folder: Path, delay: float, context: Any) -> list[int]:
-    """Kill a writer some seconds after it has begun; return the steps that it confirmed."""
+    """Kill a writer some seconds after it started; return the steps it confirmed."""
     own, its = context.Pipe(duplex=False)
     child = context.Process(target=work, args=(folder, its))
     child.start()

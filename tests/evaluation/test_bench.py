@@ -1,4 +1,4 @@
-"""A benchmark of systems: each in its process, whatever becomes of it, and the report of it."""
+"""A benchmark of systems: each in its own process, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def collection() -> str:
-    """Write a BEIR folder of four documents, and a module of factories beside it."""
+    """Write a BEIR folder of four documents, and a module of factories next to it."""
     folder = Path("tiny")
     (folder / "qrels").mkdir(parents=True)
     corpus = [{"_id": id, "text": text} for id, text in TEXTS.items()]
@@ -114,7 +114,7 @@ def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
     assert row["disk"] > 1000
     assert row["cold_start"] > 0.01
     assert report["setting"]["queries"] == 4
-    if row["peak"] is not None:  # where the platform tells
+    if row["peak"] is not None:  # where the platform reports it
         assert row["resident"] <= row["peak"]
         assert row["instance"] == "m7g.medium"
         assert row["cost"] == pytest.approx(0.0408 / 3600 * time["mean"] / 1000 * 1e6)
@@ -162,9 +162,9 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
         "factories:crashing": "ended by signal 6",
         "factories:raising": "failed: RuntimeError: out of luck",
         "factories:inventing": "returned nonsense: 'no such document', found for query '1'",
-        "factories:repeating": "returned nonsense: a document twice for query '1'",
-        "factories:unordered": "returned nonsense: scores for query '1' that are not in falling",
-        "factories:undefined": "returned nonsense: a score for query '1' that is no number",
+        "factories:repeating": "returned nonsense: a document occurs twice for query '1'",
+        "factories:unordered": "returned nonsense: scores for query '1' are not in descending",
+        "factories:undefined": "returned nonsense: a score for query '1' is not a number",
         "factories:needing": "a_package_that_nobody_has",
         "nothing:here": "not installed: No module named 'nothing'",
         "best engine": "failed: ValueError: unknown system 'best engine'; systems are",
@@ -201,13 +201,15 @@ def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
 
 def test_results_of_other_settings_and_machines_are_never_mixed(collection: str) -> None:
     measure(collection, "factories:alphabet")
-    with pytest.raises(ValueError, match="another setting: k was 10 and is 5; give another folder"):
+    with pytest.raises(
+        ValueError, match="different setting: k was 10 and is 5; use a different folder"
+    ):
         measure(collection, "factories:alphabet", k=5)
     file = Path("measured/setting.json")
     setting = json.loads(file.read_text(encoding="utf-8"))
     setting["machine"]["processor"] = "another"
     file.write_text(json.dumps(setting), encoding="utf-8")
-    with pytest.raises(ValueError, match="another machine: processor was 'another'"):
+    with pytest.raises(ValueError, match="different machine: processor was 'another'"):
         measure(collection, "factories:alphabet")
 
 

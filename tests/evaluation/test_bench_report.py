@@ -15,7 +15,7 @@ from bm25rag.evaluation.report import dynascores, to_html, to_markdown
 
 
 def row(system: str, accuracy: float, latency: float, cost: float | None) -> dict[str, Any]:
-    """Make a row as a benchmark has it."""
+    """Make a row as a benchmark writes it."""
     times = {"mean": latency, "median": latency, "p95": 2 * latency, "p99": 3 * latency}
     spread = {"least_trial": latency, "largest_trial": latency, "percentiles": [latency] * 51}
     return {
@@ -71,7 +71,7 @@ def test_without_costs_or_differences_there_is_no_dynascore() -> None:
 
 
 def chromium() -> str:
-    """Find a Chromium; without one the test is skipped."""
+    """Find Chromium, or skip the test."""
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -80,7 +80,7 @@ def chromium() -> str:
 
 
 def opened(page: str, tmp_path: Path, *options: str) -> str:
-    """Open a page in Chromium and return what became of it, without the scripts."""
+    """Open a page in Chromium and return the rendered document without its scripts."""
     file = tmp_path / "report.html"
     file.write_text(page, encoding="utf-8")
     command = [chromium(), "--headless", "--no-sandbox", "--disable-gpu", *options]

@@ -103,7 +103,7 @@ def test_a_quantity_that_is_the_same_for_all_adds_nothing() -> None:
         ({}, {"accuracy": 0.5, "price": 0.5}, "the row of 'a' has no 'price'; it has"),
         ({"latency": None}, {"accuracy": 0.5, "latency": 0.5}, "'latency' of 'a' .* leave out"),
         ({"latency": float("nan")}, {"accuracy": 0.5, "latency": 0.5}, "finite number, got nan"),
-        ({"accuracy": 40.0}, {"accuracy": 1.0}, "two systems at least that differ in 'accuracy'"),
+        ({"accuracy": 40.0}, {"accuracy": 1.0}, "at least two systems that differ in 'accuracy'"),
     ],
 )
 def test_what_cannot_be_scored_is_said(

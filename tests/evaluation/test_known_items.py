@@ -48,7 +48,7 @@ def test_each_query_asks_for_its_own_document() -> None:
     assert known_items(documents, count=10) == made, "the same seed draws the same documents"
     assert known_items(documents, count=10, seed=1) != made
     assert "headings and first sentences: " in made.source
-    assert "compare settings by them, not systems" in made.source
+    assert "to compare settings, not systems" in made.source
 
 
 def test_a_query_that_names_several_documents_is_left_out() -> None:
@@ -137,5 +137,5 @@ def test_a_model_is_asked_for_as_many_queries_as_are_wanted(endpoint: str) -> No
 
 
 def test_an_endpoint_that_answers_otherwise_is_told(endpoint: str) -> None:
-    with pytest.raises(ValueError, match=r"not the answer of a chat model: .*no such model"):
+    with pytest.raises(ValueError, match=r"not an answer of a chat model: .*no such model"):
         known_items([Document("a", "some text")], maker=ask_model(endpoint, "large"))

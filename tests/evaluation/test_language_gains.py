@@ -1,4 +1,4 @@
-"""What a language's analyzer gains over none, on the collections beside the checkout."""
+"""What a language's analyzer gains, on the shared test collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures equal trec_eval's, and what cannot be evaluated is said clearly."""
+"""Measures equal trec_eval's, and input that cannot be evaluated gets a clear error."""
 
 from __future__ import annotations
 

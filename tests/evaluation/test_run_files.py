@@ -18,7 +18,7 @@ from bm25rag.evaluation import (
     write_qrels,
     write_run,
 )
-from bm25rag.evaluation.runs import ask
+from bm25rag.evaluation.runs import judged_queries
 
 
 def written(tmp_path: Path, text: str, name: str = "file.txt") -> Path:
@@ -100,7 +100,7 @@ def test_repeated_lines_of_qrels_are_told_and_count_once(tmp_path: Path) -> None
         ("q Q0 d 1 high t\n", r"file.txt:1: the score must be a number, got 'high'"),
         ("q Q0 d first 1.0 t\n", r"file.txt:1: the rank must be an integer, got 'first'"),
         ("q Q0 d 1 nan t\n", r"file.txt:1: the score is NaN"),
-        ("q Q0 d 1 2 t\nq Q0 d 2 1 t\n", r"file.txt:2: document 'd' of query 'q' is there already"),
+        ("q Q0 d 1 2 t\nq Q0 d 2 1 t\n", r"file.txt:2: document 'd' of query 'q' occurs twice"),
         ("\n", r"file.txt: no results in it"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_run_holds_the_scores_of_the_index() -> None:
 def test_what_of_queries_and_judgements_cannot_be_evaluated_is_told() -> None:
     index = BM25Index.from_texts(["red apple"], ids=["a"])
     queries = {"1": "apple", "2": "unjudged"}
-    asked = ask(index, queries, {"1": {"a": 1, "gone": 1, "zero": 0}, "3": {"a": 1}})
+    asked = judged_queries(index, queries, {"1": {"a": 1, "gone": 1, "zero": 0}, "3": {"a": 1}})
     assert asked.queries == {"1": "apple"}
     assert asked.qrels == {"1": {"a": 1, "gone": 1, "zero": 0}}
     assert asked.notes == (
@@ -150,7 +150,7 @@ def test_what_of_queries_and_judgements_cannot_be_evaluated_is_told() -> None:
         "1 relevant documents are not in the index: ['gone']",
     )
     with pytest.raises(ValueError, match="no query is judged"):
-        ask(index, queries, {"q1": {"a": 1}})
+        judged_queries(index, queries, {"q1": {"a": 1}})
 
 
 # --- collections ------------------------------------------------------------------------

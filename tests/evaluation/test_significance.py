@@ -1,4 +1,4 @@
-"""Intervals and tests: against exact enumeration, and against how often they should be wrong."""
+"""Intervals and tests, against exact enumeration and their nominal error rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def evaluation(values: list[float]) -> Evaluation:
 
 
 def exact_p(differences: list[float]) -> float:
-    """Share of all changes of sign whose mean is as far from 0."""
+    """Return the share of all sign flips whose mean is at least as far from 0."""
     observed = abs(sum(differences))
     means = [
         abs(sum(sign * one for sign, one in zip(signs, differences, strict=True)))
@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 
 def test_evaluations_of_other_queries_are_not_compared() -> None:
-    with pytest.raises(ValueError, match="'q1' is in one only"):
+    with pytest.raises(ValueError, match="'q1' is in only one"):
         compare(evaluation([1, 0]), evaluation([1]), "RR")
     with pytest.raises(ValueError, match="'AP' was not evaluated"):
         compare(evaluation([1]), evaluation([1]), "AP")

@@ -20,7 +20,7 @@ WORDS = ["red", "boat", "tea", "sea"]
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
-    """Many documents in several parts, some of them dead."""
+    """Make many documents in several segments, some of them deleted."""
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     made = BM25Index()
     for start in range(0, 400, 100):
@@ -35,7 +35,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
 
 
 class Asked:
-    """A filter that passes some, and remembers about whom it was asked."""
+    """A filter that passes some documents and records which ones it was asked about."""
 
     def __init__(self, passes: Callable[[int], object]) -> None:
         self.passes = passes
@@ -47,7 +47,7 @@ class Asked:
 
 
 def ranked(index: BM25Index, query: str) -> list[int]:
-    """Return the numbers of all matches, the best first."""
+    """Return the numbers of all matches, best first."""
     return [hit.metadata["n"] for hit in index.search(query, k=10_000)]
 
 
@@ -138,7 +138,7 @@ def test_a_callable_finds_what_an_equal_dict_finds(
 
 
 def many() -> BM25Index:
-    """Return 300 documents, some of them dead."""
+    """Return 300 documents, some of them deleted."""
     made = BM25Index.from_texts(
         [[*WORDS[: 1 + n % 4], *["x"] * (n % 7)] for n in range(300)],
         metadata=[{"n": n} for n in range(300)],

@@ -1,4 +1,4 @@
-"""What a filter has said is remembered: writes evaluate what they bring, callables everything."""
+"""Filter results are cached: writes evaluate only what is new, callables are always asked again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BOATS = {"kind": "boat"}
 
 
 class Work:
-    """How many documents were evaluated from fields, and how many asked one by one."""
+    """How many documents were evaluated from fields, and how many one by one."""
 
     def __init__(self) -> None:
         self.selected = self.asked = 0
 
     def take(self) -> tuple[int, int]:
-        """Return the counts, and begin anew."""
+        """Return the counts, and reset them."""
         done = self.selected, self.asked
         self.selected = self.asked = 0
         return done
@@ -65,7 +65,7 @@ def test_a_filter_is_evaluated_once_whatever_it_is_given_to(index: BM25Index, wo
     assert len(index.search("red", k=99, filter={"kind": {"$eq": "boat"}})) == 50
     assert len(index.tune(k1=2.0).search("red", k=99, filter=BOATS)) == 50
     assert len(index.ids({"kind": {"$in": ["boat"]}})) == 50
-    assert work.take() == (100, 0)  # for $in, which has a key of its own
+    assert work.take() == (100, 0)  # for $in, which has its own key
     assert index.ids({"kind": {"$in": ["boat", "boat"]}}) == index.ids(BOATS)
     assert work.take() == (0, 0)
 
@@ -112,11 +112,11 @@ def test_documents_whose_metadata_change_are_evaluated_again_and_few_others(
     assert work.take() == (0, 2)
     index.update_metadata(["4"], [BOATS])
     assert index.ids(BOATS)[:3] == ["2", "3", "4"]
-    assert work.take() == (0, 3)  # those that were changed just before are joined to it
+    assert work.take() == (0, 3)  # documents changed just before are included
     monkeypatch.setattr(filtering, "FEW_CHANGED", 0)
     index.update_metadata(["4"], [{}])
     assert index.ids(BOATS)[:2] == ["2", "3"]
-    assert work.take()[0] <= 4  # from fields of their own
+    assert work.take()[0] <= 4  # from their own fields
     assert view.ids(BOATS)[:2] == ["1", "3"]
     assert index.ids(BOATS)[:2] == ["2", "3"]
     assert work.take() == (0, 0)
@@ -158,7 +158,7 @@ def test_a_callable_is_asked_only_where_the_rest_of_the_filter_leaves_it_open(
     assert seen == [0, 1]
     work.take()
     index.count({"$and": [few, low]})
-    assert work.take() == (0, 0)  # what is beside a callable is remembered
+    assert work.take() == (0, 0)  # the other parts of a filter with a callable are cached
 
 
 def test_sets_of_ids_are_looked_up_and_not_remembered(index: BM25Index, work: Work) -> None:
@@ -173,7 +173,7 @@ def test_sets_of_ids_are_looked_up_and_not_remembered(index: BM25Index, work: Wo
     assert work.take() == (200, 0)  # BOATS with two ids, and alone
 
 
-@pytest.mark.parametrize(("name", "most"), [("MOST_BYTES", 10_000), ("MOST_MASKS", 7)])
+@pytest.mark.parametrize(("name", "most"), [("MAX_BYTES", 10_000), ("MAX_MASKS", 7)])
 def test_what_is_remembered_is_bounded(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
@@ -184,11 +184,11 @@ def test_what_is_remembered_is_bounded(
     (part,) = index._snapshot.views
     for cache in (part.masks, part.segment.masks):
         held = [mask.nbytes for kept in (cache._young, cache._old) for mask in kept.values()]
-        assert 0 < (sum(held) if name == "MOST_BYTES" else len(held)) <= 2 * most
+        assert 0 < (sum(held) if name == "MAX_BYTES" else len(held)) <= 2 * most
 
 
 def test_what_is_used_stays_remembered() -> None:
-    cache, mask = MaskCache(), np.zeros(mask_cache.MOST_BYTES // 10, np.bool_)
+    cache, mask = MaskCache(), np.zeros(mask_cache.MAX_BYTES // 10, np.bool_)
     made: list[str] = []
 
     def make(key: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The filter language: every operator on every kind of value, and what must not be accepted."""
+"""The filter language: every operator on every kind of value, and what it must not accept."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_only_like_types_order_and_they_order_exactly() -> None:
         for operand_kind, operand_rank, operand in ranked():
             if operand_kind > 3:
                 continue
-            # As a bound infinity is of use; a value that is infinite orders with nothing.
+            # Infinity is useful as a bound; an infinite value does not order with anything.
             like = kind == operand_kind and value not in (float("inf"), float("-inf"))
             expected = {
                 "$lt": like and rank < operand_rank,

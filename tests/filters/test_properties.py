@@ -62,7 +62,7 @@ def test_de_morgan(parts: list[dict[str, Any]], metadata: dict[str, Any]) -> Non
 
 
 def reordered(filter: Any) -> Any:
-    """Reverse whatever has no order, all the way down."""
+    """Reverse everything that has no order, recursively."""
     if isinstance(filter, dict):
         return {
             name: reordered(item[::-1] if name in ("$in", "$nin", "$and", "$or") else item)

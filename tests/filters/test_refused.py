@@ -1,4 +1,4 @@
-"""What is no filter, or a malformed one, is refused at its place and never crashes."""
+"""What is not a filter, or is malformed, gets an error that names the place, and never crashes."""
 
 from __future__ import annotations
 

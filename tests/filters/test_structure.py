@@ -262,7 +262,7 @@ def test_different_filters_have_different_keys() -> None:
 )  # fmt: skip
 def test_a_condition_is_a_value_that_can_be_copied(spec: Any) -> None:
     condition = parse_filter(spec)
-    condition.matches("x", {"a": "x"})  # so that what is made on first use is there
+    condition.matches("x", {"a": "x"})  # so that whatever is made on first use exists
     twin = pickle.loads(pickle.dumps(condition))
     assert twin == condition == copy.deepcopy(condition)
     assert hash(twin) == hash(condition)
@@ -280,7 +280,7 @@ def test_conditions_that_python_equates_and_filters_do_not_are_unlike() -> None:
 
 def test_what_has_been_found_equal_to_a_key_equals_every_copy_of_it() -> None:
     first, second, third = (Members(["a", 1, number]) for number in (2, 2.0, 3))
-    for _ in range(2):  # the second time the sets are one and the same
+    for _ in range(2):  # the second time the sets are the same object
         assert first == second
         assert second == first
         assert hash(first) == hash(second)

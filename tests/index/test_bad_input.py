@@ -21,14 +21,14 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Three documents."""
+    """Make three documents."""
     return BM25Index.from_texts(
         ["red apple", "green tea", "red boat"], metadata=[{"n": 0}, {"n": 1}, {"n": 2}]
     )
 
 
 def state(index: BM25Index) -> tuple[Any, ...]:
-    """Everything of an index that can be seen from outside."""
+    """Return everything about an index that can be seen from outside."""
     documents = index.get(index.ids())
     return (
         [(d.id, d.text, d.metadata, d.payload) for d in documents],
@@ -43,7 +43,7 @@ def state(index: BM25Index) -> tuple[Any, ...]:
 def refuses(
     index: BM25Index, error: type[Exception], words: str, call: Callable[[], object]
 ) -> None:
-    """Expect an error that has the words, and an index that is as it was, its counter too."""
+    """Expect an error with these words, and an unchanged index, its id counter included."""
     before = state(index)
     with pytest.raises(error, match=words) as caught:
         call()

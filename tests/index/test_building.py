@@ -1,4 +1,4 @@
-"""Building on threads: the same index on any number of them, and all or nothing."""
+"""Building on threads: any number of them gives the same index, and errors leave nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = [
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every few texts go to another thread."""
+    """Send every few texts to another thread."""
     monkeypatch.setattr("bm25rag.additions.CHUNK", 100)
     monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
 
@@ -92,7 +92,7 @@ def test_what_fails_in_a_thread_is_raised(backend: str, monkeypatch: pytest.Monk
 
 
 def test_iterators_may_share_a_source_and_yield_one_dict_again_and_again() -> None:
-    """As a loop over documents would have it that leaves the current one in a variable."""
+    """Like a loop over documents that keeps the current one in a variable."""
     current = {"n": 0, "deep": {"er": [0]}}
 
     def texts() -> Iterator[str]:

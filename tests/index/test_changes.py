@@ -1,4 +1,4 @@
-"""What happens to a segment is kept in sets of changes, so that a commit writes what is new."""
+"""Changes to a segment are kept in sets, so that a commit writes only what is new."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def whole(number: int) -> SegmentView:
-    """Return a part of so many documents."""
-    (part,) = BM25Index.from_texts([["red"]] * number)._snapshot.views
-    return part
+    """Return a view of a segment with ``number`` documents."""
+    (view,) = BM25Index.from_texts([["red"]] * number)._snapshot.views
+    return view
 
 
 EVENTS = st.lists(
@@ -38,43 +38,43 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_layers_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]]) -> None:
-    part, dead = whole(SIZE), set[int]()
+def test_sets_of_changes_say_what_happened_and_are_few(events: list[tuple[bool, set[int]]]) -> None:
+    view, dead = whole(SIZE), set[int]()
     changed: dict[int, bytes] = {}
     for moment, (dies, numbers) in enumerate(events):
         living = numbers - dead
         if dies:
-            part, dead = part.without(living), dead | living
+            view, dead = view.without(living), dead | living
         else:
             new = dict.fromkeys(living, json.dumps({"at": moment}).encode())
-            part, changed = part.with_metadata(new), changed | new
-        total = sum(map(len, part.changes))
-        assert len(part.changes) <= math.log2(max(total, 1)) + 2
-        assert part.deleted.tolist() == sorted(dead)
-        assert part.count == SIZE - len(dead)
+            view, changed = view.with_metadata(new), changed | new
+        total = sum(map(len, view.changes))
+        assert len(view.changes) <= math.log2(max(total, 1)) + 2
+        assert view.deleted.tolist() == sorted(dead)
+        assert view.count == SIZE - len(dead)
         for number in set(range(SIZE)) - dead:
-            assert part.metadata_of([number]) == [changed.get(number)]
-            assert part.changed.get(number) == changed.get(number)
+            assert view.metadata_of([number]) == [changed.get(number)]
+            assert view.changed.get(number) == changed.get(number)
 
 
-def test_a_layer_that_was_joined_holds_no_metadata_of_the_dead() -> None:
+def test_merged_changes_hold_no_metadata_of_deleted_documents() -> None:
     all_changes = push(
         [Changes(all_deleted([]), {1: b"a", 2: b"b"})], Changes(all_deleted([]), {1: b"c"})
     )
-    (part,) = [SegmentView(whole(3).segment, all_changes).without([2])]
-    assert [changes.changed for changes in part.changes] == [{1: b"c"}]
-    assert all_changed(part.changes) == {1: b"c"}
+    (view,) = [SegmentView(whole(3).segment, all_changes).without([2])]
+    assert [changes.changed for changes in view.changes] == [{1: b"c"}]
+    assert all_changed(view.changes) == {1: b"c"}
 
 
-def test_a_write_of_little_leaves_larger_layers_as_they_are() -> None:
-    part = whole(SIZE).without(range(10))
-    after = part.without([20]).with_metadata({21: b"{}"})
-    assert after.changes[0] is part.changes[0]
+def test_a_write_of_little_leaves_larger_sets_of_changes_as_they_are() -> None:
+    view = whole(SIZE).without(range(10))
+    after = view.without([20]).with_metadata({21: b"{}"})
+    assert after.changes[0] is view.changes[0]
 
 
 def test_a_commit_writes_what_is_new_whatever_has_happened_before(tmp_path: Path) -> None:
     def written(earlier: int) -> int:
-        """Bytes of the files that the last of many commits of one document makes."""
+        """Return the size of the files written by the last of many commits of one document."""
         folder = tmp_path / str(earlier)
         index = BM25Index.from_texts([["red"]] * 8000)
         index.delete([str(number) for number in range(earlier)])
@@ -92,7 +92,7 @@ def test_a_commit_writes_what_is_new_whatever_has_happened_before(tmp_path: Path
     assert written(1500) <= written(10) + 100
 
 
-def test_a_document_that_dies_twice_is_refused(folder: Path) -> None:
+def test_a_document_that_is_deleted_twice_is_refused(folder: Path) -> None:
     with BM25Index.open(folder, mode="w") as writer:
         writer.delete(["0", "1", "2", "3"])
         writer.commit()

@@ -26,7 +26,7 @@ TEXTS = ["red apples and green pears", "green tea", "a red boat on the red sea",
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Four documents with metadata and payloads."""
+    """Make four documents with metadata and payloads."""
     return BM25Index.from_texts(
         TEXTS,
         ids=["fruit", "tea", "boat", "nothing"],
@@ -36,7 +36,7 @@ def index() -> BM25Index:
 
 
 def names(hits: list[Hit]) -> list[str]:
-    """Ids in order."""
+    """Return the ids in order."""
     return [hit.id for hit in hits]
 
 
@@ -153,7 +153,7 @@ def test_unused_cells_of_a_batch_are_minus_one_and_minus_infinity(index: BM25Ind
 def test_unused_cells_are_filled_whatever_a_filter_rejects(
     index: BM25Index, kept: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What memory holds beforehand must never show.
+    # Uninitialised memory must never show.
     monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
     batch = index.search_batch(["red", "unknown"], k=3, filter=kept)
     assert batch.rows.tolist() == [[-1, -1, -1]] * 2

@@ -1,4 +1,4 @@
-"""Metadata comes back as given, and every case in which today's retrievers go wrong."""
+"""Metadata comes back as given, and the cases that other retrievers get wrong."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Three documents, and one without a term."""
+    """Make three documents, and one without any term."""
     texts = ["red apples and green pears", "green tea", "a red boat on the red sea", ""]
     return BM25Index.from_texts(texts, ids=["fruit", "tea", "boat", "nothing"])
 
 
 def names(hits: list[Hit]) -> list[str]:
-    """Ids in order."""
+    """Return the ids in order."""
     return [hit.id for hit in hits]
 
 

@@ -1,4 +1,4 @@
-"""Arguments as other libraries and other habits bring them."""
+"""Arguments as users of other libraries tend to pass them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_mapping_is_no_sequence_of_ids_or_queries(call: Callable[[BM25Index], 
 
 
 class Name(str):
-    """A string of somebody's own class."""
+    """A subclass of str."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Parts are merged into few, exactly, and without getting in anybody's way."""
+"""Segments are merged into few, exactly, and without blocking anyone."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from support.reference import Reference
 from support.strategies import Step, histories, parameters, queries
 from support.threads import together
 
-LIMIT = 30  # seconds after which a thread counts as hanging
+LIMIT = 30  # seconds after which a thread counts as stuck
 
 strings = st.lists(st.none() | st.binary(max_size=6), max_size=12)
 
 
 @dataclass(eq=False)
 class Pretended:
-    """As much of a part as ``plan`` looks at."""
+    """What ``plan`` reads of a view."""
 
     size: int
     count: int = 1
@@ -45,14 +45,14 @@ class Pretended:
 
 def sizes(groups: list[policy.Group]) -> list[list[int]]:
     """Say what is merged with what, by size."""
-    return [[part.size for part in group.views] for group in groups]
+    return [[view.size for view in group.views] for group in groups]
 
 
-# -- which parts -------------------------------------------------------------------------------
+# -- which segments ----------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(1, 10**6), max_size=60))
-def test_without_a_limit_the_parts_that_stay_are_each_larger_than_twice_the_rest(
+def test_without_a_limit_the_segments_that_stay_are_each_larger_than_twice_the_rest(
     given_sizes: list[int],
 ) -> None:
     left = [group.size for group in plan([Pretended(size) for size in given_sizes])]
@@ -61,40 +61,40 @@ def test_without_a_limit_the_parts_that_stay_are_each_larger_than_twice_the_rest
 
 
 @given(st.lists(st.integers(1, 10**6), max_size=200))
-def test_no_write_merges_more_than_its_share_and_the_number_of_parts_stays_bounded(
+def test_no_write_merges_more_than_its_share_and_the_number_of_segments_stays_bounded(
     writes: list[int],
 ) -> None:
-    parts: list[int] = []
+    views: list[int] = []
     for size in writes:
-        parts.append(size)
-        most = sum(parts) // SHARE
-        groups = plan([Pretended(size) for size in parts], most)
+        views.append(size)
+        most = sum(views) // SHARE
+        groups = plan([Pretended(size) for size in views], most)
         assert all(len(group.views) == 1 or group.size <= most for group in groups)
-        assert [size for group in sizes(groups) for size in group] == parts
-        parts = [group.size for group in groups]
-        assert len(parts) <= 2 * SHARE + math.log(sum(parts), 3) + 2
+        assert [size for group in sizes(groups) for size in group] == views
+        views = [group.size for group in groups]
+        assert len(views) <= 2 * SHARE + math.log(sum(views), 3) + 2
 
 
 def test_decreasing_batches_are_merged_too() -> None:
-    parts = [Pretended(size) for size in range(1000, 0, -1)]
-    assert len(plan(parts)) < 10
+    views = [Pretended(size) for size in range(1000, 0, -1)]
+    assert len(plan(views)) < 10
 
 
-def test_small_parts_before_a_large_one_are_merged_among_themselves() -> None:
-    parts = [Pretended(size) for size in (90, 8, 4, 2, 1, 90)]
-    assert sizes(plan(parts, most=50)) == [[90], [8, 4, 2, 1], [90]]
+def test_small_segments_before_a_large_one_are_merged_among_themselves() -> None:
+    views = [Pretended(size) for size in (90, 8, 4, 2, 1, 90)]
+    assert sizes(plan(views, most=50)) == [[90], [8, 4, 2, 1], [90]]
 
 
-def test_a_part_that_is_merged_elsewhere_is_left_alone_and_what_is_beside_it_too() -> None:
+def test_a_segment_that_is_merged_elsewhere_is_left_alone_and_its_neighbours_too() -> None:
     held = Pretended(4, segment=b"2")
-    parts = [Pretended(1), Pretended(1), held, Pretended(1), Pretended(1)]
-    groups = plan(parts, held={b"2"})
+    views = [Pretended(1), Pretended(1), held, Pretended(1), Pretended(1)]
+    groups = plan(views, held={b"2"})
     assert sizes(groups) == [[1, 1], [4], [1, 1]]
     assert [group.due for group in groups] == [True, False, True]
 
 
 @pytest.mark.parametrize(
-    ("part", "due"),
+    ("view", "due"),
     [
         (Pretended(9, count=5, segment=b"123456789"), False),
         (Pretended(9, count=4, segment=b"123456789"), True),
@@ -102,24 +102,24 @@ def test_a_part_that_is_merged_elsewhere_is_left_alone_and_what_is_beside_it_too
         (Pretended(9, 9, b"123456789", changed_count=5), True),
     ],
 )
-def test_a_part_is_written_anew_when_most_of_it_is_dead_or_changed(
-    part: Pretended, due: bool
+def test_a_segment_is_written_anew_when_most_of_it_is_deleted_or_changed(
+    view: Pretended, due: bool
 ) -> None:
-    assert [group.due for group in plan([part])] == [due]
-    assert [group.due for group in plan([part], most=8)] == [False]
-    assert [group.due for group in plan([part], held={part.segment})] == [False]
+    assert [group.due for group in plan([view])] == [due]
+    assert [group.due for group in plan([view], most=8)] == [False]
+    assert [group.due for group in plan([view], held={view.segment})] == [False]
 
 
-def test_single_documents_make_few_parts_and_each_write_merges_few_of_them(
+def test_single_documents_make_few_segments_and_each_write_merges_few_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(policy, "LEAST", 4_000)
     merged: list[int] = []
     merge = policy.merge_segments
 
-    def noted(parts: Any) -> Any:
-        merged.append(sum(part.count for part in parts))
-        return merge(parts)
+    def noted(views: Any) -> Any:
+        merged.append(sum(view.count for view in views))
+        return merge(views)
 
     monkeypatch.setattr(policy, "merge_segments", noted)
     index = BM25Index()
@@ -135,7 +135,7 @@ def test_single_documents_make_few_parts_and_each_write_merges_few_of_them(
 
 @st.composite
 def kept_strings(draw: st.DrawFn) -> tuple[list[bytes | None], list[bool] | None]:
-    """Draw strings and which of them stay."""
+    """Draw strings, and which of them to keep."""
     values = draw(strings)
     flags = st.lists(st.booleans(), min_size=len(values), max_size=len(values))
     return values, draw(st.none() | flags)
@@ -166,12 +166,12 @@ def test_joined_columns_hold_what_stays_in_order(
 
 
 def arrays_of(column: Any) -> list[Any]:
-    """Contents of a column as they are stored."""
+    """Return the contents of a column as stored."""
     return [values.tolist() for values in (column.offsets, column.data, column.null)]
 
 
 def collide(patch: pytest.MonkeyPatch) -> None:
-    """Let strings have one of four keys, so that most are of equal ones."""
+    """Give strings one of four keys, so that most keys are equal."""
     patch.setattr("bm25rag.columns.string_table.zlib.crc32", lambda data: sum(data) % 4)
 
 
@@ -237,7 +237,7 @@ def test_neither_changes_any_answer(
     tidy: Callable[[BM25Index], None], chosen: dict[str, Any], steps: list[Step], query: list[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(policy, "LEAST", 0)  # so that writes leave parts
+        patch.setattr(policy, "LEAST", 0)  # so that writes leave several segments
         index, reference = BM25Index(**chosen), Reference(**chosen)
         for step in steps:
             index = apply(index, reference, step)
@@ -248,7 +248,7 @@ def test_neither_changes_any_answer(
 
 
 def scattered(monkeypatch: pytest.MonkeyPatch) -> tuple[BM25Index, Reference]:
-    """Make eight parts of five documents, with a death in each."""
+    """Make eight segments of five documents, with a deletion in each."""
     monkeypatch.setattr(policy, "LEAST", 0)
     index, reference = build([])
     for number in range(8):
@@ -261,7 +261,7 @@ def scattered(monkeypatch: pytest.MonkeyPatch) -> tuple[BM25Index, Reference]:
     return index, reference
 
 
-def test_maintain_leaves_few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintain_leaves_few_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     index, reference = scattered(monkeypatch)
     index.maintain()
     assert index.stats()["segments"] == 1
@@ -288,7 +288,7 @@ def test_compact_leaves_nothing_of_what_was_deleted_or_replaced(tmp_path: Path) 
 
 
 def contents(folder: Path) -> bytes:
-    """All bytes of all files."""
+    """Return the bytes of all files."""
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
 
 
@@ -342,11 +342,11 @@ def during_merge(
     work: Callable[[], object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Do something on another thread when the merging is done and not yet installed."""
+    """Run something on another thread after the merge and before its result is installed."""
     merge, left = policy.merge_segments, threading.Event()
 
-    def interrupted(parts: Any) -> Any:
-        merged = merge(parts)
+    def interrupted(views: Any) -> Any:
+        merged = merge(views)
         if not left.is_set():
             left.set()
             together([work])

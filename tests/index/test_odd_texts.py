@@ -1,4 +1,4 @@
-"""Texts that are odd or huge are texts like any other."""
+"""Odd and huge texts are handled like any other."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ADAPTERS = sorted(
 
 
 def public_modules() -> Iterator[types.ModuleType]:
-    """Find the modules that say what is public in them, in all packages."""
+    """Find the modules with an ``__all__``, in all packages."""
     folder = Path(bm25rag.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
@@ -49,7 +49,7 @@ def public_modules() -> Iterator[types.ModuleType]:
 
 
 def ours(value: Any) -> bool:
-    """Whether a method was written in the library, by whatever class it is inherited from."""
+    """Whether a method is defined in this library, in whatever class."""
     return str(getattr(value, "__module__", "")).startswith("bm25rag")
 
 
@@ -118,6 +118,7 @@ def test_adapters_may_import_these_names() -> None:
         "FilterSpec",
         "IdCondition",
         "Not",
+        "Operator",
         "Or",
         "escape_key",
         "parse_filter",
@@ -200,7 +201,7 @@ def test_the_library_sets_nothing_global() -> None:
 
 
 def documented(found: Any) -> list[str]:
-    """Parameter names of a docstring; a class documents its constructor's."""
+    """Return the parameter names of a docstring; a class documents those of its constructor."""
     if inspect.isclass(found):
         document = ClassDoc(found, config={"show_class_members": False})
     else:

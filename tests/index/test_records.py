@@ -1,4 +1,4 @@
-"""Values that users get or give: equal by what they hold, shown, copied, pickled, matched."""
+"""Records that users get or pass: equality, repr, copying, pickling, matching."""
 
 from __future__ import annotations
 

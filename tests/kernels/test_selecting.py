@@ -17,7 +17,7 @@ if (reason := backend.why_not_compiled()) is not None:
     pytest.skip(reason, allow_module_level=True)
 from bm25rag.kernels import selecting
 
-# Few values, so that ties are the rule; the extremes of floats among them.
+# Few values, so that ties are common; the extremes of floats among them.
 few = st.sampled_from(
     [-3.5, 0.0, 5e-324, 1e-320, 0.1, 1 / 3, 2.0, 1e300, -1e300, 1.7e308, -1.7e308]
 )
@@ -83,7 +83,7 @@ def test_sums_above_a_value_are_taken_out(
     assert taken(places, drained, found) == expected
     assert not dense.any()
 
-    # The same of a list of places, in any order.
+    # The same for a list of places, in any order.
     touched = data.draw(st.permutations(np.flatnonzero(sums).tolist()))
     places[: len(touched)] = touched
     bits = np.zeros(width // 64, np.uint64)

@@ -1,4 +1,4 @@
-"""Masks that come from fields are those of the predicate asked for every document."""
+"""Evaluating a filter on fields gives the same result as asking it about every document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from support.filter_strategies import FILTERS, METADATA
 from support.holding import saved_and_opened
 
 EAST = timezone(timedelta(hours=2))
-# Values at the edges of how fields hold them, and the same once more in other spellings.
+# Values at the limits of how fields store them, and the same values spelt differently.
 EDGES: list[Any] = [
     None, False, True, 0, 1, -1, 0.0, -0.0, 1.0, 0.1, 1.5, -1.5, 1e300, -1e300, 5e-324,
     2**53, 2**53 + 1, 2.0**53, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2.0**63, -(2.0**63),
@@ -51,7 +51,7 @@ NAMES = ("$eq", "$ne", "$lt", "$lte", "$gt", "$gte", "$contains", "$icontains", 
 
 
 class Same(Operator):
-    """An adapter's operator: tells apart what prints differently, such as datetimes' zones."""
+    """An adapter's operator that distinguishes what prints differently, such as time zones."""
 
     __slots__ = ()
     name = "same"
@@ -66,7 +66,7 @@ class Same(Operator):
 
 
 class Missing(Operator):
-    """An adapter's operator that passes what is not there."""
+    """An adapter's operator that passes missing values."""
 
     __slots__ = ()
     name = "missing"
@@ -89,7 +89,7 @@ def asked(metadata: list[dict[str, Any]], filter: Filter) -> list[bool]:
 
 
 def conditions() -> Iterator[dict[str, Any]]:
-    """Every operator with every operand that it takes."""
+    """Yield every operator with every operand it accepts."""
     for operand in EDGES:
         for name in NAMES:
             yield {"v": {name: operand}}
@@ -108,7 +108,7 @@ def readable(specs: Iterator[dict[str, Any]]) -> Iterator[Filter]:
     for spec in specs:
         try:
             tree = parse_filter(spec)
-        except FilterError:  # an operand that the operator does not take
+        except FilterError:  # an operand that the operator does not accept
             continue
         assert tree is not None
         yield tree
@@ -116,12 +116,12 @@ def readable(specs: Iterator[dict[str, Any]]) -> Iterator[Filter]:
 
 @pytest.fixture(params=["together", "alone", "many", "merged", "pieces", "few"])
 def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Metadata with all values of the edges, so that fields of every make come to be."""
+    """Make metadata with all these values, so that there are fields of every kind."""
     everything = [{"v": value} for value in EDGES]
     match request.param:
-        case "alone":  # a document of each, and some that have nothing
+        case "alone":  # one document for each, and some without metadata
             return [{}, *everything, {"w": 1}]
-        case "many":  # each value many times, in another order each time
+        case "many":  # each value many times, in a different order each time
             return [*everything, *reversed(everything), *everything[::2]]
         case "merged":
             monkeypatch.setattr("bm25rag.metadata.field_builder.CHUNK", 5)
@@ -133,7 +133,7 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
             monkeypatch.setattr("bm25rag.metadata.field.BLOCK", 3)
             return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
-            monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
+            monkeypatch.setattr("bm25rag.metadata.field_builder.MAX_FIELDS", 2)
             monkeypatch.setattr("bm25rag.metadata.field_builder.CHUNK", 50)
     return everything
 
@@ -190,8 +190,8 @@ def test_any_filter_says_of_fields_what_it_says_of_documents(
 def test_fields_of_too_many_paths_are_not_all_kept_and_the_filter_is_asked_instead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bm25rag.metadata.field_builder.MOST_FIELDS", 2)
-    monkeypatch.setattr("bm25rag.metadata.field_merge.MOST_FIELDS", 2)
+    monkeypatch.setattr("bm25rag.metadata.field_builder.MAX_FIELDS", 2)
+    monkeypatch.setattr("bm25rag.metadata.field_merge.MAX_FIELDS", 2)
     metadata = [{"common": number, f"rare{number}": number} for number in range(6)]
     index = index_of(metadata)
     (part,) = index._snapshot.views
@@ -233,7 +233,7 @@ SPELLED = st.one_of(
     st.builds(lambda moment: moment.replace(tzinfo=None).isoformat() + "Z", MOMENTS),
     st.builds(lambda moment: moment.date().isoformat(), MOMENTS),
 )
-# One character changed: most are no dates any more, and some are another one.
+# One character changed: most are no longer dates, and some are different ones.
 DAMAGED = st.builds(
     lambda text, place, sign: text[: place % len(text)] + sign + text[place % len(text) + 1 :],
     SPELLED,
@@ -280,7 +280,7 @@ STEPS = st.one_of(
 
 
 def take(index: BM25Index, model: dict[str, dict[str, Any]], step: tuple[str, Any]) -> BM25Index:
-    """Take a step with an index and with a dict of metadata by id."""
+    """Take a step with an index and a dict of metadata by id."""
     name, what = step
     if name == "add":
         index.add(
@@ -314,7 +314,7 @@ def test_filters_are_right_after_any_history(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.search.filtering.FEW_CHANGED", few)
         for where in ("field_builder", "field_merge"):
-            patch.setattr(f"bm25rag.metadata.{where}.MOST_FIELDS", most)
+            patch.setattr(f"bm25rag.metadata.{where}.MAX_FIELDS", most)
         for step in steps:
             earlier = index.tune(k1=1.0), dict(model)
             index = take(index, model, step)
@@ -324,7 +324,7 @@ def test_filters_are_right_after_any_history(
 
 
 def assert_same_answers(index: BM25Index, model: dict[str, dict[str, Any]], filter: Filter) -> None:
-    """Hold all that takes a filter against the filter asked of every document."""
+    """Compare everything that takes a filter with the filter asked about every document."""
     passing = [id for id, metadata in model.items() if filter.matches(id, metadata)]
     assert index.ids(filter) == passing
     assert index.count(filter) == len(passing)

@@ -1,4 +1,4 @@
-"""Metadata as loaders, splitters and data frames produce them: what is stored and comes back."""
+"""Metadata from loaders, splitters and data frames: what is stored and comes back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 class Text(str):
-    """A str that is not exactly str."""
+    """A subclass of str."""
 
     __slots__ = ()
 
@@ -43,20 +43,20 @@ class Level(enum.IntEnum):
 
 
 class Kind(str, enum.Enum):  # noqa: UP042
-    """An enum that is a string in the old way."""
+    """A string enum written the old way."""
 
     PAGE = "page"
 
 
 class Point(NamedTuple):
-    """A tuple with names."""
+    """A named tuple."""
 
     x: int
     y: float
 
 
 class Later(datetime):
-    """A datetime that is not exactly one."""
+    """A subclass of datetime."""
 
 
 UTC = UTC
@@ -112,7 +112,7 @@ ACCEPTED: list[tuple[Any, Any]] = [
 
 
 def typed(value: Any) -> Any:
-    """Return a value with the exact types of everything in it."""
+    """Return a value along with the exact types of everything in it."""
     if isinstance(value, dict):
         return dict, [(typed(key), typed(item)) for key, item in value.items()]
     if isinstance(value, list):
@@ -201,7 +201,7 @@ NUMBERS = [1.5, math.nan, math.inf, -math.inf, 2**70, 3, None]
 
 
 def numbers(many: bool) -> BM25Index:
-    """One document a number; of many the filters look at fields, of few at the documents."""
+    """One document per number; filters use fields for many documents and ask each of a few."""
     index = BM25Index.from_texts(
         ["red"] * len(NUMBERS), map(str, range(len(NUMBERS))), [{"n": n} for n in NUMBERS]
     )
@@ -246,7 +246,7 @@ def test_inside_lists_and_dicts_they_equal_nothing_either(value: float) -> None:
     index = BM25Index.from_texts(
         ["red"] * 2, metadata=[{"l": [value, 1], "d": {"x": value}}, {"l": [2], "d": {"x": 2}}]
     )
-    if not math.isnan(value):  # which a filter refuses
+    if not math.isnan(value):  # which filters refuse
         assert index.ids({"l": {"$contains": value}}) == []
         assert index.ids({"l": [value, 1]}) == []
         assert index.ids({"d": {"x": value}}) == []
@@ -277,7 +277,7 @@ def test_an_error_names_the_row_the_id_and_the_key(wanted: int) -> None:
 
 
 def records(ids: list[str], metadata: list[Any]) -> Iterator[Document]:
-    """Yield documents of some metadata."""
+    """Yield documents with this metadata."""
     for id, one in zip(ids, metadata, strict=True):
         yield Document(id, "red", one)
 
@@ -336,7 +336,7 @@ def test_a_dict_within_a_tuple_is_taken_as_it_was_too() -> None:
 
 
 class Same(enum.Enum):
-    """A member whose value is a member again, without end."""
+    """A member whose value is again a member, endlessly."""
 
     SELF = "self"
 

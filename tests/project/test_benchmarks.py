@@ -1,4 +1,4 @@
-"""The benchmarks run, on a tiny corpus and beside one peer; what they measure is not looked at."""
+"""The benchmarks run, on a tiny corpus and beside one peer; their figures are ignored."""
 
 from __future__ import annotations
 

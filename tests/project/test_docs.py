@@ -125,7 +125,7 @@ def test_the_table_of_contents_names_every_page_and_the_examples() -> None:
     "path", [*LINKED, *sorted(ROOT.glob("examples/*.py"))], ids=lambda path: path.name
 )
 def test_install_lines_work_in_a_checkout(path: Path) -> None:
-    """Nothing of ours is on a package index yet; folders and extras that are named exist."""
+    """Nothing of ours is on a package index yet; the folders and extras named exist."""
     for line in re.findall(r"pip install (.*)", path.read_text(encoding="utf-8")):
         assert "bm25rag" not in line
         for folder, extras in re.findall(r"(?<!\S)\"?(\.(?:/[\w/]+)?)(?:\[([\w,]+)\])?", line):

@@ -1,4 +1,4 @@
-"""Files to documents: what each reader makes of good and of bad input."""
+"""Reading documents from files: good and bad input for each reader."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_an_empty_file_has_no_passages() -> None:
 
 
 def test_a_paragraph_of_many_megabytes_is_cut_in_no_time() -> None:
-    """Each cut once copied the rest: hours for a log of 50 MB without a blank line."""
+    """Each split used to copy the rest: hours for a log of 50 MB without a blank line."""
     path = write("log.txt", "word " * 2_000_000)
     start = process_time()
     assert sum(1 for _ in read_passages(path)) == 10_000

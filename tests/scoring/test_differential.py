@@ -1,7 +1,7 @@
-"""Many documents against plain dictionaries: variants, k, filters and threads, to the bit.
+"""Many documents compared with plain dictionaries: variants, k, filters, threads, bit for bit.
 
-The reference of the other tests looks at every document for every query; here its formulas
-are put into an inverted file of Python dicts, which has nothing else in common with ours.
+The reference of the other tests looks at every document for every query. Here its formulas are
+used with an inverted file of Python dicts, which has nothing else in common with ours.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from bm25rag.kernels import backend
 from support.environment import INTERPRETED
 from support.reference import DEFAULT_DELTA, VARIANTS, absence, frequency, idf
 
-# `make soak` takes 200,000, some minutes; either way there are several stripes.
+# `make soak` uses 200,000, which takes minutes; either way there are several document blocks.
 DOCUMENTS = 200_000 if os.environ.get("BM25RAG_SOAK") == "1" else 20_000
 DOC_BLOCK = DOCUMENTS // 3
 SPLIT = DOCUMENTS * 3 // 5
 LABELS = 100
-# Not one of these is a default, so that a default cannot be what makes them equal.
+# None of these is a default, so that two defaults cannot make results equal.
 K1, B = 0.9, 0.4
 
 pytestmark = [
@@ -43,7 +43,7 @@ def _fastest() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def texts() -> list[list[str]]:
-    """Documents of 1 to 60 words whose frequencies fall as those of a language do."""
+    """Documents of 1 to 60 words, with frequencies distributed as in a language."""
     generator = np.random.default_rng(2024)
     lengths = np.clip(generator.lognormal(2.4, 0.6, DOCUMENTS).astype(int), 1, 60)
     words = np.minimum(generator.zipf(1.15, lengths.sum()), 30_000).astype(str).tolist()
@@ -63,7 +63,7 @@ def inverted(texts: list[list[str]]) -> dict[str, list[tuple[int, int]]]:
 
 @pytest.fixture(scope="module")
 def index(texts: list[list[str]]) -> BM25Index:
-    """Two parts, so that rows and numbers differ."""
+    """Two segments, so that rows and numbers differ."""
     index = BM25Index()
     metadata = [{"label": number % LABELS} for number in range(DOCUMENTS)]
     index.add(texts[:SPLIT], metadata=metadata[:SPLIT])
@@ -72,7 +72,7 @@ def index(texts: list[list[str]]) -> BM25Index:
 
 
 def queries() -> list[list[str]]:
-    """Between one and forty words, frequent and rare, some of them twice, some unknown."""
+    """Draw queries of one to forty words, frequent and rare, some repeated, some unknown."""
     generator = np.random.default_rng(7)
     made = [
         [str(word) for word in np.minimum(generator.zipf(1.15, count), 30_000)]
@@ -82,7 +82,7 @@ def queries() -> list[list[str]]:
 
 
 class Scorer:
-    """The score by its definition, a query at a time."""
+    """The score by its definition, one query at a time."""
 
     def __init__(
         self, texts: list[list[str]], inverted: dict[str, list[tuple[int, int]]], **chosen: Any

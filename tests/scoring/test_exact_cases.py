@@ -1,4 +1,4 @@
-"""Single cases of exactness that chance may miss."""
+"""Single cases of exactness that random tests may miss."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_document_numbers_beyond_sixteen_bits(size: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("documents", [400, 430])
 def test_impact_codes_beyond_sixteen_bits(documents: int) -> None:
-    """Each document has a length of its own and 160 terms of as many frequencies."""
+    """Each document has another length, and 160 terms with as many frequencies."""
     words = [f"t{number}" for number in range(160)]
     common = [word for times, word in enumerate(words, start=1) for _ in range(times)]
     texts = [[*common, *["x"] * number] for number in range(documents)]

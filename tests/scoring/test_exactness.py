@@ -1,4 +1,4 @@
-"""Every score and every ranking is the reference's, bit for bit."""
+"""Every score and every ranking equals the reference's, bit for bit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_scores_and_ranking_are_the_references(
 
 @pytest.mark.slow
 @given(chosen=parameters(), texts=corpora, query=queries)
-@example(  # f(1) - f(0) is what rounding left of it: the order of every addition shows
+@example(  # f(1) - f(0) is only what rounding left of it: the order of every addition shows
     chosen={"variant": "bm25l", "k1": 5.622588701668367e-15, "b": 0.0, "delta": 1.0},
     texts=[["a"]],
     query=["a"],
@@ -104,7 +104,7 @@ def test_min_score_is_an_inclusive_cut_on_the_returned_score(
     k=st.integers(0, 30),
     threads=st.sampled_from([None, 1, 2, 4]),
 )
-def test_a_batch_gives_what_single_searches_give(
+def test_a_batch_agrees_with_single_searches(
     chosen: dict[str, Any],
     texts: list[list[str]],
     asked: list[list[str]],
@@ -248,7 +248,7 @@ def test_a_view_keeps_its_snapshot_while_the_index_changes(
     query=queries,
 )
 @settings(max_examples=15)
-def test_a_writer_keeps_what_was_committed_and_nothing_else(
+def test_a_writer_keeps_committed_changes_only(
     chosen: dict[str, Any], rounds: list[tuple[list[Step], str]], query: list[str]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -260,7 +260,7 @@ def test_a_writer_keeps_what_was_committed_and_nothing_else(
             committed = copy.deepcopy(reference)
             for step in steps:
                 if isinstance(step, Add) and step.ids is None:
-                    continue  # whether a number that was rolled back counts as given is open
+                    continue  # whether rolling back frees a number is not specified
                 apply(writer, reference, step)
             assert_same_scores(writer, reference, query)
             if ending == "commit":

@@ -65,7 +65,7 @@ def scifact(collections: Path) -> Collection:
 
 
 def analyzer(stop: bool, stem: bool) -> Analyzer:
-    """English with the paper's pattern, with or without its stop words and its stemmer."""
+    """English with the paper's pattern, with or without stop words and stemmer."""
     return Analyzer(
         language="english",
         token_pattern=PAPER,
@@ -100,7 +100,7 @@ def test_table_of_stop_words_and_stemmers(
 
 @pytest.fixture(scope="module")
 def indexed(scifact: Collection) -> BM25Index:
-    """SciFact under the paper's pattern, which is one setting away."""
+    """SciFact with the paper's token pattern, which is one setting away."""
     analyzer = Analyzer(token_pattern=PAPER)
     return BM25Index.from_texts(scifact.texts.values(), ids=list(scifact.texts), analyzer=analyzer)
 

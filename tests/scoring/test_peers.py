@@ -1,4 +1,4 @@
-"""Scores agree with published worked numbers and with other people's code."""
+"""Scores agree with published worked examples and with other people's code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bm25rag import BM25Index
 
 pytestmark = pytest.mark.usefixtures("backend")
 
-# What each of bm25s's methods takes where its delta is left alone.
+# The default delta of all of bm25s's methods.
 BM25S_DELTA = 0.5
 
 
@@ -52,7 +52,7 @@ def assert_close(
 def scored_by_bm25s(
     corpus: list[list[str]], questions: list[list[str]], **options: Any
 ) -> list[np.ndarray]:
-    """Scores of every document for every query, as bm25s computes them."""
+    """Return the scores of every document for every query, as bm25s computes them."""
     retriever = bm25s.BM25(**options)
     retriever.index(corpus, show_progress=False)
     known = set(retriever.vocab_dict)

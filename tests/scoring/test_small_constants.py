@@ -1,4 +1,4 @@
-"""With the constants that hide paths set small, small corpora reach every path, exactly."""
+"""With small values for the constants that hide code paths, small corpora reach every path."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_histories_stay_exact(chosen: dict[str, Any], steps: list[Step], query: 
     k=st.integers(1, 9),
     threads=st.sampled_from([None, 1, 2, 4]),
 )
-def test_batches_on_threads_give_what_the_reference_gives(
+def test_batches_on_threads_agree_with_the_reference(
     chosen: dict[str, Any],
     steps: list[Step],
     asked: list[list[str]],

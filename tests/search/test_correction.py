@@ -1,4 +1,4 @@
-"""Unknown words of a query are replaced by known ones that are spelt alike."""
+"""Unknown words of a query are replaced by known words with a similar spelling."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ strings = st.text(letters, max_size=9)
 
 
 @given(words=st.sets(strings, max_size=40), word=st.text(letters, min_size=3, max_size=9))
-def test_all_that_is_near_is_found_in_any_script(words: set[str], word: str) -> None:
+def test_all_near_terms_are_found_in_any_script(words: set[str], word: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.segments.spelling._BLOCK", 7)
         terms = sorted(words)
@@ -68,8 +68,8 @@ def test_all_that_is_near_is_found_in_any_script(words: set[str], word: str) -> 
     ("typed", "meant"),
     [
         ("receptr", "receptor"),  # a letter left out
-        ("recepttor", "receptor"),  # one too many
-        ("receqtor", "receptor"),  # another
+        ("recepttor", "receptor"),  # an extra letter
+        ("receqtor", "receptor"),  # a different letter
         ("recetpor", "receptor"),  # two swapped
         ("reecptro", "receptor"),  # two edits of a long word
         ("proteni", "protein"),
@@ -81,7 +81,7 @@ def test_all_that_is_near_is_found_in_any_script(words: set[str], word: str) -> 
         ("2023", "2023"),  # a number
         ("receptor", "receptor"),
         ("unlike", "unlike"),
-        ("sing", "sing"),  # though "using" has the stem "use"
+        ("sing", "sing"),  # although "using" has the stem "use"
     ],
 )
 def test_an_unknown_word_becomes_the_known_word_that_is_meant(typed: str, meant: str) -> None:
@@ -93,7 +93,7 @@ def test_an_unknown_word_becomes_the_known_word_that_is_meant(typed: str, meant:
     assert all(hit.corrections == (replaced or None) for hit in hits)
 
 
-def test_the_commonest_word_is_taken_and_of_equal_ones_the_first() -> None:
+def test_the_most_frequent_word_is_chosen_and_the_first_of_equals() -> None:
     index = BM25Index.from_texts([["coal", "cost"], ["coat", "cost"], ["boat"], ["goat"], ["boat"]])
     assert index.correct(["boaz"]).corrections == {"boaz": "boat"}
     assert index.correct(["xoat"]).corrections == {"xoat": "boat"}
@@ -104,12 +104,12 @@ def test_the_commonest_word_is_taken_and_of_equal_ones_the_first() -> None:
 
 
 @pytest.mark.parametrize("terms", [[b"\xff"], [b"abc\xc3", b"\xa9bcd"]])
-def test_terms_that_are_no_text_are_damage(terms: list[bytes]) -> None:
+def test_terms_that_are_not_utf_8_are_damage(terms: list[bytes]) -> None:
     with pytest.raises(CorruptIndexError, match="is not UTF-8"):
         Spelling(build_column(terms)).near("abcd", 2)
 
 
-def test_what_was_corrected_is_said_of_hits_and_batches() -> None:
+def test_hits_and_batches_say_what_was_corrected() -> None:
     index = BM25Index.from_texts(TEXTS)
     batch = index.search_batch(["the recetpor", "receptors", "zzzz"], correct=True)
     assert batch.corrections == [{"recetpor": "receptor"}, {}, {}]
@@ -132,7 +132,7 @@ def test_a_corrected_query_can_be_searched_explained_and_expanded() -> None:
     assert index.expand(terms)["receptor"] > 0
 
 
-def test_weights_go_to_what_stands_for_their_terms() -> None:
+def test_replacements_get_the_weights_of_the_replaced_terms() -> None:
     index = BM25Index.from_texts(TEXTS)
     found = index.correct({"recetpor": 2, "protein": -1.0, "receptor": 0.5, "receptro": 1})
     assert found.terms == {"receptor": 3.5, "protein": -1.0}
@@ -147,7 +147,7 @@ def test_words_of_documents_that_a_filter_rejects_are_neither_known_nor_offered(
     )
     assert index.correct(["secret"]).corrections == {}
     assert index.correct(["secret", "gamma", "gammb"], hide).corrections == {
-        "secret": "secrets",  # which user b cannot tell from a word that nobody has
+        "secret": "secrets",  # which user b cannot distinguish from a word that nobody has
         "gamma": "gamme",
         "gammb": "gamme",
     }
@@ -156,7 +156,7 @@ def test_words_of_documents_that_a_filter_rejects_are_neither_known_nor_offered(
     assert [hit.id for hit in hits] == ["2", "1"]
 
 
-def test_any_parts_and_deletions_correct_as_an_index_built_afresh(
+def test_any_segments_and_deletions_correct_like_an_index_built_afresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
@@ -185,14 +185,14 @@ def index_terms(index: BM25Index) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("query", ["", [], {}, "zzzzzzzz", ["x" * 41], ["", "\udc80bcd"]])
-def test_what_nothing_is_like_stays_as_it_is(query: Query) -> None:
+def test_a_query_without_similar_terms_stays_as_it_is(query: Query) -> None:
     for index in (BM25Index(), BM25Index.from_texts(TEXTS)):
         found = index.correct(query)
         assert found.corrections == {}
         assert index.search(found.terms) == index.search(query, correct=True) == []
 
 
-def test_of_very_many_unknown_words_in_a_query_the_first_thirty_are_corrected() -> None:
+def test_only_the_first_thirty_unknown_words_of_a_query_are_corrected() -> None:
     index = BM25Index.from_texts(TEXTS)
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["receptor" + "".join(some) for some in product(letters, repeat=3)]

@@ -1,4 +1,4 @@
-"""Queries expanded by RM3, against the model written down once more, slowly."""
+"""Queries expanded by RM3, compared with a slow implementation of the same model."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def rm3(
         for word, value in unit(best(counts)).items() if hit.score > 0 else ():
             model[word] = model.get(word, 0.0) + value * hit.score
     model = unit(best(model))
-    own = unit(dict(query) if isinstance(query, dict) else {t: query.count(t) for t in query})
+    original = unit(dict(query) if isinstance(query, dict) else {t: query.count(t) for t in query})
     added = model if share < 1 else {}
     return {
-        term: share * own.get(term, 0.0) + (1 - share) * model.get(term, 0.0)
-        for term in [*own, *added]
+        term: share * original.get(term, 0.0) + (1 - share) * model.get(term, 0.0)
+        for term in [*original, *added]
     }
 
 
 def doubled(texts: list[list[str]]) -> list[list[str]]:
-    """Rewrite a corpus in terms that are long enough, but for one, which is too long."""
+    """Rewrite a corpus in terms that are long enough, except one, which is too long."""
     longer = dict(zip("abcdef", WORDS, strict=False)) | {"f": "x" * 21}
     return [[longer[word] for word in text] for text in texts]
 
@@ -113,7 +113,7 @@ def test_an_expanded_query_finds_documents_without_its_words() -> None:
     assert [hit.id for hit in index.search(expanded)] == ["0", "1"]
 
 
-def test_nothing_is_learnt_from_documents_that_a_filter_rejects() -> None:
+def test_documents_that_a_filter_rejects_are_not_used_for_expansion() -> None:
     texts = ["cars secrets", "cars engines"]
     index = BM25Index.from_texts(texts, metadata=[{"user": "a"}, {"user": "b"}])
     assert set(index.expand("cars", filter={"user": "b"})) == {"car", "engin"}
@@ -121,7 +121,7 @@ def test_nothing_is_learnt_from_documents_that_a_filter_rejects() -> None:
 
 
 @pytest.mark.parametrize("query", ["", {}, [], "unknown"])
-def test_what_finds_nothing_is_not_expanded(query: Query) -> None:
+def test_a_query_without_matches_is_not_expanded(query: Query) -> None:
     index = BM25Index.from_texts(["cars", "engines"])
     expanded = index.expand(query)
     assert list(expanded) == (["unknown"] if query else [])

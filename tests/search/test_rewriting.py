@@ -1,4 +1,4 @@
-"""What expanding and correcting do to a judged collection is as docs/queries.md says."""
+"""Expansion and correction affect a judged collection as docs/queries.md says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout onl
 from benchmarks import rewriting
 
 
-def test_cranfield_gains_by_expansion_and_gets_back_what_typos_take(
+def test_expansion_improves_cranfield_and_correction_recovers_from_typos(
     collections: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(rewriting, "COLLECTIONS", collections)

@@ -1,6 +1,6 @@
-"""Terms that no document has, among those of queries: they change nothing and reach no kernel.
+"""Query terms that no document contains change nothing and never reach a kernel.
 
-bm25s 0.3 with its Numba backend dies of a segmentation fault on an unknown id.
+bm25s 0.3 with its Numba backend crashes with a segmentation fault on an unknown id.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bm25rag.kernels.boundary import (
 )
 
 KNOWN = ["red", "boat", "tea"]
-# Never added; added and deleted again; longer than what a term cache remembers; no character.
+# Never added; added and deleted; longer than what a term cache remembers; empty; not a character.
 UNKNOWN = ["unknown", "gone", "x" * 101, "", "\udc80", "red ", "7"]
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
-    """Several parts, some with dead documents, of several stripes."""
+    """Several segments of several document blocks, some with deleted documents."""
     monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 3)
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     made = BM25Index()
@@ -47,7 +47,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Look at what the search passes to its kernel; the fewest and most of all term numbers."""
+    """Check what the search passes to its kernel, and collect the term numbers."""
     seen: list[int] = []
 
     def search(
@@ -65,12 +65,12 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         assert pointers[0] >= 0
         assert pointers[-1] <= len(queries.terms)
         assert np.all(np.diff(pointers) >= 0)
-        own = queries.terms[pointers[0] : pointers[-1]]
-        assert np.all((own >= -1) & (own < min(len(terms.starts), len(terms.idf))))
-        spans = terms.starts[own[own >= 0]]
+        numbers = queries.terms[pointers[0] : pointers[-1]]
+        assert np.all((numbers >= -1) & (numbers < min(len(terms.starts), len(terms.idf))))
+        spans = terms.starts[numbers[numbers >= 0]]
         assert np.all(np.diff(spans, axis=1) >= 0)
         assert np.all((spans >= 0) & (spans <= len(documents)))
-        seen.extend(own.tolist())
+        seen.extend(numbers.tolist())
         checked_search(self, segment, terms, queries, limits, matches)
 
     checked_search = Backend.search
@@ -86,14 +86,14 @@ def found(index: BM25Index, queries: list[list[str]], k: int) -> list[list[tuple
 
 
 @pytest.mark.parametrize("k", [1, 3, 100])
-def test_unknown_terms_change_nothing_wherever_they_stand(
+def test_unknown_terms_change_nothing_at_any_position(
     backend: str, index: BM25Index, checked: list[int], k: int
 ) -> None:
     expected = {}
     for size in range(4):
         expected[size] = found(index, [KNOWN[:size]], k)[0]
     queries, sizes = [], []
-    for pattern in product((False, True), repeat=5):  # where the unknown stand
+    for pattern in product((False, True), repeat=5):  # where the unknown terms stand
         if pattern.count(False) <= 3:
             known, unknown = iter(KNOWN), iter(UNKNOWN)
             queries.append([next(unknown if one else known) for one in pattern])
@@ -119,10 +119,10 @@ def test_batches_of_nothing_but_unknown_terms(
     most=st.integers(1, 8),
     threads=st.sampled_from([1, 3]),
 )
-def test_any_batch_gives_what_its_known_terms_give(
+def test_unknown_terms_of_any_batch_change_no_result(
     backend: str, queries: list[list[str]], most: int, threads: int
 ) -> None:
-    """Also where a term cache is full again and again, and where threads share a batch."""
+    """Also if a term cache is full again and again, and if threads share a batch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
         patch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
@@ -136,7 +136,7 @@ def test_any_batch_gives_what_its_known_terms_give(
             assert hits == made.search(query, k=3)
 
 
-def test_a_view_and_an_opened_index_know_what_is_unknown_to_them(
+def test_unknown_terms_change_nothing_in_views_and_opened_indexes(
     backend: str, index: BM25Index, checked: list[int], tmp_path: Any
 ) -> None:
     index.save(tmp_path / "saved")
@@ -149,7 +149,7 @@ def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
     assert BM25Index().search_batch([KNOWN, UNKNOWN]).ids() == [[], []]
 
 
-def test_what_clients_send_does_not_fill_the_memory(
+def test_unknown_terms_from_clients_do_not_fill_the_memory(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 2048)
@@ -191,5 +191,5 @@ def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     index = BM25Index.from_texts([[long, "red"], ["red"]])
     cache, numbers = index._snapshot.term_numbers([long, "red", long, "red", "y" * 5000])
     assert numbers.tolist() == [0, 1, 0, 1, -1]
-    assert cache._look_up(long.encode()) == 2  # as if by a thread that missed it, too
+    assert cache._look_up(long.encode()) == 2  # as by another thread that missed it too
     assert cache.numbers([long, long]).tolist() == [0, 0]

@@ -1,4 +1,4 @@
-"""Queries that are mappings of terms to weights: the same score, generalised, to the bit."""
+"""Queries that map terms to weights: the same score, generalised, bit for bit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from support.strategies import (
 
 @pytest.fixture(scope="module", autouse=True, params=["usual", "small"])
 def constants(request: pytest.FixtureRequest, backend: str) -> Iterator[None]:
-    """Run all with the constants that hide paths as they are, and small."""
+    """Run all tests with the constants that hide code paths as they are, and small."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items() if request.param == "small" else ():
             patch.setattr(name, value)
@@ -75,7 +75,7 @@ def test_any_history_gives_the_references_scores(
     threads=st.sampled_from([None, 1, 2]),
     data=st.data(),
 )
-def test_a_mixed_batch_gives_what_the_reference_gives(
+def test_a_mixed_batch_agrees_with_the_reference(
     chosen: dict[str, Any],
     steps: list[Step],
     asked: list[Query],
@@ -120,7 +120,7 @@ def test_a_term_of_weight_0_matches_and_adds_nothing() -> None:
     assert [hit.id for hit in index.search({"a": 0, "b": 1.5})] == ["1", "2", "0"]
 
 
-def test_negative_weights_rank_what_has_the_term_last() -> None:
+def test_negative_weights_rank_documents_with_the_term_last() -> None:
     index = BM25Index.from_texts([["a", "b"], ["a"], ["b"]])
     hits = index.search({"a": 1.0, "b": -2.0})
     assert [hit.id for hit in hits] == ["1", "0", "2"]
@@ -164,7 +164,7 @@ NUMBER = "must be a number from -1e+30 to 1e+30, got"
         ({"cat"}, TypeError, " must be a str, a list of terms, or a dict of terms and"),
     ],
 )
-def test_what_is_no_weighted_query_is_refused_by_name(
+def test_an_invalid_query_with_weights_is_refused_by_name(
     query: Any, error: type[Exception], message: str
 ) -> None:
     index = BM25Index.from_texts(["a cat"])
@@ -182,6 +182,6 @@ def test_weights_of_numpy_are_numbers() -> None:
     assert index.scores(given).tobytes() == expected.tobytes()
 
 
-def test_a_mapping_is_no_batch() -> None:
+def test_a_mapping_is_refused_as_a_batch() -> None:
     with pytest.raises(TypeError, match="queries must be an iterable of queries, got dict"):
         BM25Index().search_batch({"cat": 1.0})  # type: ignore[arg-type]

@@ -21,12 +21,12 @@ from bm25rag.errors import (
 from bm25rag.storage.manifest import MANIFEST
 from support.folders import body_of, replaced, write_manifest
 
-PATIENCE = 20  # seconds after which a call counts as hanging
+PATIENCE = 20  # seconds after which a call counts as stuck
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save three documents, of which one was deleted since and one has new metadata."""
+    """Save three documents, then delete one and change the metadata of another."""
     BM25Index.from_texts(["red boat", "green tea", "blue sea"]).save(tmp_path / "index")
     with BM25Index.open(tmp_path / "index", mode="w") as writer:
         writer.delete(["2"])
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files of a folder."""
+    """Return all files of a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -44,7 +44,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def found(folder: Path) -> list[str]:
-    """Ids that a new reader sees, after every byte was checked."""
+    """Return the ids that a new reader sees, after every byte was verified."""
     BM25Index.verify(folder)
     return BM25Index.open(folder).ids()
 
@@ -110,7 +110,7 @@ def test_a_damaged_manifest_is_no_reason_to_delete_the_segments(
 
 
 def in_time(work: Callable[[], object]) -> BaseException | None:
-    """Do something that may hang; return what it raised."""
+    """Call something that may hang; return what it raised."""
     caught: list[BaseException] = []
 
     def run() -> None:
@@ -188,7 +188,7 @@ def test_a_writer_knows_its_folder_wherever_the_process_goes(
 
 
 def interrupt_after_replacing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make whatever replaces a file by its new version be interrupted right after."""
+    """Interrupt the process right after it replaced a file."""
     replace = Path.replace
 
     def interrupted(self: Path, target: Path) -> None:

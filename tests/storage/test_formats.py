@@ -1,4 +1,4 @@
-"""What a released version has saved opens for ever, and answers as it did then."""
+"""An index saved by any released version opens and gives the same answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fixture() -> ModuleType:
 
 
 def check(fixture: ModuleType, folder: Path, expected: Any) -> None:
-    """Read, refresh, write, compact: the answers stay."""
+    """Read, refresh, write, compact: the answers stay the same."""
     for mmap in (True, False):
         assert fixture.answers(BM25Index.open(folder, mmap=mmap, verify=True)) == expected
     reader = BM25Index.open(folder)
@@ -57,7 +57,7 @@ def test_an_index_of_every_release_opens_and_answers_as_it_did(
 def test_an_index_of_this_version_does_so_too(
     fixture: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)  # which the script sets for itself
+    monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)  # as the script does
     fixture.write(tmp_path / "index")
     kinds = {path.name.partition("-")[0] for path in (tmp_path / "index").iterdir()} - {LOCK}
     assert kinds == {"manifest.json", "segment", "changes"}

@@ -1,8 +1,8 @@
-"""Segments whose checksums are right and whose arrays are not: whoever forged them gains nothing.
+"""Segments with valid checksums and forged arrays: the forger gains nothing.
 
-Every array is replaced by values of all wrong kinds, written with valid checksums. Whatever is
-then asked is answered or refused with an exception of ours; nothing is read out of bounds or
-allocated beyond reason.
+Every array is replaced by wrong values of every kind, written with valid checksums. Whatever
+is then asked is answered, or refused with one of our exceptions; nothing is read out of bounds,
+and no excessive memory is allocated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILTERS: list[dict[str, Any]] = [
 
 
 def use(folder: Path) -> None:
-    """Ask everything of an index that may refuse any of it."""
+    """Call everything on an index that may refuse any of it."""
     opened = BM25Index.open(folder)
     asks: list[Callable[[], object]] = [
         lambda: [opened.search(query, k=50) for query in QUERIES],
@@ -64,7 +64,7 @@ def use(folder: Path) -> None:
 
 
 def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Change an array in every way that checksums would not notice in a forged file."""
+    """Change an array in every way that a forger could give a valid checksum."""
     yield "empty", values[:0]
     yield "twice as long", np.concatenate([values, values])
     for kind in (np.uint8, np.uint16, np.uint32, np.uint64, np.bool_, np.float64, np.int64):
@@ -105,7 +105,7 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], 
 
 @cache
 def arrays_of_an_index() -> dict[str, np.ndarray]:
-    """Catch every array that a segment's file has."""
+    """Collect every array of a segment file."""
     found: dict[str, np.ndarray] = {}
     with pytest.MonkeyPatch.context() as patch:
         write = segment_files.write_arrays

@@ -1,4 +1,4 @@
-"""A damaged folder gives the right answers or one clear exception, whatever was damaged."""
+"""A damaged folder gives right answers or one clear exception, whatever was damaged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ needs_links = pytest.mark.skipif(os.name == "nt", reason="links need a privilege
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Index of sixty documents, saved after a few changes."""
+    """Save an index of sixty documents after a few changes."""
     folder = tmp_path_factory.mktemp("hostile") / "index"
     index = BM25Index.from_texts(
         [f"red boat word{number % 9} " * (1 + number % 5) for number in range(60)],
@@ -35,17 +35,17 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def broken(saved: Path, tmp_path: Path) -> Path:
-    """Copy to break."""
+    """Make a copy to break."""
     return Path(shutil.copytree(saved, tmp_path / "broken"))
 
 
 def files(folder: Path) -> list[Path]:
-    """Every file, in one order."""
+    """Return all files in a fixed order."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def everything(index: BM25Index) -> tuple[object, ...]:
-    """All that an index answers."""
+    """Return everything that an index answers."""
     return (
         index.ids(),
         index.get(index.ids()),
@@ -58,7 +58,7 @@ def everything(index: BM25Index) -> tuple[object, ...]:
 
 
 def holds_or_refuses(folder: Path, expected: tuple[object, ...], what: str) -> bool:
-    """Open in each way; whether the damage was refused (it may be where nothing reads)."""
+    """Open in each way; return whether the damage was refused (it may lie where nothing reads)."""
     refused = []
     for mmap in (True, False):
         try:
@@ -166,18 +166,18 @@ def test_a_save_that_fails_leaves_the_folder_as_it_was(
 
 
 def link(place: Path, target: Path) -> None:
-    """Put a link in the place of what is there."""
+    """Replace what is there with a link."""
     place.unlink(missing_ok=True)
     place.symlink_to(target)
 
 
 def make_folder(place: Path) -> None:
-    """Put a folder in the place of what is there."""
+    """Replace what is there with a folder."""
     place.unlink(missing_ok=True)
     place.mkdir()
 
 
-# What may lie in the place of a file.
+# What may stand in place of a file.
 STRANGE: dict[str, Callable[[Path], None]] = {
     "a folder": make_folder,
     "a link to nothing": lambda place: link(place, place.with_name("nothing")),

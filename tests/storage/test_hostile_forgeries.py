@@ -1,7 +1,7 @@
-"""Forged folders with the right checksums: refused by ``verify``, or everything works.
+"""Forged folders with valid checksums: ``verify`` refuses them, or everything works.
 
-``forging.py`` takes folders apart and changes what they mean; ``use_forged.py`` uses each in
-every way, in a process of its own, which an access out of bounds may kill.
+``forging.py`` and ``forgeries.py`` take folders apart and change what they mean; ``use_forged.py``
+uses each in every way, in a process of its own, which an access out of bounds may kill.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_what_verify_lets_through_works_and_nothing_crashes(name: str) -> None:
 
 
 def replace(name: str, place: int, value: int) -> Callable[[Piece], None]:
-    """Make what replaces one element of a segment's array."""
+    """Return a function that replaces one element of a segment's array."""
 
     def change(piece: Piece) -> None:
         values = piece.segment[name].copy()
@@ -47,7 +47,7 @@ def replace(name: str, place: int, value: int) -> Callable[[Piece], None]:
 
 
 def swap(name: str) -> Callable[[Piece], None]:
-    """Make what swaps the first two elements of a segment's array."""
+    """Return a function that swaps the first two elements of a segment's array."""
 
     def change(piece: Piece) -> None:
         values = piece.segment[name].copy()
@@ -58,7 +58,7 @@ def swap(name: str) -> Callable[[Piece], None]:
 
 
 def string(name: str, place: int, value: bytes | None) -> Callable[[Piece], None]:
-    """Make what replaces one string of a segment's column, which has one for each document."""
+    """Return a function that replaces one string of a segment's column of documents."""
 
     def change(piece: Piece) -> None:
         values = strings(piece.segment, name, len(piece.segment["lengths"]))
@@ -112,7 +112,7 @@ def id_that_is_no_text(piece: Piece) -> None:
 
 
 def codes_of_other_lengths(piece: Piece) -> None:
-    # As long together, but the wrong way round: what a merge would mend, scores would not see.
+    # The same total length, swapped: a merge would repair it, scores would not notice.
     lengths = piece.segment["code_length"].copy()
     piece.segment["code_length"] = lengths + np.uint32(1)
 
@@ -147,7 +147,7 @@ def field_strings_turned(piece: Piece) -> None:
 
 
 def new_metadata(data: bytes) -> Callable[[Piece], None]:
-    """Make what replaces metadata that a later commit has brought."""
+    """Return a function that replaces metadata from a later commit."""
 
     def change(piece: Piece) -> None:
         put_strings(piece.changes[0], "metadata", [data])
@@ -155,7 +155,7 @@ def new_metadata(data: bytes) -> Callable[[Piece], None]:
     return change
 
 
-# What a merge relies on, and what verify alone finds.
+# What a merge relies on, and what only verify finds.
 FORGED: dict[str, Callable[[Piece], None]] = {
     "a term twice": term_twice,
     "terms in order of their text": terms_by_text,
@@ -174,12 +174,12 @@ FORGED: dict[str, Callable[[Piece], None]] = {
 VERIFIED: dict[str, Callable[[Piece], None]] = {
     "a term that is no UTF-8": term_that_is_no_text,
     "an id that is no UTF-8": id_that_is_no_text,
-    "a text that is no UTF-8": string("texts", 0, b"\xff"),
+    "a text that is not UTF-8": string("texts", 0, b"\xff"),
     "a text that ends within a character": character_cut_in_two,
     "an id of another segment": id_of_another_segment,
     "metadata that are a list": string("metadata", 0, b"[]"),
-    "metadata that are no JSON": string("metadata", 0, b"{"),
-    "metadata that are no UTF-8": string("metadata", 0, b'{"n":"\xff"}'),
+    "metadata that is not JSON": string("metadata", 0, b"{"),
+    "metadata that is not UTF-8": string("metadata", 0, b'{"n":"\xff"}'),
     "metadata of which two keys are read as one": string("metadata", 0, b'{"$a":1,"a":2}'),
     "metadata with a date that is not seen": string(
         "metadata", 0, b'{"n":{"\\u0024date":"2024-01-01"}}'
@@ -190,13 +190,13 @@ VERIFIED: dict[str, Callable[[Piece], None]] = {
     "a document without its metadata": string("metadata", 0, None),
     "fields that metadata do not know": swap("fields.codes1"),
     "new metadata that are a number": new_metadata(b"1"),
-    "new metadata that are no JSON": new_metadata(b'{"n":'),
+    "new metadata that is not JSON": new_metadata(b'{"n":'),
 }
 
 
 @pytest.fixture(scope="module")
 def taken_apart(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """Index of two segments, of which the first has changed; two of its terms have one key."""
+    """Make an index of two segments; the first has changes and two terms with the same key."""
     folder = tmp_path_factory.mktemp("forgeries") / "index"
     assert zlib.crc32(b"plumless") == zlib.crc32(b"buckeroo")
     index = BM25Index.from_texts(

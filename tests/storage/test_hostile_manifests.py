@@ -1,7 +1,7 @@
-"""Manifests whose checksum is right and whose contents are not: whoever forged them gains nothing.
+"""Manifests with a valid checksum and forged contents: the forger gains nothing.
 
-Every value is replaced by values of all wrong kinds. Whatever is then asked is answered or refused
-with an exception of ours; nothing is imported or allocated beyond reason.
+Every value is replaced by wrong values of every kind. Whatever is then asked is answered, or
+refused with one of our exceptions; nothing is imported, and no excessive memory is allocated.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ HOSTILE_VALUES: list[Any] = [
 
 @pytest.fixture(autouse=True)
 def _fastest() -> Iterator[None]:
-    """Search on the backend that most users have; what a manifest says matters to none alone."""
+    """Search on the default backend: manifests are read before any backend is involved."""
     with backend.use(backend.available()[0]):
         yield
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Paths to every value of a JSON tree, the inner ones too."""
+    """Yield the paths to every value of a JSON tree, inner ones included."""
     yield path
     if isinstance(value, dict):
         for key, item in value.items():
@@ -46,7 +46,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @pytest.fixture
 def committed(tmp_path: Path) -> Path:
-    """Save an index that has changes beside its segment."""
+    """Save an index with changes on top of its segment."""
     thirty_documents().save(tmp_path / "index")
     with BM25Index.open(tmp_path / "index", mode="w") as writer:
         writer.delete(["3"])
@@ -60,7 +60,7 @@ def test_a_forged_manifest_is_refused_or_harmless(committed: Path) -> None:
     modules = set(sys.modules)
     for path in leaves(body):
         if "probe" in path[:2] and len(path) > 2:
-            continue  # words and their stems; what changes there is a warning, tested elsewhere
+            continue  # words and their stems; changes there give a warning, tested elsewhere
         for value in HOSTILE_VALUES:
             write_manifest(committed, replaced(body, path, value))
             try:

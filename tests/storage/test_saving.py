@@ -1,4 +1,4 @@
-"""What ``save`` keeps beside the documents, and what it leaves alone."""
+"""What ``save`` keeps besides the documents, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
 
 
 def segments(folder: Path) -> dict[str, int]:
-    """Return the files of segments and when they were written."""
+    """Return the segment files and when they were written."""
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("segment-*.bin")}
 
 

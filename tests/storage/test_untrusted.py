@@ -1,4 +1,4 @@
-"""A folder of a stranger's is opened so that nothing in it can be misused."""
+"""A folder from a stranger is opened so that nothing in it can do harm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import AnalyzerChangedWarning, CorruptIndexError, UntrustedIndexError
 
-# Backtracks without end on a long run of a's.
+# Backtracks endlessly on a long run of a's.
 ENDLESS = r"(?:a+)+$"
 
 
@@ -70,7 +70,7 @@ def test_damage_is_found_before_anything_is_searched(tmp_path: Path) -> None:
 
 
 def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the body of a manifest, and make its checksum right."""
+    """Change the body of a manifest and fix its checksum."""
     manifest = folder / "manifest.json"
     outer = json.loads(manifest.read_text("utf-8"))
     change(outer["body"])

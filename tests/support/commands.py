@@ -1,4 +1,4 @@
-"""What the tests of the command line share: running it, and an index to run it on."""
+"""Running the command line, and an index to run it on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CORPUS = [
 
 
 def run(*arguments: object, input: str | None = None) -> Result:
-    """Run a command as a user would, but let bugs of ours come through."""
+    """Run a command as a user would, but let our own bugs surface."""
     words = [str(argument) for argument in arguments]
     return CliRunner().invoke(commands, words, input=input, catch_exceptions=False)
 
@@ -50,7 +50,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 
 def write(name: str, content: str | bytes) -> Path:
-    """Write a file below the current folder, and the folders that it lies in."""
+    """Write a file below the current folder, creating its parent folders."""
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -58,6 +58,6 @@ def write(name: str, content: str | bytes) -> Path:
 
 
 def save_corpus() -> Path:
-    """Make the index that most tests ask, with the command line itself."""
+    """Make the index that most tests query, with the command line itself."""
     ok("index", write_jsonl(Path("corpus.jsonl"), CORPUS), "--output", "saved")
     return Path("saved")

@@ -1,4 +1,4 @@
-"""Constants that hide paths, set small."""
+"""Small values for the constants that hide code paths from small corpora."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ SMALL = {
     "bm25rag.additions.CHUNK": 5,  # every second document begins a run
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
-    "bm25rag.metadata.mask_cache.MOST_BYTES": 1,
+    "bm25rag.metadata.mask_cache.MAX_BYTES": 1,
     "bm25rag.search.filtering.SCAN_BLOCK": 2,
-    "bm25rag.search.filtering.FEW_CHANGED": 1,  # changed metadata get fields of their own
+    "bm25rag.search.filtering.FEW_CHANGED": 1,  # changed metadata gets its own fields
     "bm25rag.metadata.field_builder.CHUNK": 2,  # fields are merged from chunks of two documents
-    "bm25rag.metadata.field_builder.BLOCK": 2,  # sorted strings are united piece by piece
+    "bm25rag.metadata.field_builder.BLOCK": 2,  # sorted strings are merged piece by piece
     "bm25rag.metadata.field_merge.BLOCK": 2,
     "bm25rag.metadata.field_merge._STEP": 1,
     "bm25rag.metadata.field.BLOCK": 2,
     "bm25rag.metadata.fields.BLOCK": 2,
     "bm25rag.metadata.fields.NARROW": 1,  # the codes of values widen almost at once
     "bm25rag.metadata.fields.MIDDLE": 2,
-    "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,  # most corpora have several stripes
+    "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,  # most corpora have several document blocks
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search.ranking._WINDOW_BY_K": 0,
     "bm25rag.search.ranking._HEAVY_BY_K": 0,
     "bm25rag.search.ranking.HEAVY": 0,  # terms are looked up wherever that may be cheaper
-    "bm25rag.search.ranking.SPARSE": 1,  # often are postings few for the documents of a window
+    "bm25rag.search.ranking.SPARSE": 1,  # windows often have few postings for their documents
     "bm25rag.search.ranking._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.storage.array_file.BLOCK": 64,  # a checksum for every cache line
 }

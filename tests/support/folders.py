@@ -1,4 +1,4 @@
-"""An index's folder: reading its manifest, writing another, asking what else is there."""
+"""Index folders: reading and rewriting manifests, checking for leftovers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from bm25rag import BM25Index
 from bm25rag.storage.manifest import LOCK, MANIFEST, read_manifest
 
-# What is asked of hostile folders.
+# Queries for hostile folders.
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "unknown"]
 
 
 def body_of(folder: Path) -> Any:
-    """Read what the manifest says."""
+    """Read the body of the manifest."""
     return json.loads((folder / MANIFEST).read_bytes())["body"]
 
 
@@ -35,7 +35,7 @@ def replaced(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 def write_manifest(folder: Path, body: Any) -> None:
-    """Write a manifest with the right checksum."""
+    """Write a manifest with a valid checksum."""
     path = folder / MANIFEST
     outer = json.loads(path.read_bytes())
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
@@ -44,20 +44,20 @@ def write_manifest(folder: Path, body: Any) -> None:
 
 
 def no_leftovers(folder: Path) -> bool:
-    """Whether the folder holds what the manifest names, and nothing else."""
+    """Whether the folder holds what the manifest names and nothing else."""
     names = {path.name for path in folder.iterdir()} - {LOCK}
     return names == {MANIFEST, *read_manifest(folder).names()}
 
 
 def _metadata(number: int) -> dict[str, Any]:
-    """Make metadata that take every array of fields."""
+    """Make metadata that needs every array of the fields."""
     some = {"tags": ["x", number % 3, 1.5 * number], "day": date(2024, 1, 1 + number)}
     return {"n": number, "text": f"t{number % 7}", **(some if number % 4 else {})}
 
 
 @cache
 def thirty_documents() -> BM25Index:
-    """Make an index of thirty documents, which nobody may change."""
+    """Make an index of thirty documents, to be shared and never changed."""
     return BM25Index.from_texts(
         [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)],
         metadata=[_metadata(number) for number in range(30)],

@@ -1,4 +1,4 @@
-"""Ways to forge a folder: each changes what it means and keeps its checksums right."""
+"""Ways to forge a folder: each changes what it means and keeps its checksums valid."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def any_segment(folder: Folder, random: Random) -> Arrays:
 
 
 def any_element(folder: Folder, random: Random) -> None:
-    """Change one element of any array, mostly to what another place has."""
+    """Change one element of any array, mostly to the value of another place."""
     piece = random.choice(folder.pieces)
     arrays = random.choice([piece.segment, *piece.changes])
     name = random.choice([name for name in arrays if len(arrays[name])])
@@ -73,7 +73,7 @@ def any_element(folder: Folder, random: Random) -> None:
 
 
 def any_length(folder: Folder, random: Random) -> None:
-    """Make an array longer or shorter, or turn it round."""
+    """Make an array longer or shorter, or reverse it."""
     piece = random.choice(folder.pieces)
     arrays = random.choice([piece.segment, *piece.changes])
     name = random.choice(list(arrays))
@@ -83,7 +83,7 @@ def any_length(folder: Folder, random: Random) -> None:
 
 
 def terms(folder: Folder, random: Random) -> None:
-    """Let terms be there twice, out of order, under wrong keys or no text."""
+    """Duplicate terms, put them out of order, under wrong keys, or make them invalid text."""
     arrays = any_segment(folder, random)
     values = [value or b"" for value in strings(arrays, "terms", size(arrays, "terms"))]
     if not values:
@@ -110,7 +110,7 @@ def terms(folder: Folder, random: Random) -> None:
 
 
 def ids(folder: Folder, random: Random) -> None:
-    """Let ids be there twice, in one segment or in two, or under wrong keys."""
+    """Duplicate ids, within a segment or across two, or put them under wrong keys."""
     arrays = any_segment(folder, random)
     values = [value or b"" for value in strings(arrays, "ids", size(arrays, "ids"))]
     place, order = random.randrange(len(values)), arrays["ids.order"].copy()
@@ -133,7 +133,7 @@ def ids(folder: Folder, random: Random) -> None:
 
 
 def columns(folder: Folder, random: Random) -> None:
-    """Change strings, and which are missing."""
+    """Change strings, and which of them are missing."""
     arrays = any_segment(folder, random)
     name = random.choice(["texts", "metadata", "payloads", "fields.strings", "fields.paths"])
     if f"{name}.offsets" not in arrays:
@@ -161,7 +161,7 @@ def columns(folder: Folder, random: Random) -> None:
 
 
 def metadata(folder: Folder, random: Random) -> None:
-    """Replace metadata by what they cannot be, in two places, in segments and in changes."""
+    """Replace metadata with invalid values, in segments or in changes."""
     piece = random.choice(folder.pieces)
     wrong = random.choice(WRONG_METADATA)
     if piece.changes and random.random() < 0.5:
@@ -219,7 +219,7 @@ def postings(folder: Folder, random: Random) -> None:
 
 
 def fields(folder: Folder, random: Random) -> None:
-    """Let fields say something else than the metadata."""
+    """Make fields contradict the metadata."""
     arrays = any_segment(folder, random)
     names = [name for name in arrays if name.startswith("fields.") and len(arrays[name])]
     if not names:
@@ -246,7 +246,7 @@ def fields(folder: Folder, random: Random) -> None:
 
 
 def changes(folder: Folder, random: Random) -> None:
-    """Let what has happened since be impossible."""
+    """Make the changes to a segment impossible."""
     piece = random.choice(folder.pieces)
     count = len(piece.segment["lengths"])
     every = np.arange(count, dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""Folders taken apart and put together again, with the right checksums for whatever they hold."""
+"""Folders taken apart and put together again, with valid checksums for whatever they hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Piece:
-    """A segment, the length of its documents, and what has happened to it since."""
+    """A segment, its number of tokens, and the changes to it."""
 
     segment: Arrays
     tokens: int
@@ -29,7 +29,7 @@ class Piece:
 
 @dataclass
 class Folder:
-    """A saved index: what the manifest says of it, and its pieces."""
+    """A saved index: the contents of its manifest, and its pieces."""
 
     commit: Any
     settings: dict[str, Any]
@@ -50,7 +50,7 @@ class Folder:
         return cls(body["commit"], body["settings"], pieces)
 
     def copy(self) -> Folder:
-        """Copy it, but not the arrays, which are replaced and never changed."""
+        """Copy the folder but not its arrays, which are replaced and never changed."""
         pieces = [
             Piece(dict(piece.segment), piece.tokens, [dict(one) for one in piece.changes])
             for piece in self.pieces
@@ -58,7 +58,7 @@ class Folder:
         return Folder(self.commit, json.loads(json.dumps(self.settings)), pieces)
 
     def write(self, folder: Path) -> None:
-        """Write it as bm25rag would, whatever it holds."""
+        """Write the folder as bm25rag would, whatever it holds."""
         folder.mkdir()
         number = iter(range(1000))
 
@@ -131,14 +131,14 @@ def change_string(arrays: Arrays, name: str, random: Random, new: bytes | None) 
 
 
 def repeat_string(arrays: Arrays, name: str, random: Random) -> None:
-    """Let two strings of a column be equal."""
+    """Make two strings of a column equal."""
     values = strings(arrays, name, size(arrays, name))
     if values:
         change_string(arrays, name, random, random.choice(values))
 
 
 def put_terms(arrays: Arrays, values: Sequence[bytes], ordered: bool = True) -> None:
-    """Replace the terms, in the table's order or in any, under the keys that they have."""
+    """Replace the terms, with their keys, in the table's order or as given."""
     if ordered:
         values = sorted(values, key=lambda value: (zlib.crc32(value), value))
     put_strings(arrays, "terms", values)
@@ -146,7 +146,7 @@ def put_terms(arrays: Arrays, values: Sequence[bytes], ordered: bool = True) -> 
 
 
 def put_ids(arrays: Arrays, values: Sequence[bytes]) -> None:
-    """Replace the ids, with keys and order that fit."""
+    """Replace the ids, with matching keys and order."""
     order = sorted(range(len(values)), key=lambda place: (zlib.crc32(values[place]), values[place]))
     put_strings(arrays, "ids", values)
     arrays["ids.keys"] = np.array([zlib.crc32(values[place]) for place in order], np.uint32)
@@ -154,7 +154,7 @@ def put_ids(arrays: Arrays, values: Sequence[bytes]) -> None:
 
 
 def empty(piece: Piece) -> None:
-    """Leave no document in a segment, and nothing that would not fit."""
+    """Remove all documents of a segment, and everything that belongs to them."""
     piece.segment = {
         name: values[:0] for name, values in piece.segment.items() if name[:7] != "fields."
     }

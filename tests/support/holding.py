@@ -1,4 +1,4 @@
-"""Holding an index against its reference, bit for bit."""
+"""Comparing an index with its reference, bit for bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Found = list[tuple[str, str]]
 
 
 def bits(found: list[Hit] | list[ReferenceHit]) -> Found:
-    """Ids and scores; the hexadecimal form tells every bit, the sign of 0 among them."""
+    """Return ids and scores; the hexadecimal form shows every bit, even the sign of 0."""
     return [(hit.id, hit.score.hex()) for hit in found]
 
 
@@ -37,7 +37,7 @@ def build(
 
 
 def assert_same_scores(index: BM25Index, reference: Reference, query: Query) -> None:
-    """Hold `scores` and a full search against the reference."""
+    """Compare `scores` and a full search with the reference."""
     scores = index.scores(query)
     assert scores.dtype == np.float64
     assert [float(score).hex() for score in scores] == [s.hex() for s in reference.scores(query)]
@@ -45,7 +45,7 @@ def assert_same_scores(index: BM25Index, reference: Reference, query: Query) -> 
 
 
 def assert_same_statistics(index: BM25Index, reference: Reference) -> None:
-    """Hold ids, vocabulary, frequencies and the score matrix's shape against the reference."""
+    """Compare ids, vocabulary, frequencies and metadata with the reference."""
     assert index.ids() == reference.ids
     assert len(index) == index.count() == len(reference.ids)
     assert index.vocabulary == list(reference.vocabulary())
@@ -56,7 +56,7 @@ def assert_same_statistics(index: BM25Index, reference: Reference) -> None:
 
 
 def apply(index: BM25Index, reference: Reference, step: Step) -> BM25Index:
-    """Take one step on both sides; what is returned must be equal too."""
+    """Take one step on both sides; the return values must be equal too."""
     match step:
         case Add(texts, ids, labels, on_duplicate):
             metadata = [{"label": label} for label in labels]
@@ -84,7 +84,7 @@ def apply(index: BM25Index, reference: Reference, step: Step) -> BM25Index:
 
 
 def saved_and_opened(index: BM25Index) -> BM25Index:
-    """Send an index through a folder; a pickle of the reader can be written to again."""
+    """Save an index, open it, and return a copy that can be written to."""
     with tempfile.TemporaryDirectory() as folder:
         index.save(Path(folder) / "index")
         opened = BM25Index.open(Path(folder) / "index", mode="w", mmap=False, verify=True)

@@ -1,6 +1,6 @@
-"""What was done to a folder, call by call; and what a crash could have left of it.
+"""What was done to a folder, call by call, and what a crash could have left of it.
 
-``Disk`` stands between the library and the file system, notes every operation that
+``Disk`` stands between the library and the file system, records every operation that
 changes a folder, and can make one of them fail. ``leftover`` plays the first of these
 operations into a folder as the worst file system that keeps its word would have them
 after a power cut: of what was not flushed, any part may be there, in any order.
@@ -33,16 +33,16 @@ class Operation(NamedTuple):
 
 
 class Crash(BaseException):
-    """The end of the process, as far as the disk is concerned."""
+    """The process ends here, as far as the disk is concerned."""
 
 
 def full(_: Operation) -> BaseException:
-    """Return the error of a disk without room."""
+    """Return the error of a full disk."""
     return OSError(errno.ENOSPC, "No space left on device")
 
 
 def broken(_: Operation) -> BaseException:
-    """Return the error of a disk that cannot be written."""
+    """Return the error of a failing disk."""
     return OSError(errno.EIO, "Input/output error")
 
 
@@ -52,14 +52,14 @@ def crash(_: Operation) -> BaseException:
 
 
 class Disk:
-    """Notes what happens in a folder, from ``watch`` on.
+    """Records what happens in a folder, from ``watch`` on.
 
     Attributes
     ----------
     operations
         What has happened.
     fail
-        Returns an exception for operations that shall fail, or ``None``.
+        Returns an exception for operations that are to fail, or ``None``.
     """
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ class _File:
         return getattr(self._file, name)
 
     def write(self, data: Any) -> int:
-        """Note and write."""
+        """Record and write."""
         if len(data):
             self._disk.note(Operation("write", self._name, bytes(data)))
         return int(self._file.write(data))
@@ -166,7 +166,7 @@ class _File:
 
 @dataclass
 class _Node:
-    """A file: what is safe of it, and what has been written since."""
+    """A file: its durable contents, and what has been written since."""
 
     safe: bytes = b""
     since: list[bytes] = field(default_factory=list)
@@ -196,11 +196,11 @@ def leftover(
     Parameters
     ----------
     before
-        What it held, safely, before the operations.
+        What it durably held before the operations.
     operations
         What had been done when it crashed.
     random
-        Decides what became of that which was not flushed.
+        Decides what happened to data that was not flushed.
     """
     names = {name: _Node(data) for name, data in before.items()}
     now = dict(names)
@@ -238,7 +238,7 @@ def _take(names: dict[str, _Node], goes: str, comes: str, node: _Node | None) ->
 
 
 def abandon(writer: BM25Index) -> None:
-    """Close a writer as the end of its process would, whatever is not committed."""
+    """Drop a writer as the end of its process would, whatever is uncommitted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         writer.close()

@@ -1,4 +1,4 @@
-"""BM25 by the book, slowly: what every other implementation here is held against.
+"""BM25 by the book, slowly: the yardstick for every other implementation here.
 
 Pure Python over lists of terms; NumPy gives the float32 scalar and nothing else.
 It imports nothing of the library, and every formula below was written down from
@@ -89,7 +89,7 @@ def absence(variant: str, k1: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class ReferenceHit:
-    """An answer: where the document stands, its id and its score."""
+    """A result: the position of the document, its id and its score."""
 
     row: int
     id: str
@@ -98,7 +98,7 @@ class ReferenceHit:
 
 @dataclass
 class Reference:
-    """An index that keeps lists of terms and computes everything anew, every time."""
+    """An index that keeps lists of terms and recomputes everything every time."""
 
     variant: str = "lucene"
     k1: float = 1.2
@@ -118,7 +118,7 @@ class Reference:
         metadata: Sequence[Mapping[str, Any]] | None = None,
         on_duplicate: str = "error",
     ) -> list[str]:
-        """Add documents one by one; the ids written, in the order they stand."""
+        """Add documents one by one; return the ids written, in document order."""
         names = self._names(len(texts)) if ids is None else list(ids)
         if on_duplicate == "error" and (
             len(set(names)) < len(names) or self.documents.keys() & set(names)
@@ -137,7 +137,7 @@ class Reference:
         return list(written)
 
     def _names(self, count: int) -> list[str]:
-        """Decimal numbers that were never given before and that nobody has now."""
+        """Yield decimal numbers that were never assigned before and are not in use."""
         names: list[str] = []
         while len(names) < count:
             name, self.counter = str(self.counter), self.counter + 1
@@ -146,7 +146,7 @@ class Reference:
         return names
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Forget documents; how many there were."""
+        """Delete documents; return how many there were."""
         before = len(self.documents)
         for name in ids:
             self.documents.pop(name, None)
@@ -154,7 +154,7 @@ class Reference:
         return before - len(self.documents)
 
     def update_metadata(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> int:
-        """Replace whole dicts, the document staying where it is."""
+        """Replace whole dicts; documents keep their position."""
         found = [
             (name, values)
             for name, values in zip(ids, metadata, strict=True)
@@ -175,21 +175,21 @@ class Reference:
 
     @property
     def ids(self) -> list[str]:
-        """Living ids in document order."""
+        """Return the live ids in document order."""
         return list(self.documents)
 
     @property
     def average(self) -> float:
-        """Mean length in terms, one float64 division; 0 where there is no document."""
+        """Return the mean length in terms, one float64 division; 0 without documents."""
         total = sum(map(len, self.documents.values()))
         return total / len(self.documents) if self.documents else 0.0
 
     def df(self, term: str) -> int:
-        """How many living documents contain a term."""
+        """Return how many live documents contain a term."""
         return sum(term in terms for terms in self.documents.values())
 
     def vocabulary(self) -> dict[str, int]:
-        """Every living term by code point, with its document frequency."""
+        """Return every live term by code point, with its document frequency."""
         terms = sorted({term for terms in self.documents.values() for term in terms})
         return {term: self.df(term) for term in terms}
 
@@ -197,7 +197,7 @@ class Reference:
 
     @property
     def effective_delta(self) -> float:
-        """Delta in force, 0 where the variant has none."""
+        """Return the delta in force, 0 if the variant has none."""
         return DEFAULT_DELTA.get(self.variant, 0.0) if self.delta is None else self.delta
 
     def f(self, tf: int, length: int, average: float) -> float:
@@ -222,7 +222,7 @@ class Reference:
         ]
 
     def shift(self, query: Query) -> float:
-        """Sum what every document scores for nothing."""
+        """Return the score of a document without any query term."""
         total = 0.0
         for _, many, weight in self.weights(query):
             total += many * float(weight * np.float32(self.absent()))

@@ -20,7 +20,7 @@ LABELS = (0, 1, 2)
 
 terms = st.sampled_from(TERMS)
 plain_documents = st.lists(terms, max_size=9)
-# A term many times over, beyond what eight bits count.
+# A term repeated more often than eight bits can count.
 long_documents = st.builds(
     lambda term, times, rest: [term] * times + rest,
     terms,
@@ -68,7 +68,7 @@ class Add:
 
 @dataclass(frozen=True)
 class Delete:
-    """Ids deleted, among them ids that nobody has."""
+    """Ids deleted, unknown ones among them."""
 
     ids: list[str]
 

@@ -1,4 +1,4 @@
-"""Work on many threads at once."""
+"""Running jobs on many threads at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 
 def together(work: list[Callable[[], None]]) -> None:
-    """Run on a thread each, on the same backend; an error in any of them is this one's."""
+    """Run each job on its own thread, on the current backend; raise the first error."""
     with ThreadPoolExecutor(len(work)) as pool:
         futures = [pool.submit(copy_context().run, job) for job in work]
         wait(futures)

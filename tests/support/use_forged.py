@@ -1,4 +1,4 @@
-"""Forged folders, each used in every way; run in a process of its own, which may crash.
+"""Uses forged folders in every way; run as a process of its own, which may crash.
 
 Prints the number of each case before it begins, and in the end how many were refused.
 """
@@ -25,7 +25,7 @@ from bm25rag.kernels import backend
 from support.forgeries import forge
 from support.forging import Folder
 
-# So that segments of some documents have stripes, wide codes and several parts.
+# So that small segments have several document blocks, wide codes and several parts.
 SMALL = {
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
@@ -40,7 +40,7 @@ SMALL = {
 }
 NAMES_A_FILE = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest\.json")
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "plumless buckeroo", "no"]
-INF = float("inf")  # which orders with nothing
+INF = float("inf")  # which does not order with anything
 # Filters, and the same in Python.
 FILTERS: list[tuple[dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
     ({"n": {"$gt": 3}}, lambda own: type(own.get("n")) in (int, float) and 3 < own["n"] < INF),
@@ -85,7 +85,7 @@ def make(folder: Path) -> Folder:
 
 
 def answers(index: BM25Index) -> list[Any]:
-    """Return what an index answers, which stays the same when its parts are merged."""
+    """Return what an index answers, which must not change when its segments are merged."""
     found: list[Any] = [index.get(index.ids()), len(index)]
     for query in QUERIES:
         found.append([(hit.id, hit.score.hex()) for hit in index.search(query, k=100)])
@@ -117,7 +117,7 @@ class Case:
         assert NAMES_A_FILE.search(message), f"no file is named: {message}"
 
     def attempt(self, ask: Callable[[], Any]) -> Any:
-        """Ask something that may be refused, unless ``verify`` has found nothing."""
+        """Call something that may be refused, unless ``verify`` found nothing."""
         try:
             return ask()
         except (StorageError, DocumentNotFoundError):
@@ -175,7 +175,7 @@ class Case:
 
 @contextmanager
 def closing(writer: BM25Index) -> Iterator[None]:
-    """Close a writer, whatever has become of its changes."""
+    """Close a writer, whatever happened to its changes."""
     try:
         yield
     finally:
@@ -185,7 +185,7 @@ def closing(writer: BM25Index) -> Iterator[None]:
 
 @contextmanager
 def small(really: bool) -> Iterator[None]:
-    """Set constants small, or leave them."""
+    """Set the constants to small values, or leave them."""
     patches = [patch(name, value) for name, value in SMALL.items()] if really else []
     for one in patches:
         one.start()
@@ -197,7 +197,7 @@ def small(really: bool) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """Print a line at once, since what follows may kill the process."""
+    """Print a line and flush, since what follows may kill the process."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

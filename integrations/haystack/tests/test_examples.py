@@ -1,4 +1,4 @@
-"""The examples run as they stand, alone and against an OpenAI-compatible endpoint."""
+"""The examples run unchanged, alone and against an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code in the README, on the migration page and in docstrings runs as it stands."""
+"""The code in the README, on the migration page and in docstrings runs unchanged."""
 
 from __future__ import annotations
 

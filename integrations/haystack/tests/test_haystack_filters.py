@@ -171,7 +171,7 @@ def test_numbers_that_are_not_finite_equal_nothing_and_order_with_nothing(
     values = [1.0, float("nan"), float("inf"), float("-inf")]
     store.write_documents([Document(id=str(n), meta={"a": one}) for n, one in enumerate(values)])
     for value in values[1:]:
-        with suppress(FilterError):  # NaN is no bound
+        with suppress(FilterError):  # NaN is not a bound
             assert store.filter_documents(comparison("meta.a", "==", value)) == []
     for operator in (">", "<="):
         found = store.filter_documents(comparison("meta.a", operator, 0.5))

@@ -152,7 +152,7 @@ async def test_a_retriever_that_has_written_is_copied_and_pickled(
 
 
 async def test_the_thread_ends_with_the_index() -> None:
-    """Once its last retriever is gone."""
+    """When its last retriever is deleted."""
     threads: list[threading.Thread] = []
 
     def noted() -> Iterator[Document]:

@@ -200,7 +200,7 @@ def test_lengths_that_differ_are_a_value_error(count: int) -> None:
 
 @pytest.mark.parametrize("value", [{"a cat": 1}, frame()])
 def test_what_would_yield_its_keys_is_refused(retriever: BM25Retriever, value: Any) -> None:
-    """A dict or a data frame is no list of texts, ids or documents."""
+    """A dict or a data frame is not a list of texts, ids or documents."""
     for call in (
         lambda: BM25Retriever.from_texts(value),
         lambda: BM25Retriever.from_texts(["cat"], ids=value),

@@ -219,7 +219,7 @@ def test_configured_retrievers_keep_the_index(retriever: BM25Retriever) -> None:
 
 @pytest.mark.filterwarnings("ignore::pydantic.json_schema.PydanticJsonSchemaWarning")
 def test_a_configurable_index_has_a_schema(retriever: BM25Retriever) -> None:
-    """Though an index is no JSON value, so that its default is left out, as Pydantic warns."""
+    """Even though an index is not a JSON value; Pydantic omits its default with a warning."""
     names = ("index", "k", "filter", "min_score", "score_key", "id_key")
     fields = {name: ConfigurableField(id=name) for name in names}
     configurable = retriever.configurable_fields(**fields)

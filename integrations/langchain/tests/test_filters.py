@@ -55,7 +55,7 @@ def test_a_filter_decides_who_may_be_found(
 def test_later_changes_of_what_was_given_as_filter_change_nothing(
     retriever: BM25Retriever, filter: Any
 ) -> None:
-    """A dict that is filled anew for another tenant lets nothing through here."""
+    """A dict that is later reused for another tenant changes nothing here."""
     german = BM25Retriever.from_index(retriever.index, filter=filter)
     if isinstance(filter, dict):
         filter["lang"]["$in"].append("en")
@@ -66,7 +66,7 @@ def test_later_changes_of_what_was_given_as_filter_change_nothing(
 
 
 def test_a_filter_works_before_k(retriever: BM25Retriever) -> None:
-    """Rejected documents take nobody's place, and the scores are those of the whole index."""
+    """Rejected documents take no place among the results; scores are those of the whole index."""
     retriever.score_key = "bm25_score"
     plain = {found.id: found.metadata["bm25_score"] for found in retriever.invoke(QUERY)}
     for filter in ({"lang": "en"}, lambda document: document.metadata.get("lang") == "en"):
@@ -239,7 +239,7 @@ def test_any_awaitable_verdict_is_refused(retriever: BM25Retriever) -> None:
         retriever.invoke(QUERY, filter=lambda document: Later())
 
 
-# --- what is no filter ---------------------------------------------------------------
+# --- invalid filters ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("filter", ["lang", 3, True, [{"lang": "en"}], ("cat",), b"x", {"cat", 1}])

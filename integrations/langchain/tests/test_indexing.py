@@ -99,7 +99,7 @@ def test_a_saved_document_index_opens_again(tmp_path: Any) -> None:
 
 
 def test_delete_reports_each_document_once(retriever: BM25Retriever) -> None:
-    """A missing id is no failure."""
+    """A missing id is not a failure."""
     store = BM25DocumentIndex(index=retriever.index)
     assert store.delete(["cat", "nobody", "cat"]) == {
         "succeeded": ["cat"],
@@ -127,7 +127,7 @@ def test_replies_of_threads_that_delete_the_same_ids_never_contradict(
                 assert (reply["num_failed"], reply["failed"]) == (0, [])
 
 
-# --- a record manager beside a folder ---------------------------------------------------
+# --- a record manager and a folder ---------------------------------------------------
 
 RUN_AND_DIE = """
 import os, sys
@@ -232,7 +232,7 @@ def test_keywords_that_mean_nothing_are_refused() -> None:
 
 
 def test_bad_ids_are_refused() -> None:
-    """A bare string is no list of ids."""
+    """A bare string is not a list of ids."""
     store: Any = BM25DocumentIndex()
     for call in (store.get, store.delete):
         with pytest.raises(TypeError, match=r"^ids must be an iterable"):

@@ -50,7 +50,7 @@ class Kind(Enum):
     ],
 )
 def test_what_loaders_produce_is_stored_in_its_plain_form(given: Any, stored: Any) -> None:
-    """By every way in, and it comes back as plain Python values."""
+    """In every way of adding it, and it is returned as plain Python values."""
     document = Document("a cat", id="a", metadata={"x": given})
     index = BM25DocumentIndex()
     index.upsert([document])

@@ -14,7 +14,7 @@ TEXTS = ["I like apples", "I like oranges", "Apples and oranges are fruits"]
 
 
 def test_16445_results_have_a_score() -> None:
-    """Falling, so that a user can cut where confidence ends."""
+    """In descending order, so that a user can apply a threshold."""
     found = BM25Retriever.from_texts(TEXTS, score_key="score").invoke("apples fruit")
     scores = [one.metadata["score"] for one in found]
     assert scores == sorted(scores, reverse=True)

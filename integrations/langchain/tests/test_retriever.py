@@ -19,7 +19,7 @@ from bm25rag import Analyzer, BM25Index
 
 
 def test_from_documents_keeps_ids_texts_and_metadata(documents: list[Document]) -> None:
-    """Documents come back as they were given."""
+    """Documents are returned as they were given."""
     retriever = BM25Retriever.from_documents(iter(documents))
     assert retriever.get_by_ids([str(document.id) for document in documents]) == documents
 
@@ -102,7 +102,7 @@ def test_a_retriever_may_begin_empty() -> None:
 
 
 def test_results_equal_what_was_stored(retriever: BM25Retriever, documents: list[Document]) -> None:
-    """With id and metadata, and nothing beside."""
+    """With id and metadata, and nothing else."""
     stored = {document.id: document for document in documents}
     found = retriever.invoke("cats")
     assert found == [stored["cats"], stored["dogs"], stored["cat"]]

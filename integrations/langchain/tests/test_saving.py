@@ -38,7 +38,7 @@ def folder(retriever: BM25Retriever, tmp_path: Path) -> Path:
 def test_a_saved_retriever_opens_to_the_same_answers(
     retriever: BM25Retriever, folder: Path
 ) -> None:
-    """Documents, analyzer and parameters are saved; fields of the retriever are given anew."""
+    """Documents, analyzer and parameters are saved; fields of the retriever are given again."""
     for mmap in (True, False):
         again = BM25Retriever.open(folder, mmap=mmap, verify=True, k=4)
         assert again.invoke("cats") == retriever.invoke("cats")

@@ -1,4 +1,4 @@
-"""Every node comes back as it was given."""
+"""Every node is returned as it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is saved comes back whole, and what cannot be is refused."""
+"""What is saved is loaded unchanged, and what cannot be saved is refused."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_wrong_settings_are_named(nodes: list[TextNode], tmp_path: Path, setting
 
 
 def test_index_and_settings_are_one_commit(nodes: list[TextNode], tmp_path: Path) -> None:
-    """A reader never sees the settings of one save beside the nodes of another."""
+    """A reader never sees the settings of one save with the nodes of another."""
     retriever = BM25Retriever(nodes, similarity_top_k=3)
     retriever.persist(tmp_path)
     retriever.similarity_top_k = 5

@@ -1,4 +1,4 @@
-"""What users of LlamaIndex do beside retrieving: evaluate, look, clear, copy, read the settings."""
+"""What users do besides retrieving: evaluate, inspect, clear, copy, read the settings."""
 
 from __future__ import annotations
 
