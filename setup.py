@@ -1,9 +1,9 @@
 """Compiles the kernels; all else about the package is in pyproject.toml.
 
 ``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
-nothing need be installed and every machine makes the same code. ``BM25RAG_CHECK_BOUNDS=1`` has
-every index checked, for the tests. ``BM25RAG_TARGET`` has it compile for another Linux than this
-one, in zig's words: ``aarch64-linux-gnu.2.17``, ``x86_64-linux-musl``.
+nothing need be installed and every machine makes the same code. ``BM25RAG_TARGET`` has it compile
+for another Linux than this one, in zig's words: ``aarch64-linux-gnu.2.17``, ``x86_64-linux-musl``.
+``BM25RAG_CHECK_BOUNDS=1`` has every index checked, for the tests.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class BuildKernels(build_ext):
         library = Path(self.get_ext_fullpath(ext.name))
         library.parent.mkdir(parents=True, exist_ok=True)
         includes = [f"-I{folder}" for folder in self.include_dirs]
-        defines = [f"-D{name}={value}" for name, value in ext.define_macros]
+        macros = [f"-D{name}={value}" for name, value in ext.define_macros]
         files = [*ext.sources, "-o", str(library)]
-        self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *self._platform(), *defines, *includes, *files])
+        self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *macros, *includes, *files, *self._platform()])
 
     def _platform(self) -> list[str]:
         """Return what zig is told of the platform."""
@@ -72,34 +72,12 @@ class BuildKernels(build_ext):
             least = os.environ.get("MACOSX_DEPLOYMENT_TARGET", "11.0")
             return ["-target", f"{machine}-macos.{least}", "-undefined", "dynamic_lookup"]
         if sys.platform == "win32":
-            # Its headers serve both, with and without the GIL.
-            define = [] if _ABI3 else ["-DPy_GIL_DISABLED=1"]
-            version = "3" if _ABI3 else "{}{}t".format(*sys.version_info[:2])
+            # Its headers serve both, with and without the GIL, and know 64 bits by MSVC alone.
+            define = ["-DMS_WIN64", *([] if _ABI3 else ["-DPy_GIL_DISABLED=1"])]
+            library = "-lpython3" if _ABI3 else "-lpython{}{}t".format(*sys.version_info[:2])
             folders = [f"-L{folder}" for folder in self.library_dirs]
-            target = _WINDOWS[sysconfig.get_platform()]
-            return ["-target", target, *define, *folders, f"-lpython{version}"]
+            return ["-target", _WINDOWS[sysconfig.get_platform()], *define, *folders, library]
         return []
-
-
-def _options(target: str | None) -> dict[str, dict[str, str]]:
-    """Return the options of setuptools, which name the wheel; its modules too for another Linux."""
-    wheel = {"py_limited_api": "cp311"} if _ABI3 else {}
-    if target is None:
-        return {"bdist_wheel": wheel}
-    known = re.fullmatch(r"(\w+)-linux-(?:(gnu)\.(\d\.\d+)|(musl))", target)
-    if not known or sys.platform != "linux":
-        like = "aarch64-linux-gnu.2.17 or x86_64-linux-musl, on Linux"
-        raise SystemExit(f"BM25RAG_TARGET must be like {like}, not {target!r}")
-    machine, gnu, version, musl = known.groups()
-    tag = f"manylinux_{version.replace('.', '_')}" if gnu else "musllinux_1_2"
-    if not _ABI3:
-        python = "-".join(sysconfig.get_config_var("EXT_SUFFIX").split("-")[:2])
-        os.environ["SETUPTOOLS_EXT_SUFFIX"] = f"{python}-{machine}-linux-{gnu or musl}.so"
-    # A folder of its own, or what was compiled for this machine would be taken.
-    return {
-        "bdist_wheel": {**wheel, "plat_name": f"{tag}_{machine}"},
-        "build": {"build_base": f"build/{target}"},
-    }
 
 
 class Build(build):
@@ -110,6 +88,20 @@ class Build(build):
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 
+
+def _wheel_tag(target: str) -> str:
+    """Return the platform of a wheel for another Linux."""
+    known = re.fullmatch(r"(\w+)-linux-(?:(gnu)\.(\d\.\d+)|(musl))", target)
+    if not known or sys.platform != "linux" or not _ABI3:
+        like = "aarch64-linux-gnu.2.17 or x86_64-linux-musl, on Linux with a GIL"
+        raise SystemExit(f"BM25RAG_TARGET must be like {like}, not {target!r}")
+    machine, gnu, version, _ = known.groups()
+    return f"manylinux_{version.replace('.', '_')}_{machine}" if gnu else f"musllinux_1_2_{machine}"
+
+
+_WHEEL = {"py_limited_api": "cp311"} if _ABI3 else {}
+if _TARGET:
+    _WHEEL["plat_name"] = _wheel_tag(_TARGET)
 
 setup(
     ext_modules=cythonize(
@@ -130,6 +122,6 @@ setup(
         language_level=3,
         show_all_warnings=False,
     ),
+    options={"bdist_wheel": _WHEEL},
     cmdclass={"build": Build, "build_ext": BuildKernels},
-    options=_options(_TARGET),
 )
