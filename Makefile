@@ -13,6 +13,8 @@ STAMP := $(VENV)/.installed
 ADAPTERS := $(patsubst integrations/%/pyproject.toml,%,$(wildcard integrations/*/pyproject.toml))
 ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
 FRAMEWORKS := $(VENV)/.frameworks
+# What the compiled kernels are made of.
+BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
 PIP := -m pip --disable-pip-version-check -qq
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
@@ -134,7 +136,7 @@ define new_venv
 @$(PYTHON) -m venv $(@D)
 endef
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(BUILT)
 	$(new_venv)
 	@$(PY) $(PIP) install -e '.[dev]'
 	@touch $@
@@ -144,19 +146,19 @@ $(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
 	@$(if $(ADAPTERS),$(PY) $(PIP) install -e . $(ADAPTERS:%=-e 'integrations/%[examples]'))
 	@touch $@
 
-.venv-together/.installed: pyproject.toml $(ADAPTER_PROJECTS)
+.venv-together/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test]')
 	@touch $@
 
 # Beside the peers that the extras `bench` name; PISA has no wheels for some systems.
-.venv-bench/.installed: pyproject.toml $(ADAPTER_PROJECTS)
+.venv-bench/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[bench]' $(ADAPTERS:%=-e 'integrations/%[bench]')
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[pisa]' || echo "PISA cannot be installed here"
 	@touch $@
 
-.venv-lowest/.installed: pyproject.toml tools/lowest.py
+.venv-lowest/.installed: pyproject.toml $(BUILT) tools/lowest.py
 	$(new_venv)
 	@$(PYTHON) tools/lowest.py pyproject.toml > $(@D)/lowest.txt
 	@$(@D)/$(BIN)/python $(PIP) install --prefer-binary -e '.[test]' -c $(@D)/lowest.txt

@@ -49,16 +49,7 @@ def build(
     folder: Path, target: Path, *options: str, settings: Mapping[str, str | None] | None = None
 ) -> Path:
     """Build the distribution of a folder and return its wheel; ``settings`` as for ``run``."""
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "build",
-        *options,
-        "--outdir",
-        target,
-        folder,
-    ]
-    run(*command, settings=settings)
+    run(sys.executable, "-m", "build", *options, "--outdir", target, folder, settings=settings)
     (wheel,) = target.glob("*.whl")
     return wheel
 

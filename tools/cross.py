@@ -7,11 +7,11 @@ of the wheel can run here, so its tags are compared with what its libraries say 
 from __future__ import annotations
 
 import re
+import struct
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 from building import KERNELS, ROOT, SUFFIX, build
 from check_wheel import check_contents
@@ -54,8 +54,8 @@ def _check(wheel: Path, target: str) -> None:
 
 def _find_wrong(library: bytes, name: str, machine: str, libc: str, version: str) -> str | None:
     """Return what is wrong about a library; ``None`` if nothing is."""
-    order: Literal["big", "little"] = "big" if library[5] == 2 else "little"
-    if library[:4] != b"\x7fELF" or int.from_bytes(library[18:20], order) != _MACHINES[machine]:
+    number = struct.unpack(">H" if library[5] == 2 else "<H", library[18:20])[0]
+    if library[:4] != b"\x7fELF" or number != _MACHINES[machine]:
         return f"is not for {machine}"
     if f"PyInit_{name}".encode() not in library:
         return "is no module of Python"

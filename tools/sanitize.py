@@ -30,7 +30,7 @@ kth(numbers, 1000, 3, np.zeros(1000), np.zeros(100_000, np.int64))
 
 def main() -> None:
     """Compile, see that a fault is reported, and run the tests."""
-    python, tests = Path(sys.argv[1]).absolute(), sys.argv[2:]
+    python, tests = str(Path(sys.argv[1]).absolute()), sys.argv[2:]
     compiler = os.environ.get("CC", "gcc")
     clang = "clang" in compiler
     flags = f"{_FLAGS} -shared-libasan" if clang else _FLAGS
@@ -43,8 +43,8 @@ def main() -> None:
         settings = {"CC": compiler, "CFLAGS": flags, "LDFLAGS": flags}
         made = Path(name) / "made"
         wheel = build(source, made, "--wheel", "--no-isolation", settings=settings)
-        pip(python, "install", f"{wheel}[test]")
-        pip(python, "install", "--force-reinstall", "--no-deps", wheel)
+        pip(Path(python), "install", f"{wheel}[test]")
+        pip(Path(python), "install", "--force-reinstall", "--no-deps", wheel)
         reports = Path(name) / "reports"
         reports.mkdir()
         environment = _environment(runtime, reports)
