@@ -8,6 +8,7 @@ every index checked, for the tests.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 import sysconfig
@@ -42,13 +43,26 @@ class BuildKernels(build_ext):
     def build_extensions(self) -> None:
         """Choose the compiler, and compile."""
         if "CC" not in os.environ and self.compiler.compiler_type == "unix":
-            zig = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
+            zig = [sys.executable, "-m", "ziglang", "cc", *_target()]
             self.compiler.set_executables(
                 compiler_so=[*zig, "-fPIC", "-DNDEBUG"], linker_so=[*zig, *_SHARED, "-s"]
             )
             os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.build_temp) / "zig"))
         self.parallel = os.cpu_count()
         super().build_extensions()
+
+
+def _target() -> list[str]:
+    """Return the options that name the platform.
+
+    On Linux that is the oldest libc that Python's wheels run on, with zig's own headers and
+    start-up code: else the result would depend on what is installed.
+    """
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in {"x86_64", "aarch64"}:
+        return ["-mcpu=baseline"]
+    musl = "musl" in str(sysconfig.get_config_var("SOABI"))
+    return ["-target", f"{machine}-linux-{'musl' if musl else 'gnu.2.17'}"]
 
 
 class Build(build):
