@@ -77,6 +77,11 @@ class BuildKernels(build_ext):
             library = "-lpython3" if _ABI3 else "-lpython{}{}t".format(*sys.version_info[:2])
             folders = [f"-L{folder}" for folder in self.library_dirs]
             return ["-target", _WINDOWS[sysconfig.get_platform()], *define, *folders, library]
+        if sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}:
+            # The oldest libc that Python's wheels run on, with zig's own headers and start-up
+            # code: else the result would depend on what is installed.
+            libc = "musl" if "musl" in str(sysconfig.get_config_var("SOABI")) else "gnu.2.17"
+            return ["-target", f"{platform.machine()}-linux-{libc}"]
         return []
 
 
