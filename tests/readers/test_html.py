@@ -141,11 +141,11 @@ def test_tags_that_are_nested_without_end_are_no_trouble() -> None:
     "tag", ["<p>", "<nav>", "<p><b>", "<td>", "<tr><td>", "<br>", "<li><br/>", "<script></script>"]
 )
 def test_tags_that_are_not_closed_are_no_trouble_either(tag: str) -> None:
-    write("a.html", "<table>" + f"{tag}x" * 8_000)
+    write("a.html", "<table>" + f"{tag}x" * 4_000)
     start = process_time()
     words = [word for passage in read_html(Path("a.html")) for word in passage.text.split()]
-    assert process_time() - start < 8
-    assert "".join(words) == ("" if tag == "<nav>" else "x" * 8_000)
+    assert process_time() - start < 4  # most of it is Beautiful Soup's own, and quadratic
+    assert "".join(words) == ("" if tag == "<nav>" else "x" * 4_000)
 
 
 def test_without_beautiful_soup_the_extra_is_named() -> None:
