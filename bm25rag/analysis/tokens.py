@@ -77,7 +77,7 @@ def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:
         return ["".join(pieces)]
     if apostrophe == "cuts":
         del pieces[1:]
-    if len(pieces) > 1 and pieces[-1].lower() in _ENDINGS:
+    while len(pieces) > 1 and pieces[-1].lower() in _ENDINGS:  # the scanner may have cut one off
         pieces.pop()
     if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1:].lower() == "n":
         pieces[-2:] = [pieces[-2] + pieces[-1]]

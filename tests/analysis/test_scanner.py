@@ -115,6 +115,7 @@ texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_si
 @example(first=["\x00\x01\x02\x03\x04\x05\x06\x07 red boat"], second=["red"])
 @example(first=["\x00\x01\x02 red", "\x03\x04 red"], second=["\x00", "red\x01boat"])
 @example(first=["漢"], second=["漢字漢字", "字"])
+@example(first=["o's's a's's's x'll's"], second=["don't's"])
 def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
     assert_same(analyzer, first, second)
 
