@@ -13,6 +13,8 @@ STAMP := $(VENV)/.installed
 ADAPTERS := $(patsubst integrations/%/pyproject.toml,%,$(wildcard integrations/*/pyproject.toml))
 ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
 FRAMEWORKS := $(VENV)/.frameworks
+# Kernels are built a dozen times in a check; zig takes a second for what it has compiled before.
+export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # What the compiled kernels are made of.
 BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
 PIP := -m pip --disable-pip-version-check -qq
