@@ -1160,7 +1160,7 @@ class BM25Index:
         self._state = self._state._replace(snapshot=snapshot, **changes)
 
     def __copy__(self) -> Self:
-        copy = self._made(_State.of(self._state.stored()), MEMORY)
+        copy = self._made(self._state, MEMORY)
         attachment = self._attachment
         copy._saved = (
             attachment.saved_copy() if isinstance(attachment, FolderReader) else self._saved

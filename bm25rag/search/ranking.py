@@ -85,9 +85,8 @@ def search(
     if workers < 2:
         fill(0, len(queries))
         return result
-    from concurrent.futures import (
-        ThreadPoolExecutor,
-    )  # it imports logging: a sixth of our import time
+    # Not at the top: it imports logging, a sixth of our import time.
+    from concurrent.futures import ThreadPoolExecutor
 
     # Several blocks for each thread, since some take longer than others. The calling thread
     # works, too: the first of the others needs a millisecond to start.
