@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
@@ -65,8 +65,8 @@ class Snapshot:
 
     # --- statistics and scores -------------------------------------------------
 
-    def term_numbers(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
-        """Return the cache of terms, and the numbers that terms have in it, int64."""
+    def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
+        """Return the cache of terms, and the numbers that terms have in it."""
         cache = self._term_cache
         try:
             return cache, cache.numbers(terms)
@@ -165,15 +165,23 @@ class Snapshot:
         text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
         return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
 
-    def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-        """Return fresh hits for the documents at ``rows``."""
-        if len(self.views) == 1 and self.count == len(self.views[0].segment):
-            return _hits(self.views[0], rows, scores)
+    def hits(
+        self,
+        rows: Sequence[int],
+        scores: Sequence[float],
+        corrections: dict[str, str] | None = None,
+    ) -> list[Hit]:
+        """Return fresh hits for the documents at ``rows``, and what was corrected in the query."""
         hits: list[Hit] = []
-        for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
-            numbers = [number for _, number in found]
-            segment_scores = scores[len(hits) : len(hits) + len(numbers)]
-            hits += _hits(self.views[segment_index], numbers, segment_scores)
+        if len(self.views) == 1 and self.count == len(self.views[0].segment):
+            hits = _hits(self.views[0], rows, scores)
+        else:
+            for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
+                numbers = [number for _, number in found]
+                segment_scores = scores[len(hits) : len(hits) + len(numbers)]
+                hits += _hits(self.views[segment_index], numbers, segment_scores)
+        for hit in hits if corrections else ():
+            hit.corrections = dict(corrections or {})
         return hits
 
     # --- filters --------------------------------------------------------------------
