@@ -30,7 +30,7 @@ from bm25rag.common.checks import (
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.documents import Deleted, Document, Hit, Text
 from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
-from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.filters import Filter, FilterSpec, parse_filter
 from bm25rag.filters.values import fresh
 from bm25rag.kernels.backend import cores
 from bm25rag.merging.merge import merge_segments

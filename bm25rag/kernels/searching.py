@@ -873,7 +873,9 @@ def search(segment: _Segment, terms: _Terms, queries, floors, limits, matches):
     _keep(segment, scratch)
 
 
-def search_one(segment: _Segment, terms: _Terms, numbers: list, weights: list, floor: cython.double, limits):
+def search_one(
+    segment: _Segment, terms: _Terms, numbers: list, weights: list, floor: cython.double, limits
+):
     """Find the best k matches of one query in one segment; see ``Backend.search_one``."""
     wanted: _Limits = _prepare_limits(limits)
     length: cython.Py_ssize_t = len(numbers)
@@ -1000,9 +1002,7 @@ def _allot(
     at += longest
     ordered.rest = floats[at : at + longest]
     work: cython.Py_ssize_t = spare + 1 + WORK
-    ints: cython.longlong[::1] = empty(
-        width + 1 + 2 * cells + work + 3 * longest + slots, np.int64
-    )
+    ints: cython.longlong[::1] = empty(width + 1 + 2 * cells + work + 3 * longest + slots, np.int64)
     scratch.waiting = ints[: width + 1]
     at = width + 1
     scratch.numbers = ints[at : at + cells]

@@ -8,8 +8,8 @@ from itertools import islice
 import numpy as np
 
 from bm25rag.filters import Filter, split
-from bm25rag.search.queries import Terms
 from bm25rag.search import ranking
+from bm25rag.search.queries import Terms
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 

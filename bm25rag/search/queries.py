@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import are_strings, check_real
 from bm25rag.kernels.boundary import Queries
 from bm25rag.search.snapshot import Snapshot

@@ -192,9 +192,7 @@ def search_one(
             continue
         view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
         limits = _limits(min(width, segment.size), mask)
-        found, best = hot.search_one(
-            segment, cache.arrays[index], numbers, weights, floor, limits
-        )
+        found, best = hot.search_one(segment, cache.arrays[index], numbers, weights, floor, limits)
         if found and (len(view.deleted) or base):
             found = (view.ranks(np.array(found)) + base).tolist()
         if rows and found:  # equal scores keep the order of the segments

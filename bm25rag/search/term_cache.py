@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64
 from bm25rag.common.strings import utf8
 from bm25rag.kernels.boundary import TermArrays
 from bm25rag.scoring.variants import Parameters
