@@ -108,6 +108,26 @@ class TermArrays:
         self.prepared: Any = None
 
 
+class StringArrays:
+    """Strings in UTF-8, one after another.
+
+    Parameters
+    ----------
+    offsets
+        Where each begins, and where the last ends, uint64 (n + 1,).
+    data
+        Their bytes, uint8.
+    """
+
+    __slots__ = ("data", "offsets", "prepared")
+
+    def __init__(self, offsets: UInt64, data: UInt8) -> None:
+        _check_array("offsets", offsets, np.uint64)
+        _check_array("data", data, np.uint8)
+        self.offsets, self.data = offsets, data
+        self.prepared: Any = None
+
+
 class Queries:
     """The terms of q queries.
 
@@ -417,6 +437,25 @@ class Backend(ABC):
         _require(len(weights) in (0, len(query)), "terms and weights differ in length")
         return self._search_one(segment, terms, query, weights, floor, limits)
 
+    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str]:
+        """Decode some strings, of which lone surrogates may be part.
+
+        Parameters
+        ----------
+        strings
+            The strings.
+        numbers
+            Which of them.
+
+        Raises
+        ------
+        IndexError
+            If there is no string of a number.
+        UnicodeDecodeError
+            If one is not UTF-8.
+        """
+        return self._decode(strings, numbers)
+
     def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         """Count the tokens of some documents.
 
@@ -494,6 +533,9 @@ class Backend(ABC):
         floor: float,
         limits: Limits,
     ) -> tuple[list[int], list[float]]: ...
+
+    @abstractmethod
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]: ...
 
     @abstractmethod
     def _count(

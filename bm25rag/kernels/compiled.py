@@ -16,6 +16,7 @@ from bm25rag.kernels.boundary import (
     Scanned,
     Scanner,
     SegmentArrays,
+    StringArrays,
     TermArrays,
     Texts,
     WordTable,
@@ -26,7 +27,7 @@ from bm25rag.kernels.loading import load
 for _name in ("selecting", "signs", "bigrams"):
     load(_name)
 building, searching = load("building"), load("searching")
-words, scanning = load("words"), load("scanning")
+strings, words, scanning = load("strings"), load("words"), load("scanning")
 
 
 class CompiledScanner(Scanner):
@@ -85,6 +86,12 @@ class CompiledBackend(Backend):
         found: tuple[list[int], list[float]] = searching.search_one(
             *_prepare(segment, terms), query, weights, floor, limits
         )
+        return found
+
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
+        if arrays.prepared is None:
+            arrays.prepared = strings.prepare_strings(arrays)
+        found: list[str] = strings.decode(arrays.prepared, numbers)
         return found
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:

@@ -17,6 +17,7 @@ from bm25rag.kernels.boundary import (
     Queries,
     Run,
     SegmentArrays,
+    StringArrays,
     TermArrays,
 )
 
@@ -62,6 +63,12 @@ class NumpyBackend(Backend):
         scores = scores[candidates] + shift_of(idf, terms.absent, counts)
         numbers, best = _best(candidates, scores, limits.k, floor)
         return numbers.tolist(), best.tolist()
+
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
+        # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
+        starts, data = arrays.offsets.data, arrays.data.data
+        views = [data[starts[number] : starts[number + 1]] for number in numbers]
+        return [str(one, "utf-8", "surrogatepass") for one in views]
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby, pairwise, repeat
+from itertools import accumulate, count, groupby, pairwise, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from bm25rag.segments.view import SegmentView
 # The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
 
-# How many hits have their contents read together.
+# What is read of a document when it is asked for, and of how many hits together.
+_READ = "text", "metadata", "payload"
 _READ_TOGETHER = 16
 
 # Fewer ids than this are looked up faster one by one than all at once.
@@ -162,8 +163,8 @@ class Snapshot:
         """Return a fresh document."""
         view = self.views[segment_index]
         contents = _Contents(view, (number,))
-        text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
-        return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
+        text, metadata, payload = (contents.read(name, 0) for name in _READ)
+        return Document(view.segment.id_of(number), text, metadata, payload)
 
     def hits(
         self,
@@ -229,34 +230,35 @@ class _Contents:
 
     def __init__(self, view: SegmentView, numbers: Sequence[int]) -> None:
         self._view, self._numbers = view, numbers
-        self._read: dict[str, list[Any]] = {}
+        self._read: dict[tuple[str, int], list[Any]] = {}
 
-    def read(self, name: str) -> list[Any]:
-        """Return the text, metadata or payload of each document."""
-        found = self._read.get(name)
-        # If two threads read at the same time, both return what the first one stored.
-        return self._read.setdefault(name, getattr(self, f"_{name}")()) if found is None else found
+    def read(self, name: str, position: int) -> Any:
+        """Return the text, metadata or payload of one document."""
+        block, within = divmod(position, _READ_TOGETHER)
+        found = self._read.get((name, block))
+        if found is None:
+            first = block * _READ_TOGETHER
+            read = getattr(self, f"_{name}")(self._numbers[first : first + _READ_TOGETHER])
+            # If two threads read at the same time, both return what the first one stored.
+            found = self._read.setdefault((name, block), read)
+        return found[within]
 
-    def _text(self) -> list[str | None]:
-        return self._view.segment.texts.texts(self._numbers)
+    def _text(self, numbers: Sequence[int]) -> list[str | None]:
+        return self._view.segment.texts.texts(numbers)
 
-    def _metadata(self) -> list[dict[str, Any]]:
-        stored = self._view.metadata_of(self._numbers)
+    def _metadata(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        stored = self._view.metadata_of(numbers)
         return [{} if data is None else decode_metadata(data) for data in stored]
 
-    def _payload(self) -> list[bytes | None]:
-        stored = self._view.segment.payloads.views(self._numbers)
+    def _payload(self, numbers: Sequence[int]) -> list[bytes | None]:
+        stored = self._view.segment.payloads.views(numbers)
         return [None if data is None else bytes(data) for data in stored]
 
 
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
-    ids = [id or "" for id in view.segment.ids.column.texts(numbers)]
-    sources: list[tuple[_Contents, int]] = []
-    for first in range(0, len(numbers), _READ_TOGETHER):
-        block = numbers[first : first + _READ_TOGETHER]
-        sources += zip(repeat(_Contents(view, block)), range(len(block)), strict=False)
-    return list(map(Hit._unread, ids, scores, sources))
+    ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
+    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), count()))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
