@@ -24,6 +24,7 @@ from setuptools.command.build_ext import build_ext
 _KERNELS = (
     "bigrams",
     "building",
+    "checking",
     "scanning",
     "searching",
     "selecting",

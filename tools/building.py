@@ -14,7 +14,17 @@ ROOT = Path(__file__).parents[1]
 
 # The modules that are compiled, and what follows their names.
 SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
-KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "strings", "words")
+KERNELS = (
+    "bigrams",
+    "building",
+    "checking",
+    "scanning",
+    "searching",
+    "selecting",
+    "signs",
+    "strings",
+    "words",
+)
 
 
 def run(

@@ -438,15 +438,12 @@ class _WordTerms(dict[str, list[str]]):
         self._wanted = wanted
 
     def __missing__(self, word: str) -> list[str]:
-        words = [word]
-        tokens, _ = self._analyzer.splitter.split_words(words, self._question)
-        analyzed, _ = self._analyzer.analyze_words(words, self._question)
-        unwanted = self._analyzer.query_stopwords if self._wanted else ()
-        terms = [
-            term
-            for token, term in zip(tokens, analyzed, strict=True)
-            if term is not None and token not in unwanted
-        ]
+        analyzer = self._analyzer
+        tokens, _ = analyzer.splitter.split_words([word], self._question)
+        tokens = [token for token in tokens if token not in analyzer.stopwords]
+        if self._wanted:
+            tokens = [token for token in tokens if token not in analyzer.query_stopwords]
+        terms = analyzer.stems(tokens)
         if len(word) <= _LONGEST_WORD:
             if len(self) >= _MOST_WORDS:
                 self.clear()

@@ -437,6 +437,32 @@ class Backend(ABC):
         _require(len(weights) in (0, len(query)), "terms and weights differ in length")
         return self._search_one(segment, terms, query, weights, floor, limits)
 
+    def find_wrong(
+        self, documents: UInt16, starts: Int64, block_size: int, size: int
+    ) -> str | None:
+        """Say what is wrong with the documents of a term, of which there is one at least.
+
+        Parameters
+        ----------
+        documents
+            Its postings' documents, numbered within their blocks, uint16.
+        starts
+            Where those of each block begin, and where the last end, int64; the first counts as 0.
+        block_size, size
+            How many documents a block and the segment have.
+
+        Returns
+        -------
+        wrong
+            ``"block"`` if one is beyond its block, ``"documents"`` if they do not ascend or one is
+            beyond the segment; ``None`` if all is well.
+        """
+        _check_array("documents", documents, np.uint16)
+        _check_array("starts", starts, np.int64)
+        places = (starts - starts[0]).tolist()
+        _require(places == sorted(places) and places[-1] == len(documents) > 0, "wrong starts")
+        return self._find_wrong(documents, starts, block_size, size)
+
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str]:
         """Decode some strings, of which lone surrogates may be part.
 
@@ -533,6 +559,11 @@ class Backend(ABC):
         floor: float,
         limits: Limits,
     ) -> tuple[list[int], list[float]]: ...
+
+    @abstractmethod
+    def _find_wrong(
+        self, documents: UInt16, starts: Int64, block_size: int, size: int
+    ) -> str | None: ...
 
     @abstractmethod
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]: ...

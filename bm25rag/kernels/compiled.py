@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bm25rag.common.arrays import Bool, Float64, Int64, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
     CodedRun,
@@ -26,7 +26,7 @@ from bm25rag.kernels.loading import load
 # In this order: what another one imports comes first.
 for _name in ("selecting", "signs", "bigrams"):
     load(_name)
-building, searching = load("building"), load("searching")
+building, checking, searching = load("building"), load("checking"), load("searching")
 strings, words, scanning = load("strings"), load("words"), load("scanning")
 
 
@@ -87,6 +87,12 @@ class CompiledBackend(Backend):
             *_prepare(segment, terms), query, weights, floor, limits
         )
         return found
+
+    def _find_wrong(
+        self, documents: UInt16, starts: Int64, block_size: int, size: int
+    ) -> str | None:
+        wrong: str | None = checking.find_wrong(documents, starts, block_size, size)
+        return wrong
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
         if arrays.prepared is None:

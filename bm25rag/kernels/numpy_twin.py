@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt16, UInt32, Unsigned
 from bm25rag.kernels.boundary import (
     STOPPED,
     Backend,
@@ -63,6 +63,15 @@ class NumpyBackend(Backend):
         scores = scores[candidates] + shift_of(idf, terms.absent, counts)
         numbers, best = _best(candidates, scores, limits.k, floor)
         return numbers.tolist(), best.tolist()
+
+    def _find_wrong(
+        self, documents: UInt16, starts: Int64, block_size: int, size: int
+    ) -> str | None:
+        if int(documents.max()) >= block_size:
+            return "block"
+        whole = documents + np.repeat(np.arange(len(starts) - 1) * block_size, np.diff(starts))
+        falls = np.any(whole[1:] <= whole[:-1]) or int(whole[-1]) >= size
+        return "documents" if falls else None
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.

@@ -48,6 +48,7 @@ class TermCache(dict[str, int]):
         self.capacity = capacity
         self._next = iter(range(capacity))
         self._unknown: list[str] = []
+        self._idf_of: dict[int, np.float32] = {}
         self.idf = np.zeros(capacity, np.float32)
         self.frequencies = np.zeros(capacity, np.int64)
         # For each segment, as ``Postings.find`` gives them.
@@ -102,6 +103,9 @@ class TermCache(dict[str, int]):
         for table, starts in zip(self.starts, found, strict=True):
             table[number] = starts
         self.frequencies[number] = frequency
-        idf = self._parameters.idf(self._documents, np.array([frequency], np.float64))
-        self.idf[number] = idf[0]
+        idf = self._idf_of.get(frequency)  # that of a rare term was asked for before
+        if idf is None:
+            (idf,) = self._parameters.idf(self._documents, np.array([frequency], np.float64))
+            self._idf_of[frequency] = idf
+        self.idf[number] = idf
         return number

@@ -174,6 +174,9 @@ class ArraysFile:
 
     def check(self, name: str, start: int, stop: int) -> None:
         """Check the blocks that hold bytes ``start`` to ``stop``; ``name`` is for the message."""
+        first = start // BLOCK
+        if stop <= (first + 1) * BLOCK and start < stop and self._checked[first]:
+            return  # most are short, and have been checked
         for block in range(start // BLOCK, -(-stop // BLOCK)):
             self._check_block(name, block)
 

@@ -45,7 +45,7 @@ class CheckedColumn(Column):
             return
         for number in numbers:
             if not passed[number]:
-                self._check(number, number + 1)
+                self._check_one(number)
                 passed[number] = 1
 
     def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
@@ -65,6 +65,19 @@ class CheckedColumn(Column):
         elif len(self._bytes):
             raise self.file_data.reject("belongs to no string")
         self._whole, self._passed = True, None
+
+    def _check_one(self, number: int) -> None:
+        """Do as ``_check`` for one string, without the arrays that take most of its time."""
+        self.file_offsets.check(number, number + 2)
+        start, stop = self._starts[number], self._starts[number + 1]
+        if not start <= stop <= len(self._bytes):
+            raise self.file_offsets.reject("does not ascend within the data")
+        self.file_data.check(start, stop)
+        if len(self.null):
+            self._file_null.check(number, number + 1)
+            null = self.null.view(np.uint8)[number]
+            if null > 1 or (null and start < stop):
+                raise self._file_null.reject("does not agree with the strings")
 
     def _check(self, first: int, last: int) -> None:
         offsets = self.file_offsets[first : last + 1]

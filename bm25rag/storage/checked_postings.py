@@ -6,7 +6,8 @@ from bisect import bisect_left
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt32, Unsigned
+from bm25rag.kernels import backend
 from bm25rag.segments.doc_blocks import DocBlocks
 from bm25rag.segments.postings import Postings
 from bm25rag.storage.array_file import ArraysFile, CheckedArray
@@ -14,6 +15,11 @@ from bm25rag.storage.checked_columns import CheckedStringTable
 
 # Postings that are compared in one step.
 _AT_ONCE = 1 << 17
+_WRONG = {
+    "block": "points beyond its block",
+    "documents": "does not ascend within the documents",
+    "codes": "points beyond the table of codes",
+}
 
 
 class CheckedDocBlocks(DocBlocks):
@@ -76,7 +82,8 @@ class CheckedDocBlocks(DocBlocks):
 
 
 def _check_rising(array: CheckedArray, values: Unsigned, limit: int) -> None:
-    if np.any(values[1:] < values[:-1]) or int(values[-1]) > limit:
+    few = values.tolist()  # of most terms
+    if few != sorted(few) or few[-1] > limit:
         raise array.reject("does not ascend within its limit")
 
 
@@ -125,10 +132,11 @@ class CheckedPostings(Postings):
 
     def starts(self, number: int) -> Int64:
         """Return where a term's postings begin, checked."""
-        if self.file is not None and not self._passed[number]:
-            self._check_term(number)
-            self._passed[number] = 1
-        return super().starts(number)
+        if self.file is None or self._passed[number]:
+            return super().starts(number)
+        starts = self._check_term(number)
+        self._passed[number] = 1
+        return starts
 
     def pairs(self) -> tuple[UInt32, UInt32]:
         """Return tf and |d| of every code, checked."""
@@ -141,23 +149,22 @@ class CheckedPostings(Postings):
             self._lengths.check(int(documents.min()), int(documents.max()) + 1)
         return super().length_of(documents)
 
-    def _check_term(self, number: int) -> None:
+    def _check_term(self, number: int) -> Int64:
+        """Check a term, and return where its postings begin."""
         self._check_small()
         start, stop = self._indptr[number : number + 2].tolist()
         if not start < stop <= len(self.documents):
             raise self._indptr.reject("does not ascend within the postings")
-        within_blocks, codes = self._documents[start:stop], self._codes[start:stop]
+        documents, codes = self._documents[start:stop], self._codes[start:stop]
         self._file_blocks.check_starts(number, self._indptr)
-        self._check_within_blocks(within_blocks)
-        documents = self.documents_of(super().starts(number))
-        if not np.all(documents[1:] > documents[:-1]) or int(documents[-1]) >= len(self.lengths):
-            raise self._documents.reject("does not ascend within the documents")
+        starts = super().starts(number)
+        limits = self.doc_blocks.size, len(self.lengths)
+        wrong = backend.current().find_wrong(documents, starts, *limits)
+        if wrong is not None:
+            raise self._documents.reject(_WRONG[wrong])
         if int(codes.max()) >= len(self.code_tf):
-            raise self._codes.reject("points beyond the table of codes")
-
-    def _check_within_blocks(self, documents: UInt16) -> None:
-        if documents.max(initial=0) >= self.doc_blocks.size:
-            raise self._documents.reject("points beyond its block")
+            raise self._codes.reject(_WRONG["codes"])
+        return starts
 
     def _check_small(self) -> None:
         if self._pairs_passed:
@@ -180,14 +187,15 @@ class CheckedPostings(Postings):
         if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
             raise self._indptr.reject("does not ascend and cover the postings")
         self._file_blocks.check_all(bounds)
-        self._check_within_blocks(self.documents)
+        if self.documents.max(initial=0) >= self.doc_blocks.size:
+            raise self._documents.reject(_WRONG["block"])
         documents = self.all_documents()
         ascending = documents[1:] > documents[:-1]
         ascending[bounds[1:-1] - 1] = True  # a new term begins again
         if not ascending.all() or np.any(documents >= len(self.lengths)):
-            raise self._documents.reject("does not ascend within the documents")
+            raise self._documents.reject(_WRONG["documents"])
         if np.any(self.codes >= len(self.code_tf)):
-            raise self._codes.reject("points beyond the table of codes")
+            raise self._codes.reject(_WRONG["codes"])
         self._check_sums(documents)
         self.file = None
 

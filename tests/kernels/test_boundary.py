@@ -16,6 +16,7 @@ from bm25rag.kernels.boundary import (
     Matches,
     Queries,
     SegmentArrays,
+    StringArrays,
     TermArrays,
     Texts,
 )
@@ -113,6 +114,11 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: search_one([0], [1.0, 2.0]), ValueError, "terms and weights differ"),
         (lambda: search_one(["0"]), TypeError, "int|str"),
         (lambda: search_one([0], k=0), ValueError, "k and window"),
+        (lambda: wrong([], [0, 0]), ValueError, "wrong starts"),
+        (lambda: wrong([0], [0, 2]), ValueError, "wrong starts"),
+        (lambda: wrong([0, 1], [2, 1, 4]), ValueError, "wrong starts"),
+        (lambda: decode(b"ab", [0, 2], [1]), IndexError, "1|bounds"),
+        (lambda: decode(b"\xff", [0, 1], [0]), UnicodeDecodeError, "utf-8"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
         (lambda: tally([1], 1), ValueError, "a term has no frequency"),
@@ -142,6 +148,42 @@ def with_limits(**changed: Any) -> Matches:
 def search_one(query: Any, weights: Any = (), **changed: Any) -> tuple[list[int], list[float]]:
     wanted = limits(**changed)
     return backends.current().search_one(segment(), terms(), query, list(weights), -np.inf, wanted)
+
+
+@pytest.mark.parametrize(
+    ("documents", "starts", "expected"),
+    [
+        ([0, 1], [5, 7, 7], None),
+        ([0, 1, 0], [5, 7, 8], None),
+        ([1, 2], [0, 2, 2], "block"),
+        ([1, 0], [0, 2, 2], "documents"),
+        ([1, 1], [0, 2, 2], "documents"),
+        ([1, 1], [0, 1, 2], "documents"),  # the second block has one document
+    ],
+)
+def test_wrong_documents_are_found(documents: Any, starts: Any, expected: str | None) -> None:
+    assert wrong(documents, starts) == expected
+
+
+def test_strings_are_decoded() -> None:
+    text = "a\ud800\u00e9\U0001f600".encode("utf-8", "surrogatepass")
+    assert decode(text, [0, 1, 1, len(text)], [2, 0, 1, 0]) == [
+        "\ud800\u00e9\U0001f600",
+        "a",
+        "",
+        "a",
+    ]
+
+
+def wrong(documents: Any, starts: Any) -> str | None:
+    """Of three documents in blocks of two."""
+    numbers = np.array(documents, np.uint16)
+    return backends.current().find_wrong(numbers, np.array(starts, np.int64), 2, 3)
+
+
+def decode(data: bytes, offsets: Any, numbers: Any) -> list[str]:
+    strings = StringArrays(np.array(offsets, np.uint64), np.frombuffer(data, np.uint8))
+    return backends.current().decode(strings, numbers)
 
 
 def count(tokens: Any, counts: Any, terms: int) -> Any:
