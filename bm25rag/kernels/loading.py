@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.machinery import ExtensionFileLoader, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -30,13 +29,15 @@ def load(name: str) -> ModuleType:
     full = f"{__package__}.{name}"
     if INTERPRETED:
         return sys.modules.get(full) or _interpret(full, _FOLDER / f"{name}.py")
-    spec = find_spec(full)
+    spec = PathFinder.find_spec(full, [str(_FOLDER)])
     if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
         raise ImportError(_missing(name), name=full)
     return importlib.import_module(full)
 
 
 def _interpret(full: str, path: Path) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
     spec = spec_from_file_location(full, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no module", name=full)

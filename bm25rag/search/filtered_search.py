@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag.filters import Filter, split
 from bm25rag.search.queries import Terms
 from bm25rag.search.ranking import search
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from bm25rag.filters import Filter
 
 # How many times more matches are looked at if too few of those before have passed.
 _GROWTH = 4
@@ -47,7 +50,11 @@ def search_filtered(
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
-    known, asked = split(filter)
+    known = asked = None
+    if filter is not None:
+        from bm25rag.filters import split  # as in ``Snapshot.masks``
+
+        known, asked = split(filter)
     masks = snapshot.masks(known)
     if asked is None or not k:
         return search(snapshot, queries, k, masks, min_score, threads)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from bm25rag.common.arrays import Bool, Float32, Float64, Int64
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
-from bm25rag.filters import Filter
 from bm25rag.kernels.boundary import SegmentArrays
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import Parameters
-from bm25rag.search.filter_masks import masks_of
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
+
+if TYPE_CHECKING:
+    from bm25rag.filters import Filter
 
 # The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
@@ -182,6 +183,8 @@ class Snapshot:
         """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
             return tuple([view.living for view in self.views])
+        from bm25rag.search.filter_masks import masks_of  # most searches have no filter
+
         return masks_of(self.views, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bm25rag.columns.column import build_column
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.metadata.field_builder import build_fields
-from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.mask_cache import MaskCache
+
+if TYPE_CHECKING:
+    from bm25rag.metadata.fields import Fields
 
 
 class Changes:
@@ -55,6 +57,8 @@ class Changes:
     @cached_property
     def fields(self) -> Fields:
         """The fields of the new metadata."""
+        from bm25rag.metadata.field_builder import build_fields  # see ``Segment.fields``
+
         return build_fields(build_column(self.changed[n] or None for n in self.numbers.tolist()))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.kernels.boundary import Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
-from bm25rag.segments.spelling import Spelling
+
+if TYPE_CHECKING:
+    from bm25rag.segments.spelling import Spelling
 
 
 class Postings:
@@ -146,6 +149,8 @@ class Postings:
     @cached_property
     def spelling(self) -> Spelling:
         """Finds terms by their spelling; made when it is first needed."""
+        from bm25rag.segments.spelling import Spelling  # to correct queries only
+
         return Spelling(self.terms.column)
 
     def frequencies(self) -> Int64:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bm25rag.common.arrays import Array
 from bm25rag.errors import CorruptIndexError
 from bm25rag.storage.fs import new_file
 
@@ -27,8 +27,6 @@ MAGIC = b"bm25rag\n"
 BLOCK = 1 << 16
 _ALIGN = 64
 _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "u8": np.uint64, "b1": np.bool_}
-
-Array = npt.NDArray[Any]
 
 # What reading JSON of an unknown shape can raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)

@@ -15,7 +15,6 @@ from bm25rag.storage.manifest import MANIFEST, Manifest, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
-from bm25rag.storage.verify import verify_segments
 
 
 class FolderReader:
@@ -68,6 +67,8 @@ class FolderReader:
             settings.extra,
         )
         if self._untrusted:
+            from bm25rag.storage.verify import verify_segments  # it needs what writes need
+
             check_counts(self._folder, manifest.commit, settings.next_id)
             verify_segments(views)
         self.manifest, self._state, self._mark = manifest, state, mark

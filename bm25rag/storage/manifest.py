@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
@@ -28,7 +28,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = "lock"
 
-_OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+_OURS = late_pattern(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far larger than any real manifest; a larger one is not read.
 _LARGEST_MANIFEST = 1 << 26
 # No size or count is larger.

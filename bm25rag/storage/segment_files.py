@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column
+from bm25rag.common.arrays import Array
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import Array, ArraysFile, FileRecord, write_arrays
+from bm25rag.storage.array_file import ArraysFile, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
 from bm25rag.storage.checked_fields import CheckedFields
 from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
