@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
+from os import PathLike, fspath
 from os.path import realpath
-from pathlib import Path
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
@@ -932,7 +931,7 @@ class BM25Index:
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = Path(realpath(path))
+        folder = realpath(path)
         attachment = self._attachment
         given = self._state.extra if extra is None else check_extra(extra)
         if isinstance(attachment, FolderWriter) and attachment.holds(folder):
@@ -1000,7 +999,7 @@ class BM25Index:
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
-        folder = Path(realpath(path))
+        folder = realpath(path)
         writer = FolderWriter.lock(folder, seconds) if mode == "w" else None
         reader = FolderReader(folder, mmap, tokenizer, untrusted)
         try:
@@ -1070,7 +1069,7 @@ class BM25Index:
         """
         from bm25rag.storage.verify import verify_folder
 
-        verify_folder(Path(path))
+        verify_folder(fspath(path))
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.

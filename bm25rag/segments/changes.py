@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +37,7 @@ class Changes:
     """
 
     def __init__(
-        self, deleted: UInt32, changed: dict[int, bytes], unverified: Path | None = None
+        self, deleted: UInt32, changed: dict[int, bytes], unverified: str | None = None
     ) -> None:
         self.deleted, self.changed, self.unverified = deleted, changed, unverified
         self.masks = MaskCache()
