@@ -3,6 +3,7 @@
 import importlib as _importlib
 import typing as _typing
 
+import bm25rag.forks  # noqa: F401 - first: before a fork, it waits for the rest of this import
 from bm25rag.analysis import Analyzer
 from bm25rag.documents import Deleted, Document, Hit
 from bm25rag.index import BM25Index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
 from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
 from bm25rag.kernels.boundary import SegmentArrays
@@ -80,7 +80,7 @@ class Snapshot:
                 self._term_cache = cache
             return cache, numbers
 
-    @cached_property
+    @lazy_property
     def absent_weight(self) -> np.float32:
         """What a query term that a document lacks adds per idf."""
         return self.parameters.absent_weight
@@ -92,7 +92,7 @@ class Snapshot:
             self._tables = tuple(self._table(view) for view in self.views)
         return self._tables
 
-    @cached_property
+    @lazy_property
     def arrays(self) -> tuple[SegmentArrays, ...]:
         """What a search reads of each segment."""
         return tuple(map(_arrays, self.views, self.tables))

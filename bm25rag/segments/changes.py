@@ -8,13 +8,13 @@ sets, and each change is written O(log n) times, whatever has changed before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bm25rag.columns.column import build_column
 from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.common.lazy import lazy_property
 from bm25rag.metadata.mask_cache import MaskCache
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ class Changes:
     def __reduce__(self) -> tuple[type[Changes], tuple[object, ...]]:
         return Changes, (self.deleted, self.changed)
 
-    @cached_property
+    @lazy_property
     def numbers(self) -> Int64:
         """Numbers of the documents with new metadata, ascending."""
         return np.array(sorted(self.changed), np.int64)
 
-    @cached_property
+    @lazy_property
     def fields(self) -> Fields:
         """The fields of the new metadata."""
         from bm25rag.metadata.field_builder import build_fields  # see ``Segment.fields``
