@@ -2,7 +2,7 @@
 
 A forked child has only the thread that forked. A module that another thread was importing stays
 locked there for ever, and whoever imports it hangs. So what functions import is imported before a
-fork, which takes up to 50 ms once, and an import that another thread has begun is awaited.
+fork, which takes up to 20 ms once, and an import that another thread has begun is awaited.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from contextlib import suppress
+from threading import RLock
 
 LATE = (
     "bm25rag",
@@ -29,22 +30,23 @@ LATE = (
     "bm25rag.segments.spelling",
     "bm25rag.storage.verify",
 )
-# What searches and writes import of others.
-_OTHERS = (
-    "Stemmer",
-    "concurrent.futures.thread",
-    "encodings.utf_32_le",
-    "filelock",
-    "numpy.ma",  # numpy.unique does
-)
+# What functions import of others.
+_OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma")  # the last by ``numpy.unique``
+
+importing = RLock()
+"""Held while a function imports a module that does something at forks itself.
+
+Python would call what such a module, imported before a fork, does after it.
+"""
 
 
-def finish_imports() -> None:
-    """Import what is imported late; what is there already costs a microsecond each."""
-    for name in (*LATE, *_OTHERS):
+def _before() -> None:
+    importing.acquire()
+    for name in (*LATE, *_OTHERS):  # a microsecond each if they are there
         with suppress(ImportError):  # which is said where it is needed
             importlib.import_module(name)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=finish_imports)
+    after = importing.release
+    os.register_at_fork(before=_before, after_in_parent=after, after_in_child=after)

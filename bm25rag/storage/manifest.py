@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
+from bm25rag.forks import importing
 from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
 from bm25rag.storage.fs import new_file
 
@@ -175,7 +176,8 @@ def lock(folder: str, timeout: float = 0.0) -> BaseFileLock:
     CorruptIndexError
         If it is a folder or a link.
     """
-    from filelock import FileLock, Timeout
+    with importing:  # only for writers
+        from filelock import FileLock, Timeout
 
     path = os.path.join(folder, LOCK)
     check_regular(path, links=False)  # a lock behind a link is not this folder's
