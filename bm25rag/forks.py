@@ -2,7 +2,7 @@
 
 A forked child has only the thread that forked. A module that another thread was importing stays
 locked there for ever, and whoever imports it hangs. So what functions import is imported before a
-fork, which takes up to 20 ms once, and an import that another thread has begun is awaited.
+fork, which takes tens of milliseconds once, and an import that another thread has begun is awaited.
 """
 
 from __future__ import annotations
