@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
-from bm25rag.storage.checked_fields import CheckedFields
 from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
+
+if TYPE_CHECKING:
+    from bm25rag.storage.checked_fields import CheckedFields
 
 _RETRIES = 20
 
@@ -135,6 +137,8 @@ def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
         _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
         for name in ("fields.paths", "fields.strings")
     )
+    from bm25rag.storage.checked_fields import CheckedFields  # many indexes have no metadata
+
     return CheckedFields(file, count, paths, strings)
 
 
