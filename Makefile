@@ -12,7 +12,6 @@ STAMP := $(VENV)/.installed
 # The adapters: whatever lies under integrations/ with a pyproject.toml.
 ADAPTERS := $(patsubst integrations/%/pyproject.toml,%,$(wildcard integrations/*/pyproject.toml))
 ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
-FRAMEWORKS := $(VENV)/.frameworks
 # Kernels are built a dozen times in a check; zig takes a second for what it has compiled before.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # What the compiled kernels are made of.
@@ -44,9 +43,9 @@ help:  ## List the targets.
 
 install: $(STAMP)  ## Make the private environment .venv.
 
-demo: $(FRAMEWORKS)  ## Index real text, search it, change it, save and reopen it.
-	$(PY) -m bm25rag demo
-	$(PY) examples/frameworks.py
+demo: .venv-demo/.installed  ## Index real text, search it, change it, save and reopen it (three minutes at first).
+	.venv-demo/$(BIN)/python -m bm25rag demo
+	.venv-demo/$(BIN)/python examples/frameworks.py
 
 test: $(STAMP)  ## Run the tests (under three minutes).
 	$(PY) $(PARALLEL) -m "not slow"
@@ -140,12 +139,20 @@ endef
 
 $(STAMP): pyproject.toml $(BUILT)
 	$(new_venv)
+	@echo "compiling bm25rag, and installing all that development needs: a minute or two"
 	@$(PY) $(PIP) install -e '.[dev]'
 	@touch $@
 
-# All adapters beside the core and what the examples need; not what tests them, which disturbs other tests.
-$(FRAMEWORKS): $(STAMP) $(ADAPTER_PROJECTS)
-	@$(if $(ADAPTERS),$(PY) $(PIP) install -e . $(ADAPTERS:%=-e 'integrations/%[examples]'))
+# All adapters beside the core and what the examples need; not what develops and tests them.
+# Step by step, so that nobody who tries this sees nothing for a minute.
+.venv-demo/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
+	$(new_venv)
+	@echo "compiling bm25rag, with a compiler that pip downloads for it; installing NumPy and PyStemmer"
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[cli]'
+	@set -e; for name in $(ADAPTERS); do \
+		echo "installing $$name and its adapter"; \
+		$(@D)/$(BIN)/python $(PIP) install -e "integrations/$$name[examples]"; \
+	done
 	@touch $@
 
 .venv-together/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)

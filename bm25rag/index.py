@@ -5,16 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
+from os import PathLike, fspath
 from os.path import realpath
-from pathlib import Path
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
-from bm25rag.additions import NewDocuments, NewRecords, analyse_documents
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.common.arrays import Float64, Int64
@@ -30,16 +28,8 @@ from bm25rag.common.checks import (
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.documents import Deleted, Document, Hit, Text
 from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
-from bm25rag.filters import Filter, FilterSpec, parse_filter
-from bm25rag.filters.values import fresh
 from bm25rag.kernels.backend import cores
-from bm25rag.merging.merge import merge_segments
-from bm25rag.merging.policy import carry, plan, tidy
-from bm25rag.metadata.codec import encode_metadata
 from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
-from bm25rag.search.correction import Correction, correct_queries
-from bm25rag.search.expansion import expand
-from bm25rag.search.explain import Explanation, explain
 from bm25rag.search.filtered_search import search_filtered, search_one
 from bm25rag.search.queries import Query, Terms, terms_of, warn_of_texts
 from bm25rag.search.ranking import score_all
@@ -51,11 +41,18 @@ from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
-from bm25rag.storage.verify import verify_folder, verify_segments
 from bm25rag.write_lock import WriteLock
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
+
+    from bm25rag.additions import NewDocuments, NewRecords
+    from bm25rag.filters import Filter, FilterSpec
+    from bm25rag.search.correction import Correction
+    from bm25rag.search.explain import Explanation
+
+# What a process that opens an index and searches it does not need is imported where it is used:
+# that halves the time until its first answer.
 
 Mode: TypeAlias = Literal["r", "w"]
 """How a folder is opened."""
@@ -313,11 +310,13 @@ class BM25Index:
         """Check what a search is given, and analyse its queries."""
         most = check_count("k", k)
         floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-        parsed = parse_filter(filter)
+        parsed = _parse_filter(filter)
         snapshot = self._snapshot
         terms = terms_of(snapshot.analyzer, queries, name)
         corrections = []
         if check_flag("correct", correct):
+            from bm25rag.search.correction import correct_queries
+
             corrected = correct_queries(snapshot, terms, parsed)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
@@ -356,12 +355,14 @@ class BM25Index:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = _parse_filter(filter), self._snapshot
         terms = terms_of(snapshot.analyzer, [query], "query")[0]
         found = snapshot.find(check_id("id", id))
         if found is None or not snapshot.passes(*found, parsed):
             passing = "" if parsed is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
+        from bm25rag.search.explain import explain
+
         return explain(snapshot, terms, *found)
 
     def expand(
@@ -407,9 +408,11 @@ class BM25Index:
         """
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = _parse_filter(filter), self._snapshot
         terms = terms_of(snapshot.analyzer, [query], "query")[0]
         feedback = search_filtered(snapshot, [terms], documents, parsed, None, 1)
+        from bm25rag.search.expansion import expand
+
         return expand(terms, feedback, most, share)
 
     def correct(self, query: Query, filter: FilterSpec | None = None) -> Correction:
@@ -442,7 +445,9 @@ class BM25Index:
         FilterError
             If the filter is malformed.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        from bm25rag.search.correction import correct_queries
+
+        parsed, snapshot = _parse_filter(filter), self._snapshot
         return correct_queries(snapshot, terms_of(snapshot.analyzer, [query], "query"), parsed)[0]
 
     # --- documents and statistics ------------------------------------------------------
@@ -459,7 +464,7 @@ class BM25Index:
         filter
             As in ``search``.
         """
-        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        wanted, parsed, snapshot = check_ids(ids), _parse_filter(filter), self._snapshot
         found = (snapshot.find(id) for id in wanted)
         return [
             snapshot.document(*place)
@@ -475,7 +480,7 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = _parse_filter(filter), self._snapshot
         if parsed is None:
             return snapshot.count
         masks = snapshot.masks(parsed)
@@ -489,7 +494,7 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        parsed, snapshot = _parse_filter(filter), self._snapshot
         return [snapshot.views[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
 
     def __len__(self) -> int:
@@ -574,6 +579,8 @@ class BM25Index:
     @property
     def extra(self) -> dict[str, Any]:
         """What the caller last saved with the index for its own use; a fresh copy."""
+        from bm25rag.filters.values import fresh
+
         extra: dict[str, Any] = fresh(self._state.extra)
         return extra
 
@@ -634,6 +641,8 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
+        from bm25rag.additions import NewDocuments
+
         documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
         return self._add(documents, on_duplicate, threads)
 
@@ -670,11 +679,15 @@ class BM25Index:
         DuplicateIdError, MetadataError, ReadOnlyError
             As ``add``.
         """
+        from bm25rag.additions import NewRecords
+
         return self._add(NewRecords(documents, store_text, progress), on_duplicate, threads)
 
     def _add(
         self, documents: NewDocuments | NewRecords, on_duplicate: str, threads: int | None
     ) -> list[str]:
+        from bm25rag.additions import analyse_documents
+
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
         most = (
             max(1, cores() - others_read())
@@ -717,7 +730,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted, parsed = check_ids(ids), parse_filter(filter)
+        wanted, parsed = check_ids(ids), _parse_filter(filter)
         with self._writing() as snapshot:
             places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
             found = {
@@ -755,6 +768,8 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
+        from bm25rag.metadata.codec import encode_metadata
+
         wanted = check_ids(ids)
         given = list(check_sequence("metadata", metadata, "dicts"))
         if len(given) != len(wanted):
@@ -792,6 +807,8 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
+        from bm25rag.merging.policy import plan
+
         self._merge(lambda views: [group.views for group in plan(views) if group.due])
 
     def compact(self) -> None:
@@ -811,6 +828,9 @@ class BM25Index:
     def _merge(
         self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
     ) -> None:
+        from bm25rag.merging.merge import merge_segments
+        from bm25rag.merging.policy import carry
+
         with self._writing():
             pass  # a caller that may not write is told at once, without waiting below
         lock = self._lock
@@ -932,7 +952,7 @@ class BM25Index:
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = Path(realpath(path))
+        folder = realpath(path)
         attachment = self._attachment
         given = self._state.extra if extra is None else check_extra(extra)
         if isinstance(attachment, FolderWriter) and attachment.holds(folder):
@@ -1000,12 +1020,14 @@ class BM25Index:
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
-        folder = Path(realpath(path))
+        folder = realpath(path)
         writer = FolderWriter.lock(folder, seconds) if mode == "w" else None
         reader = FolderReader(folder, mmap, tokenizer, untrusted)
         try:
             stored = reader.read()
             if verify:
+                from bm25rag.storage.verify import verify_segments
+
                 verify_segments(stored.views)
         except BaseException:
             if writer is not None:
@@ -1066,7 +1088,9 @@ class BM25Index:
         CorruptIndexError
             If a file is damaged; the message names it.
         """
-        verify_folder(Path(path))
+        from bm25rag.storage.verify import verify_folder
+
+        verify_folder(fspath(path))
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -1175,6 +1199,8 @@ class BM25Index:
             yield self._state.snapshot
 
     def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
+        from bm25rag.merging.policy import tidy
+
         before = self._state.snapshot
         tidied = tidy(list(views), self._lock.held)
         snapshot = Snapshot(tidied, before.parameters, before.analyzer)
@@ -1198,6 +1224,14 @@ class BM25Index:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
         return f"BM25Index({len(self)} {noun}, {settings})"
+
+
+def _parse_filter(filter: FilterSpec | None) -> Filter | None:
+    if filter is None:  # as for most searches
+        return None
+    from bm25rag.filters import parse_filter
+
+    return parse_filter(filter)
 
 
 def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:

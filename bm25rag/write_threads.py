@@ -13,6 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from bm25rag.common.threads import thread_pool
+
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -65,12 +67,8 @@ def end_write_thread(owner: object) -> None:
 
 
 def _thread_of(owner: object) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # it imports logging, which takes long
-
     threads = _threads(os.getpid())
-    return threads.get(owner) or threads.setdefault(
-        owner, ThreadPoolExecutor(1, thread_name_prefix="bm25rag-write")
-    )
+    return threads.get(owner) or threads.setdefault(owner, thread_pool(1, "bm25rag-write"))
 
 
 # One registry for each process: after a fork, the parent's threads do not exist.

@@ -5,9 +5,10 @@ Which letters keep their accents depends on the language: see ``languages``.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
+
+from bm25rag.common.patterns import late_pattern
 
 # Letters that no normal form decomposes.
 _LETTERS = {
@@ -18,15 +19,15 @@ _LETTERS = {
 }  # fmt: skip
 # Marks of Latin and Greek; vowels, tones and cantillation of Hebrew and Arabic, and the Arabic
 # tatweel, which only stretches words; the Hindi point of borrowed sounds.
-_DROPPED = re.compile(
+_DROPPED = late_pattern(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u0640\u064b-\u0652\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c]"
 )
-_LATIN_OR_GREEK = re.compile("[\u00c0-\u024f\u0370-\u03ff\u1e00-\u1fff\ufb00-\ufb06]")
+_LATIN_OR_GREEK = late_pattern("[\u00c0-\u024f\u0370-\u03ff\u1e00-\u1fff\ufb00-\ufb06]")
 _HINDI_WITH_POINT = "\u0929\u0931\u0934"
 # A nasal before a consonant of its class is also written as a dot above the line, or as a
 # candrabindu (a dot in a crescent).
-_HINDI_NASAL = re.compile(
+_HINDI_NASAL = late_pattern(
     "\u0919\u094d(?=[\u0915-\u0918])|\u091e\u094d(?=[\u091a-\u091d])|\u0923\u094d(?=[\u091f-\u0922])"
     "|\u0928\u094d(?=[\u0924-\u0927])|\u092e\u094d(?=[\u092a-\u092d])|\u0901"
 )

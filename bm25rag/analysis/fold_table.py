@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.legacy import AUTO_0_1
-from bm25rag.common.arrays import Bool, UInt8, UInt32, UInt64
+from bm25rag.common.arrays import Array, Bool, UInt8, UInt32, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
     APOSTROPHE,
@@ -117,7 +116,7 @@ def _utf8(points: UInt64) -> UInt64:
     """Return code points in UTF-8, each with its size in bytes."""
     last = (points & 63) | 128
     third, second = (points >> 6 & 63) | 128, (points >> 12 & 63) | 128
-    sizes: list[NDArray[Any]] = [
+    sizes: list[Array] = [
         points,
         points >> 6 | 0xC0 | last << 8,
         points >> 12 | 0xE0 | third << 8 | last << 16,

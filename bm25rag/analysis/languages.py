@@ -6,8 +6,8 @@ that. The stop words are Apache Lucene's (see NOTICE): one file per list, one wo
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from bm25rag.analysis.tokens import Apostrophe
 __all__ = ["LANGUAGES", "STOPWORD_LISTS", "Language", "find_language", "load_stopwords"]
 
 
-_LISTS = Path(__file__).parent / "stopwords"
+_LISTS = os.path.join(os.path.dirname(__file__), "stopwords")
 
 
 class Language(NamedTuple):
@@ -199,5 +199,6 @@ def load_stopwords(name: str) -> frozenset[str]:
         known = ", ".join(STOPWORD_LISTS)
         message = f"stopwords: expected the name of a list, one of {known}; got {name!r}"
         raise ValueError(message)
-    text = (_LISTS / f"{name}.txt").read_text(encoding="utf-8")
-    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+    with open(os.path.join(_LISTS, f"{name}.txt"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import Any, cast
 
 from bm25rag.common.gil import releasing_gil
+from bm25rag.common.patterns import late_pattern
 
 # Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms have been folded
 # by then), Bopomofo, Hangul syllables and letters: the characters that Lucene cuts into bigrams.
@@ -28,48 +28,31 @@ SOUTHEAST_ASIAN_LETTERS = (
     "\ua9e0-\ua9e4\ua9e6-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a\uaa7e\uaa7f"
 )
 
-
-class _Pattern:
-    """A regular expression that is compiled on its first use; compiling all of these takes 4 ms."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(re.compile(self._pattern), name)
-        setattr(self, name, value)
-        return value
-
-
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return cast("re.Pattern[str]", _Pattern(pattern))
-
-
-JOINER = _pattern("[\u200c\u200d]")
+JOINER = late_pattern("[\u200c\u200d]")
 # All characters except those that NFC never changes: Latin, Greek, Cyrillic, letters of Hebrew and
 # Arabic, punctuation, currencies, arrows, mathematics, Han, kana and Hangul syllables. A search
 # for this pattern is five times as fast as normalising.
-NOT_SURELY_NFC = _pattern(
+NOT_SURELY_NFC = late_pattern(
     "[^\u0000-\u02ff\u0370-\u0373\u0375-\u0377\u037a-\u037d\u037f\u0384-\u0386\u0388-\u038a\u038c"
     "\u038e-\u03a1\u03a3-\u0482\u048a-\u052f\u05d0-\u05ea\u0620-\u064a\u0660-\u066f\u0671-\u06d3"
     "\u1e00-\u1eff\u2002-\u205e\u2074-\u208e\u20a0-\u20bf\u2100-\u2125\u2127-\u2129\u212c-\u218b"
     "\u2190-\u2328\u232b-\u23ff\u2460-\u2adb\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u4e00-\u9fff"
     "\uac00-\ud7a3\uff01-\uff60]"
 )
-NOT_ASCII = _pattern("[^\u0000-\u007f]")
-CJK = _pattern(f"[{CJK_LETTERS}]")
+NOT_ASCII = late_pattern("[^\u0000-\u007f]")
+CJK = late_pattern(f"[{CJK_LETTERS}]")
 # Characters that are terms beside the bigrams: in questions and documents, and in documents only.
-HAN = _pattern(f"[{_HAN}]")
-SINGLES = _pattern(f"[{_HAN}{_HANGUL}]")
-SOUTHEAST_ASIAN = _pattern(f"[{SOUTHEAST_ASIAN_LETTERS}]")
-WORD = _pattern(r"\w")
-LETTER = _pattern(r"[^\W\d_]")
-DIGIT = _pattern(r"\d")
-APOSTROPHES = _pattern("[\u2019\u02bc]")
+HAN = late_pattern(f"[{_HAN}]")
+SINGLES = late_pattern(f"[{_HAN}{_HANGUL}]")
+SOUTHEAST_ASIAN = late_pattern(f"[{SOUTHEAST_ASIAN_LETTERS}]")
+WORD = late_pattern(r"\w")
+LETTER = late_pattern(r"[^\W\d_]")
+DIGIT = late_pattern(r"\d")
+APOSTROPHES = late_pattern("[\u2019\u02bc]")
 # Characters inside words that are not part of them: soft hyphens, word joiners, direction marks,
 # and the Hebrew geresh and gershayim of abbreviations.
-IGNORED = _pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
-WIDTH_FORMS = _pattern("[\uff01-\uff5e\uff65-\uff9f]+")
+IGNORED = late_pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
+WIDTH_FORMS = late_pattern("[\uff01-\uff5e\uff65-\uff9f]+")
 _LAST_WITHOUT = "\u02ff"  # no mark comes before it
 _TURKISH = str.maketrans({"İ": "i", "I": "ı"})
 _DOTTED_I = "I\u0307"

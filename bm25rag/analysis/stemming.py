@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import re
 import threading
 from types import ModuleType
 from typing import Protocol
 
 from bm25rag.common.checks import check_choice
+from bm25rag.common.patterns import late_pattern
 
 # Snowball takes quadratic time for some words; no word of a language is longer than this.
 _LONGEST = 255
@@ -16,7 +16,7 @@ _LONGEST = 255
 # and Connell 2002, "Improving stemming for Arabic information retrieval": light10), and the alif
 # of adverbs. At least three letters remain, as many as roots have.
 ARABIC_LIGHT = "arabic_light"
-_ARABIC_ENDING = re.compile(
+_ARABIC_ENDING = late_pattern(
     "(?<=[\u0621-\u064a]{3})(?:\u0647\u0627|\u0627\u0646|\u0627\u062a|\u0648\u0646|\u064a\u0646"
     "|\u064a\u0647|\u064a\u0629|[\u0647\u0629\u064a\u0627])$"
 )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Literal
+
+from bm25rag.common.patterns import late_pattern
 
 Apostrophe = Literal["ends", "joins", "cuts"]
 
 # What may follow the last apostrophe of an English word without being a word.
 _ENDINGS = frozenset({"s", "d", "m", "ll", "re", "ve"})
-_PART = re.compile(
+_PART = late_pattern(
     r"(?P<letters>[^\W\d_](?:\.[^\W\d_])+(?![^'.,+#]))"
     r"|[A-Za-z](?:\+\+|#)"
     r"|\.?[^'.,+#]+(?:(?<=\d)[.,](?=\d)[^'.,+#]+)*"
 )
-_THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
-_OTHER_DIGIT = re.compile(r"[^\D0-9]")
-_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
-_CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SEPARATORS = re.compile(r"[_.]+")
+_THOUSANDS = late_pattern(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
+_OTHER_DIGIT = late_pattern(r"[^\D0-9]")
+_GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
+_CAMEL = late_pattern(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = late_pattern(r"[_.]+")
 
 
 def split_word(word: str, apostrophe: Apostrophe) -> list[str]:

@@ -206,7 +206,7 @@ def compact_command(index_path: Path, untrusted: bool) -> None:
 
 def check_output(output: Path, force: bool) -> None:
     """Refuse a folder with other contents, and without ``force`` one with an index."""
-    check_target(output)
+    check_target(str(output))
     if (output / MANIFEST).exists() and not force:
         message = f"{output}: is an index already; --force replaces it, 'bm25rag add' adds to it"
         raise FileExistsError(message)

@@ -1,19 +1,23 @@
-"""Types of NumPy arrays, by their elements."""
+"""Types of NumPy arrays, by their elements.
+
+They are what ``numpy.typing.NDArray`` makes of these, without the import of ``numpy.typing``.
+"""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Float32: TypeAlias = npt.NDArray[np.float32]
-Float64: TypeAlias = npt.NDArray[np.float64]
-Int64: TypeAlias = npt.NDArray[np.int64]
-Int16: TypeAlias = npt.NDArray[np.int16]
-UInt32: TypeAlias = npt.NDArray[np.uint32]
-UInt64: TypeAlias = npt.NDArray[np.uint64]
-UInt16: TypeAlias = npt.NDArray[np.uint16]
-UInt8: TypeAlias = npt.NDArray[np.uint8]
-Unsigned: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
-Bool: TypeAlias = npt.NDArray[np.bool_]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Float32: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
+Float64: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Int64: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Int32: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
+Int16: TypeAlias = np.ndarray[Any, np.dtype[np.int16]]
+UInt32: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
+UInt64: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+UInt16: TypeAlias = np.ndarray[Any, np.dtype[np.uint16]]
+UInt8: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+Unsigned: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+Bool: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]

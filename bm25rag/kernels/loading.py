@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
+from importlib.machinery import ExtensionFileLoader, PathFinder
 from types import ModuleType
 
 from bm25rag.kernels.memory import INTERPRETED
 
-_FOLDER = Path(__file__).parent
+_FOLDER = os.path.dirname(__file__)
 
 
 def load(name: str) -> ModuleType:
@@ -29,14 +28,16 @@ def load(name: str) -> ModuleType:
     """
     full = f"{__package__}.{name}"
     if INTERPRETED:
-        return sys.modules.get(full) or _interpret(full, _FOLDER / f"{name}.py")
-    spec = find_spec(full)
+        return sys.modules.get(full) or _interpret(full, os.path.join(_FOLDER, f"{name}.py"))
+    spec = PathFinder.find_spec(full, [_FOLDER])
     if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
         raise ImportError(_missing(name), name=full)
     return importlib.import_module(full)
 
 
-def _interpret(full: str, path: Path) -> ModuleType:
+def _interpret(full: str, path: str) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
     spec = spec_from_file_location(full, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no module", name=full)
@@ -51,7 +52,9 @@ def _interpret(full: str, path: Path) -> ModuleType:
 
 def _missing(name: str) -> str:
     others = sorted(
-        path.name for path in _FOLDER.glob(f"{name}.*") if path.suffix in {".so", ".pyd"}
+        file
+        for file in os.listdir(_FOLDER)
+        if file.startswith(f"{name}.") and file.endswith((".so", ".pyd"))
     )
     if others:
         return f"{', '.join(others)} in {_FOLDER} is for another Python"

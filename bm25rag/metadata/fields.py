@@ -8,10 +8,9 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bm25rag.columns.column import Column, ColumnBuilder, join
-from bm25rag.common.arrays import Int64
+from bm25rag.common.arrays import Array, Int64
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.metadata.field import (
@@ -29,7 +28,7 @@ MAX_FIELDS = 1000
 # With more distinct values, codes take two bytes, or four.
 NARROW, MIDDLE = 1 << 8, 1 << 16
 
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+Arrays: TypeAlias = dict[str, Array]
 # The arrays of fields; there are two columns beside them.
 ARRAYS: dict[str, type[np.generic]] = {
     "complete": np.bool_,
@@ -147,7 +146,7 @@ class _Cursor:
         self._used = dict.fromkeys(arrays, 0)
         self.spans: dict[str, slice] = {}
 
-    def read(self, name: str, length: int) -> npt.NDArray[Any]:
+    def read(self, name: str, length: int) -> Array:
         """Return the next ``length`` elements of an array."""
         start = self._used[name]
         self._used[name] = start + length
@@ -174,7 +173,7 @@ class Assembler:
     def __init__(self, count: int, complete: bool = True) -> None:
         self._count, self._complete = count, complete
         self._paths, self._strings = ColumnBuilder(), ColumnBuilder()
-        self._arrays: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ARRAYS}
+        self._arrays: dict[str, list[Array]] = {name: [] for name in ARRAYS}
 
     def add(
         self,

@@ -6,17 +6,13 @@ NumPy's own parser is not used: NumPy 1.24 crashes on a day that is not in the c
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bm25rag.common.arrays import Bool, Int64, UInt8
+from bm25rag.common.arrays import Bool, Int32, Int64, UInt8
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import instant_of
 from bm25rag.metadata.field import StringRange, ticks
-
-Int32: TypeAlias = npt.NDArray[np.int32]
 
 NO_INSTANT = int(np.iinfo(np.int64).min)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag.filters import Filter, split
 from bm25rag.search import ranking
 from bm25rag.search.queries import Terms
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from bm25rag.filters import Filter
 
 # How many times more matches are looked at if too few of those before have passed.
 _GROWTH = 4
@@ -47,7 +50,7 @@ def search_filtered(
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
-    known, asked = split(filter)
+    known, asked = _split(filter)
     masks = snapshot.masks(known)
     if asked is None or not k:
         return ranking.search(snapshot, queries, k, masks, min_score, threads)
@@ -93,12 +96,20 @@ def search_one(
     scores
         Their scores.
     """
-    known, asked = split(filter)
+    known, asked = _split(filter)
     if asked is None:
         return ranking.search_one(snapshot, terms, k, snapshot.masks(known), min_score)
     result = search_filtered(snapshot, [terms], k, filter, min_score, 1)
     count = int(result.counts[0])
     return result.rows[0, :count].tolist(), result.scores[0, :count].tolist()
+
+
+def _split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
+    if filter is None:
+        return None, None
+    from bm25rag.filters import split  # as in ``Snapshot.masks``
+
+    return split(filter)
 
 
 class _Answers(dict[int, bool]):

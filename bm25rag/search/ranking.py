@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Float64, Int64
+from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend, Limits, Matches
 from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts
@@ -84,9 +85,6 @@ def search(
     if workers < 2:
         fill(0, len(queries))
         return result
-    # Not at the top: it imports logging, a sixth of our import time.
-    from concurrent.futures import ThreadPoolExecutor
-
     # Several blocks for each thread, since some take longer than others. The calling thread
     # works, too: the first of the others needs a millisecond to start.
     blocks = min(_BLOCKS_PER_THREAD * workers, len(queries) // _QUERIES_PER_THREAD)
@@ -97,7 +95,7 @@ def search(
         for span in spans:
             fill(*span)
 
-    with ThreadPoolExecutor(workers - 1) as pool:
+    with thread_pool(workers - 1) as pool:
         others = [pool.submit(work) for _ in range(workers - 1)]
         try:
             work()

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
 from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
-from bm25rag.filters import Filter
 from bm25rag.kernels.boundary import SegmentArrays
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import Parameters
-from bm25rag.search.filter_masks import masks_of
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
+
+if TYPE_CHECKING:
+    from bm25rag.filters import Filter
 
 # The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
@@ -79,7 +80,7 @@ class Snapshot:
                 self._term_cache = cache
             return cache, numbers
 
-    @cached_property
+    @lazy_property
     def absent_weight(self) -> np.float32:
         """What a query term that a document lacks adds per idf."""
         return self.parameters.absent_weight
@@ -91,7 +92,7 @@ class Snapshot:
             self._tables = tuple(self._table(view) for view in self.views)
         return self._tables
 
-    @cached_property
+    @lazy_property
     def arrays(self) -> tuple[SegmentArrays, ...]:
         """What a search reads of each segment."""
         return tuple(map(_arrays, self.views, self.tables))
@@ -191,6 +192,8 @@ class Snapshot:
         """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
             return tuple([view.living for view in self.views])
+        from bm25rag.search.filter_masks import masks_of  # most searches have no filter
+
         return masks_of(self.views, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:

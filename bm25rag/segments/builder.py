@@ -18,6 +18,7 @@ from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
 from bm25rag.common.strings import utf8_each
+from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Run
 from bm25rag.metadata.codec import write_metadata
@@ -105,12 +106,8 @@ class SegmentBuilder:
             result = work()
             return lambda: result
         if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # see ``search.search``
-
             helpers = self._threads - 1
-            self._pool = ThreadPoolExecutor(
-                helpers, initializer=work_for_thread, initargs=(get_ident(),)
-            )
+            self._pool = thread_pool(helpers, initializer=work_for_thread, initargs=(get_ident(),))
         return self._pool.submit(copy_context().run, work).result
 
     def _count_next(self) -> None:

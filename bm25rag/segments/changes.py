@@ -8,16 +8,17 @@ sets, and each change is written O(log n) times, whatever has changed before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bm25rag.columns.column import build_column
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.metadata.field_builder import build_fields
-from bm25rag.metadata.fields import Fields
+from bm25rag.common.lazy import lazy_property
 from bm25rag.metadata.mask_cache import MaskCache
+
+if TYPE_CHECKING:
+    from bm25rag.metadata.fields import Fields
 
 
 class Changes:
@@ -36,7 +37,7 @@ class Changes:
     """
 
     def __init__(
-        self, deleted: UInt32, changed: dict[int, bytes], unverified: Path | None = None
+        self, deleted: UInt32, changed: dict[int, bytes], unverified: str | None = None
     ) -> None:
         self.deleted, self.changed, self.unverified = deleted, changed, unverified
         self.masks = MaskCache()
@@ -47,14 +48,16 @@ class Changes:
     def __reduce__(self) -> tuple[type[Changes], tuple[object, ...]]:
         return Changes, (self.deleted, self.changed)
 
-    @cached_property
+    @lazy_property
     def numbers(self) -> Int64:
         """Numbers of the documents with new metadata, ascending."""
         return np.array(sorted(self.changed), np.int64)
 
-    @cached_property
+    @lazy_property
     def fields(self) -> Fields:
         """The fields of the new metadata."""
+        from bm25rag.metadata.field_builder import build_fields  # see ``Segment.fields``
+
         return build_fields(build_column(self.changed[n] or None for n in self.numbers.tolist()))
 
 

@@ -10,15 +10,18 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.boundary import Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
-from bm25rag.segments.spelling import Spelling
+
+if TYPE_CHECKING:
+    from bm25rag.segments.spelling import Spelling
 
 
 class Postings:
@@ -143,9 +146,11 @@ class Postings:
         """Return |d| of some documents, int64; raise as ``find``."""
         return self.lengths[documents].astype(np.int64)
 
-    @cached_property
+    @lazy_property
     def spelling(self) -> Spelling:
         """Finds terms by their spelling; made when it is first needed."""
+        from bm25rag.segments.spelling import Spelling  # to correct queries only
+
         return Spelling(self.terms.column)
 
     def frequencies(self) -> Int64:

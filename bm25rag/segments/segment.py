@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bm25rag.columns.column import Column
 from bm25rag.columns.string_table import StringTable
-from bm25rag.metadata.field_builder import build_fields
-from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.postings import Postings
+
+if TYPE_CHECKING:
+    from bm25rag.metadata.fields import Fields
 
 
 class Segment:
@@ -40,6 +43,8 @@ class Segment:
     def fields(self) -> Fields:
         """The fields of the metadata that the segment was built with."""
         if self.stored_fields is None:
+            from bm25rag.metadata.field_builder import build_fields  # for filters and writes only
+
             self.stored_fields = build_fields(self.metadata)
         return self.stored_fields
 

@@ -14,12 +14,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bm25rag.common.arrays import Array
 from bm25rag.errors import CorruptIndexError
 from bm25rag.storage.fs import new_file
 
@@ -27,8 +26,6 @@ MAGIC = b"bm25rag\n"
 BLOCK = 1 << 16
 _ALIGN = 64
 _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "u8": np.uint64, "b1": np.bool_}
-
-Array = npt.NDArray[Any]
 
 # What reading JSON of an unknown shape can raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -42,7 +39,7 @@ class FileRecord(NamedTuple):
     checksum: int
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
+def write_arrays(path: str, arrays: Mapping[str, Array]) -> FileRecord:
     """Write arrays into a new file and flush it to disk."""
     layout: dict[str, list[object]] = {}
     end = 0
@@ -57,7 +54,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileRecord:
         sums = _write_data(file, arrays)
         file.write(sums)
         size = file.tell()
-    return FileRecord(path.name, size, zlib.crc32(sums, zlib.crc32(header)))
+    return FileRecord(os.path.basename(path), size, zlib.crc32(sums, zlib.crc32(header)))
 
 
 def _aligned(position: int) -> int:
@@ -107,7 +104,7 @@ class ArraysFile:
         If its size, header or checksums are not as recorded.
     """
 
-    def __init__(self, path: Path, record: FileRecord, mapped: bool) -> None:
+    def __init__(self, path: str, record: FileRecord, mapped: bool) -> None:
         self._path = path
         self._data = _load(path, record, mapped)
         start = self._read_header(record)
@@ -233,12 +230,12 @@ class CheckedArray:
         return self._file.reject(self._name, problem)
 
 
-def damage(path: Path, name: str, problem: str) -> CorruptIndexError:
+def damage(path: str, name: str, problem: str) -> CorruptIndexError:
     """Return the error for a file whose contents cannot be right."""
     return CorruptIndexError(f"{path}: {name} {problem}; restore the folder from a copy")
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: str) -> BinaryIO:
     """Open a file for reading; refuse folders, and pipes and devices, which could hang.
 
     A link is followed, because caches of models keep files elsewhere.
@@ -262,7 +259,7 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def check_regular(path: Path, *, links: bool = True) -> None:
+def check_regular(path: str, *, links: bool = True) -> None:
     """Check that a path, if it exists, is a file, or a link to one if ``links``.
 
     Raises
@@ -271,7 +268,7 @@ def check_regular(path: Path, *, links: bool = True) -> None:
         If it is anything else.
     """
     try:
-        mode = path.lstat().st_mode
+        mode = os.lstat(path).st_mode
     except OSError:  # there is no such path
         return
     what = "no regular file"
@@ -282,15 +279,15 @@ def check_regular(path: Path, *, links: bool = True) -> None:
         raise CorruptIndexError(f"{path}: is {what}; remove it, or restore it from a copy")
 
 
-def _mode_behind(path: Path) -> int:
+def _mode_behind(path: str) -> int:
     """Return the mode of what a link leads to, 0 if there is nothing or it leads to itself."""
     try:
-        return path.stat().st_mode
+        return os.stat(path).st_mode
     except OSError:
         return 0
 
 
-def _load(path: Path, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:
+def _load(path: str, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size != record.size or size < 16:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import weakref
 from contextlib import suppress
-from pathlib import Path
 
 
 class FileMark:
@@ -21,12 +20,12 @@ class FileMark:
         The file. If it cannot be opened, the mark is never current.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
         self._identity: tuple[int, ...] | None = None
         with suppress(OSError):
             if os.name == "nt":  # Windows does not reuse numbers soon, nor replace open files
-                self._identity = _identity(path.stat())
+                self._identity = _identity(os.stat(path))
                 return
             # Without O_NONBLOCK, a pipe of that name would hang.
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -37,7 +36,7 @@ class FileMark:
     def is_current(self) -> bool:
         """Whether the path still names that file, unchanged."""
         try:
-            return _identity(self._path.stat()) == self._identity
+            return _identity(os.stat(self._path)) == self._identity
         except OSError:
             return False
 

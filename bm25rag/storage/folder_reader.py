@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.storage.file_mark import FileMark
-from bm25rag.storage.manifest import MANIFEST, Manifest, read_manifest
+from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
-from bm25rag.storage.verify import verify_segments
 
 
 class FolderReader:
@@ -37,7 +35,7 @@ class FolderReader:
     read_only = True
 
     def __init__(
-        self, folder: Path, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
+        self, folder: str, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
     ) -> None:
         self._folder = folder
         self._mapped = mapped
@@ -68,6 +66,8 @@ class FolderReader:
             settings.extra,
         )
         if self._untrusted:
+            from bm25rag.storage.verify import verify_segments  # it needs what writes need
+
             check_counts(self._folder, manifest.commit, settings.next_id)
             verify_segments(views)
         self.manifest, self._state, self._mark = manifest, state, mark
@@ -91,7 +91,7 @@ class FolderReader:
     def _make_mark(self) -> FileMark:
         # Always before the manifest is read: the mark of an older one costs one more look, the
         # mark of a newer one would hide a commit.
-        return FileMark(self._folder / MANIFEST)
+        return FileMark(manifest_path(self._folder))
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         pattern = settings["analyzer"].get("token_pattern")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bm25rag.errors import ReadOnlyError
@@ -13,7 +12,14 @@ from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.array_file import FileRecord
 from bm25rag.storage.fs import flush_folder, make_folder
-from bm25rag.storage.manifest import MANIFEST, Manifest, check_target, clean, lock, read_manifest
+from bm25rag.storage.manifest import (
+    Manifest,
+    check_target,
+    clean,
+    lock,
+    manifest_path,
+    read_manifest,
+)
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import write_commit
 from bm25rag.storage.state import State, parse_settings
@@ -28,7 +34,7 @@ class FolderWriter:
     description = "an index that is changed here"
     read_only = False
 
-    def __init__(self, folder: Path, held: BaseFileLock) -> None:
+    def __init__(self, folder: str, held: BaseFileLock) -> None:
         self._folder = folder
         self._held = held
         self._process = os.getpid()
@@ -36,14 +42,14 @@ class FolderWriter:
         self._state: State | None = None
 
     @classmethod
-    def lock(cls, folder: Path, timeout: float) -> FolderWriter:
+    def lock(cls, folder: str, timeout: float) -> FolderWriter:
         """Take the lock of a folder that holds an index."""
         read_manifest(folder)
         return cls(folder, lock(folder, timeout))
 
     @classmethod
     def write(
-        cls, folder: Path, state: State, overwrite: bool, saved: SavedCopy | None
+        cls, folder: str, state: State, overwrite: bool, saved: SavedCopy | None
     ) -> SavedCopy:
         """Save a state in a folder; files that ``saved`` has there are not written again."""
         check_target(folder)
@@ -52,7 +58,7 @@ class FolderWriter:
         known: dict[Segment | Changes, FileRecord] = {}
         try:
             check_target(folder)
-            if (folder / MANIFEST).exists():
+            if os.path.exists(manifest_path(folder)):
                 if not overwrite:
                     raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
                 manifest = read_manifest(folder)
@@ -74,10 +80,10 @@ class FolderWriter:
         """Start from what has been read of the folder while it was locked."""
         self._manifest, self._state = manifest, state
 
-    def holds(self, folder: Path) -> bool:
+    def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""
         try:
-            return self._folder.samefile(folder)
+            return os.path.samefile(self._folder, folder)
         except OSError:  # one of them is not there
             return False
 

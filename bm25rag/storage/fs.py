@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import BinaryIO
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
+def new_file(path: str) -> Iterator[BinaryIO]:
     """Write a new file and flush it to disk; if anything fails, remove it."""
-    file = path.open("xb")
+    file = open(path, "xb")  # noqa: SIM115 - closed below, before the file is removed
     try:
         with file:
             yield file
@@ -24,11 +23,11 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
     except BaseException:
         with suppress(OSError):
-            path.unlink()
+            os.unlink(path)
         raise
 
 
-def flush_folder(folder: Path) -> None:
+def flush_folder(folder: str) -> None:
     """Flush the names in a folder to disk."""
     if os.name == "nt":  # Windows cannot flush a folder; NTFS journals the rename
         return
@@ -39,10 +38,13 @@ def flush_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: str) -> None:
     """Make a folder and its parents, unless they exist."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    missing, path = [], folder
+    while not os.path.exists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
     for path in missing:
         with suppress(PermissionError):  # a folder may be writable but not readable
-            flush_folder(path.parent)
+            flush_folder(os.path.dirname(path))

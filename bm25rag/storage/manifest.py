@@ -9,15 +9,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
+from bm25rag.forks import importing
 from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
 from bm25rag.storage.fs import new_file
 
@@ -28,7 +28,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = "lock"
 
-_OURS = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+_OURS = late_pattern(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far larger than any real manifest; a larger one is not read.
 _LARGEST_MANIFEST = 1 << 26
 # No size or count is larger.
@@ -61,12 +61,18 @@ class Manifest(NamedTuple):
         ]
 
 
-def read_manifest(folder: Path) -> Manifest:
+def manifest_path(folder: str) -> str:
+    """Return where the manifest of a folder is."""
+    return os.path.join(folder, MANIFEST)
+
+
+def read_manifest(folder: str) -> Manifest:
     """Read and check the manifest of a folder."""
-    path = folder / MANIFEST
+    path = manifest_path(folder)
     try:
         with open_regular(path) as file:
-            data = file.read(_LARGEST_MANIFEST)
+            # A larger one is cut off, and so refused.
+            data = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
     except OSError as error:
@@ -126,7 +132,7 @@ def natural(number: object) -> int:
     return number
 
 
-def check_target(folder: Path) -> None:
+def check_target(folder: str) -> None:
     """Refuse a folder that holds something else.
 
     Raises
@@ -138,13 +144,13 @@ def check_target(folder: Path) -> None:
     CorruptIndexError
         If it holds an index whose manifest is damaged, whose texts might still be recovered.
     """
-    if folder.is_symlink() and not folder.exists():
+    if os.path.islink(folder) and not os.path.exists(folder):
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
-    if not folder.exists():
+    if not os.path.exists(folder):
         return
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise NotAnIndexError(f"{folder} is a file; choose a folder")
-    names = {path.name for path in folder.iterdir()}
+    names = os.listdir(folder)
     if MANIFEST in names:
         read_manifest(folder)
     elif any(name != LOCK and not _OURS.fullmatch(name) for name in names):
@@ -153,7 +159,7 @@ def check_target(folder: Path) -> None:
         )
 
 
-def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
+def lock(folder: str, timeout: float = 0.0) -> BaseFileLock:
     """Take the writer's lock of a folder; it is released when the process ends, if not before.
 
     Parameters
@@ -170,10 +176,12 @@ def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
     CorruptIndexError
         If it is a folder or a link.
     """
-    from filelock import FileLock, Timeout
+    with importing:  # only for writers
+        from filelock import FileLock, Timeout
 
-    check_regular(folder / LOCK, links=False)  # a lock behind a link is not this folder's
-    held = FileLock(folder / LOCK, timeout=timeout, thread_local=False)
+    path = os.path.join(folder, LOCK)
+    check_regular(path, links=False)  # a lock behind a link is not this folder's
+    held = FileLock(path, timeout=timeout, thread_local=False)
     try:
         held.acquire()
     except FileNotFoundError:
@@ -186,18 +194,18 @@ def lock(folder: Path, timeout: float = 0.0) -> BaseFileLock:
     return held
 
 
-def clean(folder: Path, manifest: Manifest) -> None:
+def clean(folder: str, manifest: Manifest) -> None:
     """Remove our files that the manifest does not name."""
     named = set(manifest.names())
     # Windows keeps a file that a reader has mapped; a later commit removes what remains.
     with suppress(OSError):
-        for path in folder.iterdir():
-            if _OURS.fullmatch(path.name) and path.name not in named:
+        for name in os.listdir(folder):
+            if _OURS.fullmatch(name) and name not in named:
                 with suppress(OSError):
-                    path.unlink()
+                    os.unlink(os.path.join(folder, name))
 
 
-def replace_manifest(folder: Path, manifest: Manifest) -> None:
+def replace_manifest(folder: str, manifest: Manifest) -> None:
     """Make a commit visible, all at once; ``flush_folder`` makes it durable."""
     body = {
         "commit": manifest.commit,
@@ -216,18 +224,18 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
     }
     data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
     _check_readable(folder, manifest, data)
-    new = folder / f"manifest-{os.urandom(8).hex()}.tmp"
+    new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
     with new_file(new) as file:
         file.write(data)
     try:
-        new.replace(folder / MANIFEST)
+        os.replace(new, manifest_path(folder))
     except BaseException:
         with suppress(OSError):
-            new.unlink()
+            os.unlink(new)
         raise
 
 
-def _check_readable(folder: Path, manifest: Manifest, data: bytes) -> None:
+def _check_readable(folder: str, manifest: Manifest, data: bytes) -> None:
     """Refuse to write what could not be read again."""
     if len(data) > _LARGEST_MANIFEST:
         raise ValueError(
@@ -237,7 +245,7 @@ def _check_readable(folder: Path, manifest: Manifest, data: bytes) -> None:
     for number in (manifest.commit, *manifest.tokens):
         if number > _LARGEST:
             raise CorruptIndexError(
-                f"{folder / MANIFEST}: has counted to {number:,}, beyond what can be stored; "
+                f"{manifest_path(folder)}: has counted to {number:,}, beyond what can be stored; "
                 "save the index in another folder"
             )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from bm25rag.segments.changes import Changes
@@ -16,11 +16,11 @@ from bm25rag.storage.manifest import Manifest
 class SavedCopy(NamedTuple):
     """What an index has read from, or saved in, a folder that it is not the writer of."""
 
-    folder: Path
+    folder: str
     manifest: Manifest
     views: Sequence[SegmentView]
 
-    def files_in(self, folder: Path, manifest: Manifest) -> dict[Segment | Changes, FileRecord]:
+    def files_in(self, folder: str, manifest: Manifest) -> dict[Segment | Changes, FileRecord]:
         """Return the files of a folder that need not be written again."""
         return {} if (self.folder, self.manifest) != (folder, manifest) else self._there()
 
@@ -31,7 +31,7 @@ class SavedCopy(NamedTuple):
     def _is_whole(self, file: FileRecord) -> bool:
         """Whether a file is as it was written; saving may be meant to repair it."""
         try:
-            ArraysFile(self.folder / file.name, file, mapped=True).check_all()
+            ArraysFile(os.path.join(self.folder, file.name), file, mapped=True).check_all()
         except OSError:  # StorageError is one
             return False
         return True

@@ -9,29 +9,31 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column
+from bm25rag.common.arrays import Array
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import Array, ArraysFile, FileRecord, write_arrays
+from bm25rag.storage.array_file import ArraysFile, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
-from bm25rag.storage.checked_fields import CheckedFields
 from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
+
+if TYPE_CHECKING:
+    from bm25rag.storage.checked_fields import CheckedFields
 
 _RETRIES = 20
 
 
 def read_index(
-    folder: Path, mapped: bool, known: Mapping[Stored, SegmentView]
+    folder: str, mapped: bool, known: Mapping[Stored, SegmentView]
 ) -> tuple[Manifest, list[SegmentView]]:
     """Read the last commit of a folder; what is ``known`` is not read again.
 
@@ -58,7 +60,7 @@ def read_index(
 
 
 def _read_views(
-    folder: Path, manifest: Manifest, mapped: bool, known: Mapping[Stored, SegmentView]
+    folder: str, manifest: Manifest, mapped: bool, known: Mapping[Stored, SegmentView]
 ) -> list[SegmentView]:
     segments = {stored.segment: view.segment for stored, view in known.items()}
     all_changes = {
@@ -70,14 +72,14 @@ def _read_views(
     for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
         view, segment = known.get(stored), segments.get(stored.segment)
         if segment is None:
-            file = ArraysFile(folder / stored.segment.name, stored.segment, mapped)
+            file = ArraysFile(os.path.join(folder, stored.segment.name), stored.segment, mapped)
             segment = _read_segment(file, tokens)
         views.append(_read_view(folder, stored, segment, all_changes) if view is None else view)
     return views
 
 
 def _read_view(
-    folder: Path, stored: Stored, segment: Segment, known: Mapping[FileRecord, Changes]
+    folder: str, stored: Stored, segment: Segment, known: Mapping[FileRecord, Changes]
 ) -> SegmentView:
     all_changes = []
     for record in stored.changes:
@@ -88,10 +90,10 @@ def _read_view(
     view = SegmentView(segment, tuple(all_changes))
     if np.any(view.deleted[1:] == view.deleted[:-1]):
         message = "deletes what is dead already; restore the folder from a copy"
-        raise CorruptIndexError(f"{folder / stored.changes[-1].name}: {message}")
+        raise CorruptIndexError(f"{os.path.join(folder, stored.changes[-1].name)}: {message}")
     if view.tokens < 0:
         message = "lengths does not agree with the manifest; restore the folder from a copy"
-        raise CorruptIndexError(f"{folder / stored.segment.name}: {message}")
+        raise CorruptIndexError(f"{os.path.join(folder, stored.segment.name)}: {message}")
     return view
 
 
@@ -135,6 +137,8 @@ def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
         _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
         for name in ("fields.paths", "fields.strings")
     )
+    from bm25rag.storage.checked_fields import CheckedFields  # many indexes have no metadata
+
     return CheckedFields(file, count, paths, strings)
 
 
@@ -148,8 +152,8 @@ def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) ->
     return CheckedColumn(offsets, file.array(f"{name}.data", "u1"), null, count)
 
 
-def _read_changes(folder: Path, record: FileRecord, count: int) -> Changes:
-    path = folder / record.name
+def _read_changes(folder: str, record: FileRecord, count: int) -> Changes:
+    path = os.path.join(folder, record.name)
     file = ArraysFile(path, record, mapped=False)
     file.check_all()
     deleted, numbers = file.array("dead", "u4").values, file.array("changed", "u4").values
@@ -162,7 +166,7 @@ def _read_changes(folder: Path, record: FileRecord, count: int) -> Changes:
 
 
 def write_commit(
-    folder: Path,
+    folder: str,
     commit: int,
     settings: dict[str, Any],
     views: Sequence[SegmentView],
@@ -185,14 +189,14 @@ def write_commit(
     known
         The files of segments and sets of changes that are in the folder already.
     """
-    written: list[Path] = []
+    written: list[str] = []
 
     def write(of: Segment | Changes) -> FileRecord:
         record = known.get(of)
         if record is not None:
             return record
         kind, arrays = _arrays_of(of)
-        path = folder / f"{kind}-{os.urandom(8).hex()}.bin"
+        path = os.path.join(folder, f"{kind}-{os.urandom(8).hex()}.bin")
         record = write_arrays(path, arrays)
         written.append(path)
         return record
@@ -203,7 +207,7 @@ def write_commit(
     except BaseException:
         for path in written:
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path)
         raise
     # From here on the commit may be visible, so its files stay, whatever fails.
     manifest = Manifest(

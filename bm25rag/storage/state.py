@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
@@ -14,7 +13,7 @@ from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.storable import DEEPEST
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.manifest import MANIFEST, natural
+from bm25rag.storage.manifest import manifest_path, natural
 
 # What making an analyzer from wrong settings can raise; the last two come from its pattern.
 NO_ANALYZER = (ValueError, TypeError, OverflowError, RecursionError)
@@ -69,17 +68,17 @@ def _check_depth(value: object, levels: int) -> None:
             _check_depth(item, levels - 1)
 
 
-def check_counts(folder: Path, commit: int, next_id: int) -> None:
+def check_counts(folder: str, commit: int, next_id: int) -> None:
     """Check that there are enough numbers left; raise ``CorruptIndexError``."""
     for name, number in (("commit", commit), ("next_id", next_id)):
         if number > _FURTHEST:
             raise CorruptIndexError(
-                f"{folder / MANIFEST}: {name} is {number:,}, and counting on would soon end; "
+                f"{manifest_path(folder)}: {name} is {number:,}, and counting on would soon end; "
                 "restore the folder from a copy"
             )
 
 
-def check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
+def check_analyzer(folder: str, settings: dict[str, Any]) -> None:
     """Check the settings of an analyzer, whatever stemmers are installed here."""
     try:
         for name in ("language", "stemmer", "tokenizer"):
@@ -87,7 +86,7 @@ def check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
                 raise TypeError(f"{name} is not a string")
         Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
     except (KeyError, *NO_ANALYZER) as error:
-        raise CorruptIndexError(f"{folder / MANIFEST}: wrong analyzer ({error})") from None
+        raise CorruptIndexError(f"{manifest_path(folder)}: wrong analyzer ({error})") from None
 
 
 class Settings(NamedTuple):
@@ -99,7 +98,7 @@ class Settings(NamedTuple):
     extra: dict[str, Any]
 
 
-def parse_settings(folder: Path, settings: dict[str, Any]) -> Settings:
+def parse_settings(folder: str, settings: dict[str, Any]) -> Settings:
     """Check the settings in a manifest; raise ``CorruptIndexError``."""
     try:
         parameters = Parameters(**settings["parameters"])
@@ -110,7 +109,7 @@ def parse_settings(folder: Path, settings: dict[str, Any]) -> Settings:
         if not _are_strings(probe):
             raise ValueError("probe does not map words to stems")
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptIndexError(f"{folder / MANIFEST}: wrong settings ({error})") from None
+        raise CorruptIndexError(f"{manifest_path(folder)}: wrong settings ({error})") from None
     return Settings(parameters, next_id, probe, extra)
 
 

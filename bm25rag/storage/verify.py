@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ _DOLLAR = "\\u0024"
 _Reject = Callable[[str, str], Exception]
 
 
-def verify_folder(folder: Path) -> None:
+def verify_folder(folder: str) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, views = read_index(folder, mapped=True, known={})
     settings = parse_settings(folder, manifest.settings)

@@ -102,8 +102,8 @@ def test_a_refresh_reads_only_the_files_that_are_new(
     opened: list[str] = []
     load = segment_files.ArraysFile
 
-    def noted(path: Path, *rest: Any, **named: Any) -> Any:
-        opened.append(path.name.partition("-")[0])
+    def noted(path: str, *rest: Any, **named: Any) -> Any:
+        opened.append(Path(path).name.partition("-")[0])
         return load(path, *rest, **named)
 
     monkeypatch.setattr(segment_files, "ArraysFile", noted)

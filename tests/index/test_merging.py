@@ -353,7 +353,7 @@ def during_merge(
         return merged
 
     with monkeypatch.context() as patch:
-        patch.setattr("bm25rag.index.merge_segments", interrupted)
+        patch.setattr("bm25rag.merging.merge.merge_segments", interrupted)
         tidy(index)
     assert left.is_set()
 

@@ -189,13 +189,13 @@ def test_a_writer_knows_its_folder_wherever_the_process_goes(
 
 def interrupt_after_replacing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupt the process right after it replaced a file."""
-    replace = Path.replace
+    replace = os.replace
 
-    def interrupted(self: Path, target: Path) -> None:
-        replace(self, target)
+    def interrupted(path: str, target: str) -> None:
+        replace(path, target)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
 
 
 @pytest.mark.parametrize("way", ["commit", "save", "first save"])
@@ -244,11 +244,11 @@ def test_a_flush_that_fails_after_the_commit_became_visible_is_raised_and_the_co
 ) -> None:
     if os.name == "nt":
         pytest.skip("a folder is not flushed on Windows")
-    replaced_at: list[Path] = []
-    replace, flush = Path.replace, os.fsync
+    replaced_at: list[str] = []
+    replace, flush = os.replace, os.fsync
 
-    def noted(self: Path, target: Path) -> None:
-        replace(self, target)
+    def noted(path: str, target: str) -> None:
+        replace(path, target)
         replaced_at.append(target)
 
     def failing(handle: int) -> None:
@@ -260,7 +260,7 @@ def test_a_flush_that_fails_after_the_commit_became_visible_is_raised_and_the_co
     writer = BM25Index.open(folder, mode="w")
     writer.add(["new"])
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", noted)
+        patch.setattr(os, "replace", noted)
         patch.setattr(os, "fsync", failing)
         with pytest.raises(OSError, match="input/output error"):
             writer.commit()

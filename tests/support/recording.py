@@ -71,16 +71,17 @@ class Disk:
 
     def watch(self) -> None:
         """Begin."""
-        disk, opened, flush = self, Path.open, os.fsync
-        replace, unlink, mkdir = Path.replace, Path.unlink, Path.mkdir
+        disk, flush = self, os.fsync
+        replace, unlink, mkdir = os.replace, os.unlink, os.mkdir
 
-        def watched_open(path: Path, mode: str = "r", *rest: Any, **named: Any) -> Any:
-            if not disk.holds(path) or not set(mode) & set("wxa+"):
-                return opened(path, mode, *rest, **named)
-            disk.note(Operation("create", path.name))
-            file = opened(path, mode, *rest, **named)
-            disk._names[_identity(os.fstat(file.fileno()))] = path.name
-            return _File(file, path.name, disk)
+        def watched_open(path: str, mode: str) -> Any:
+            if not disk.holds(path):
+                return open(path, mode)  # noqa: PTH123 - as it is called
+            name = Path(path).name
+            disk.note(Operation("create", name))
+            file = open(path, mode)  # noqa: SIM115, PTH123
+            disk._names[_identity(os.fstat(file.fileno()))] = name
+            return _File(file, name, disk)
 
         def watched_flush(handle: int) -> None:
             file = _identity(os.fstat(handle))
@@ -91,30 +92,30 @@ class Disk:
                 disk.note(Operation("flush folder", ""))
             flush(handle)
 
-        def watched_replace(path: Path, target: Path) -> Path:
+        def watched_replace(path: str, target: str) -> None:
             if disk.holds(path):
-                disk.note(Operation("rename", path.name, target.name))
-            return replace(path, target)
+                disk.note(Operation("rename", Path(path).name, Path(target).name))
+            replace(path, target)
 
-        def watched_unlink(path: Path, missing_ok: bool = False) -> None:
-            if disk.holds(path) and path.exists():
-                disk.note(Operation("remove", path.name))
-            unlink(path, missing_ok)
+        def watched_unlink(path: str, **named: Any) -> None:
+            if disk.holds(path) and Path(path).exists():
+                disk.note(Operation("remove", Path(path).name))
+            unlink(path, **named)
 
-        def watched_mkdir(path: Path, *rest: Any, **named: Any) -> None:
+        def watched_mkdir(path: str, *rest: Any, **named: Any) -> None:
             if disk.holds(path):
-                disk.note(Operation("make folder", path.name))
+                disk.note(Operation("make folder", Path(path).name))
             mkdir(path, *rest, **named)
 
-        self._patch.setattr(Path, "open", watched_open)
-        self._patch.setattr(Path, "replace", watched_replace)
-        self._patch.setattr(Path, "unlink", watched_unlink)
-        self._patch.setattr(Path, "mkdir", watched_mkdir)
+        self._patch.setattr("bm25rag.storage.fs.open", watched_open, raising=False)
+        self._patch.setattr(os, "replace", watched_replace)
+        self._patch.setattr(os, "unlink", watched_unlink)
+        self._patch.setattr(os, "mkdir", watched_mkdir)
         self._patch.setattr(os, "fsync", watched_flush)
 
-    def holds(self, path: Path) -> bool:
+    def holds(self, path: str | Path) -> bool:
         """Whether a path lies in the folder; the lock does not count."""
-        return path.parent == self.folder and path.name != "lock"
+        return Path(path).parent == self.folder and Path(path).name != "lock"
 
     def note(self, operation: Operation) -> None:
         """Fail, or remember an operation."""

@@ -1,0 +1,40 @@
+"""Attributes that are computed when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+_Value = TypeVar("_Value")
+
+
+class lazy_property(Generic[_Value]):  # noqa: N801 - a decorator, named as functools names its own
+    """Like ``functools.cached_property``, without the lock that this has in Python 3.11.
+
+    All instances share that lock, and a child that is forked while another thread holds it
+    would wait for it for ever. Here two threads may compute the same at the same time.
+
+    Parameters
+    ----------
+    compute
+        The method that returns the value.
+    """
+
+    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy_property[_Value]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> _Value: ...
+
+    def __get__(self, instance: object | None, owner: type) -> _Value | lazy_property[_Value]:
+        if instance is None:
+            return self
+        # If two threads compute at the same time, both return what the first one stored.
+        return instance.__dict__.setdefault(self._name, self._compute(instance))  # type: ignore[no-any-return]

@@ -1,0 +1,53 @@
+"""Forks at any moment, also while another thread imports.
+
+A forked child has only the thread that forked. A module that another thread was importing stays
+locked there for ever, and whoever imports it hangs. So what functions import is imported before a
+fork, which takes tens of milliseconds once, and an import that another thread has begun is awaited.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from contextlib import suppress
+from threading import RLock
+
+LATE = (
+    "bm25rag",
+    "bm25rag.additions",
+    "bm25rag.filters",
+    "bm25rag.filters.values",
+    "bm25rag.kernels.compiled",
+    "bm25rag.merging.merge",
+    "bm25rag.merging.policy",
+    "bm25rag.metadata.codec",
+    "bm25rag.metadata.field_builder",
+    "bm25rag.search.correction",
+    "bm25rag.search.expansion",
+    "bm25rag.search.explain",
+    "bm25rag.search.filter_masks",
+    "bm25rag.search.matrix",
+    "bm25rag.segments.spelling",
+    "bm25rag.storage.checked_fields",
+    "bm25rag.storage.verify",
+)
+# What functions import of others.
+_OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma")  # the last by ``numpy.unique``
+
+importing = RLock()
+"""Held while a function imports a module that does something at forks itself.
+
+Python would call what such a module, imported before a fork, does after it.
+"""
+
+
+def _before() -> None:
+    importing.acquire()
+    for name in (*LATE, *_OTHERS):  # a microsecond each if they are there
+        with suppress(ImportError):  # which is said where it is needed
+            importlib.import_module(name)
+
+
+if hasattr(os, "register_at_fork"):
+    after = importing.release
+    os.register_at_fork(before=_before, after_in_parent=after, after_in_child=after)
