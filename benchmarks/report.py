@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,7 @@ from rich.table import Table
 
 from benchmarks.engines import OURS
 from benchmarks.workers import Figure
+from bm25rag.evaluation import measuring
 
 PACKAGES = (
     *("bm25rag", "bm25s", "tantivy", "pyterrier_pisa", "pyserini", "rank-bm25"),
@@ -198,20 +198,10 @@ def _row(figures: dict[str, Any], verdict: str, **others: Any) -> Row:
 
 def machine() -> dict[str, Any]:
     """Name processor, cores, memory, system and Python."""
-    model, memory = platform.processor(), 0
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        found = re.search(r"model name\s*:\s*(.*)", cpuinfo.read_text("utf-8"))
-        model = found[1] if found else model
+    memory = 0
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "memory, GiB": round(memory / 2**30, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
+    return {**measuring.machine(), "memory, GiB": round(memory / 2**30, 1)}
 
 
 def versions() -> dict[str, str]:

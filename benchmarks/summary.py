@@ -12,7 +12,7 @@ from benchmarks.engines import OURS
 from benchmarks.report import SMALL_GROUP, Results, Row, about, number, put_into, table
 from benchmarks.workers import Figure
 
-RIVALS = ("bm25s numba", "tantivy", "PISA")
+RIVALS = ("bm25s numba", "tantivy", "PISA", "Lucene")
 _SPEED_GROUPS = {
     "batch search": "A batch of queries, one thread",
     SMALL_GROUP: "The same on small corpora",

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
 from benchmarks.report import SMALL_GROUP, Report, Row, raced
-from benchmarks.workers import Figure, NotInstalledError, Worker, race
+from benchmarks.workers import Figure, Worker, race, start
 
 TARGETS = {
     ENWIKI: {10: (2.0, 3.0), 100: (1.5, 2.0), 1000: (1.2, 1.5)},
@@ -54,11 +54,11 @@ def field(names: Sequence[str], corpus: Path, limit: int | None = None) -> Itera
     with ExitStack() as stack:
         engines = Field()
         for name in names:
-            try:
-                worker = stack.enter_context(Worker(ENGINES[name], WORK))
-            except NotInstalledError:
-                engines.missing[name] = "not installed"
+            worker = start(ENGINES[name], WORK)
+            if isinstance(worker, str):
+                engines.missing[name] = worker
                 continue
+            stack.enter_context(worker)
             before = worker.call("resident")
             engines.seconds[name] = worker.call("index", corpus, limit)
             engines.peaks[name] = (worker.call("peak") - before) / 2**20

@@ -12,7 +12,8 @@ import pytest
 from bm25rag import BM25Index, Document
 from bm25rag.evaluation import evaluate, load_beir, run_of, worker
 from bm25rag.evaluation.bench import benchmark
-from bm25rag.evaluation.systems import SYSTEMS, Made, make_system
+from bm25rag.evaluation.systems import SYSTEMS, CannotRunError, Made, make_system
+from bm25rag.evaluation.worker import Measurement
 from support.commands import fails, ok
 
 pytest.importorskip("pytrec_eval")
@@ -127,8 +128,8 @@ def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
 def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path) -> None:
     try:
         system = make_system(name)
-    except ImportError as error:
-        pytest.skip(f"not installed: {error}")
+    except (ImportError, CannotRunError) as error:
+        pytest.skip(f"cannot run: {error}")
     system.build([Document(id, text) for id, text in TEXTS.items()])
     found = system.search("red boat", 3)
     assert found[0][0] == "boat"
@@ -148,13 +149,14 @@ def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path)
 def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) -> None:
     job = {"collection": collection, "k": 2, "depth": 4, "warmup": 1, "trials": 3}
     job |= {"threads": [1, 2], "saved": str(tmp_path / "saved")}
-    raw = worker._measure(make_system("bm25rag bm25+"), job)
+    raw = worker.measured(make_system("bm25rag bm25+"), job)
     assert [len(trial) for trial in raw["trials"]] == [4, 4, 4]
     assert set(raw["throughput"]) == {"1", "2"}
     assert max(len(found) for found in raw["run"].values()) > 2, "as deep as the measures look"
-    worker._cold_start({"system": "bm25rag bm25+", "open": raw["saved"], "query": "sea", "k": 2})
-    assert worker._version("numpy of any kind") == version("numpy")
-    assert worker._version("factories:alphabet") is None
+    job |= {"system": "bm25rag bm25+", "folder": ".", "cpus": 64, "memory": None, "query": "sea"}
+    Measurement(job).first(raw["saved"])
+    assert json.loads(Measurement(job).measure())["version"] == version("bm25rag")
+    assert Made("os.path:exists").version() is None
 
 
 def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collection: str) -> None:

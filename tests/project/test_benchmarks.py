@@ -16,7 +16,8 @@ from benchmarks.report import SMALL_GROUP, Report, Results, Row, about, details,
 from benchmarks.rows.searching import field
 from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, publish, speed_table
 from benchmarks.synthetic import Recipe, statistics
-from benchmarks.workers import Figure, NotInstalledError, Worker
+from benchmarks.workers import Figure, Worker, start
+from bm25rag.evaluation.processes import FailedError
 
 TINY = Recipe("synthetic-tiny", 300, terms=2000, topics=10, topic_terms=20)
 PEER = "bm25s numpy"
@@ -119,14 +120,14 @@ def test_groups_measured_in_different_runs_say_so() -> None:
 
 
 def test_a_peer_that_is_not_installed_is_said_to_be() -> None:
-    with pytest.raises(NotInstalledError):
-        Worker("benchmarks.engines.no_such_engine:Engine")
+    said = start("benchmarks.engines.no_such_engine:Engine")
+    assert said == "not installed: No module named 'benchmarks.engines.no_such_engine'"
 
 
 def test_what_goes_wrong_in_a_worker_is_told() -> None:
     with (
         Worker("collections:Counter") as worker,
-        pytest.raises(RuntimeError, match="AttributeError"),
+        pytest.raises(FailedError, match="AttributeError"),
     ):
         worker.call("no_such_method")
 
