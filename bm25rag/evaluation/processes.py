@@ -1,7 +1,7 @@
 """Objects in processes of their own: what is measured shares neither memory nor imports.
 
-``python -m bm25rag.evaluation.processes`` is such a process. Both sides write pickles: requests to
-its standard input, answers to its standard output; what else it prints goes to standard error.
+Both sides write pickles: requests to the process's standard input, answers to its standard output;
+what else it prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-__all__ = ["FailedError", "MissingError", "Process"]
+__all__ = ["FailedError", "MissingError", "Process", "serve"]
 
 
 class MissingError(Exception):
@@ -65,7 +65,7 @@ class Process:
         self._timeout, self._late = timeout, False
         self._printed = _printed(log)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,
@@ -166,7 +166,7 @@ def _printed(log: Path | None) -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile())
 
 
-def _serve() -> None:
+def serve() -> None:
     """Run in the process: make the object, then do as it is told until the requests end."""
     from bm25rag.evaluation.systems.base import CannotRunError
 
@@ -197,7 +197,3 @@ def _serve() -> None:
 
 def _why(error: Exception) -> str:
     return f"not installed: {error}" if isinstance(error, ImportError) else str(error)
-
-
-if __name__ == "__main__":
-    _serve()
