@@ -166,10 +166,10 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
     asked = json.dumps({"_id": "q", "text": "What is in C++?"})
     (folder / "queries.jsonl").write_text(asked, "utf-8")
     (folder / "qrels" / "test.tsv").write_text("query\tdocument\tgrade\nq\tb\t1", "utf-8")
-    monkeypatch.delenv("LUCENE_JAR", raising=False)
+    monkeypatch.setenv("LUCENE_JAR", "nowhere.jar")
     collection = quality.load(folder, "english")
     assert quality.measure(collection, "now") == (100.0, 6)
     assert quality.measure(collection, "0.1")[0] < 100
     written = quality.table(tmp_path, ["xquad-en"])
     assert "| xquad-en | english |" in written
-    assert "Lucene: not measured, LUCENE_JAR does not name a jar" in written
+    assert "Lucene: not measured, " in written
