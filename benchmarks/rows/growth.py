@@ -13,7 +13,7 @@ from benchmarks.workers import Figure, Worker
 from bm25rag.evaluation.measuring import percentile
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-_ENGINES = (OURS, "bm25s numba", "tantivy", "PISA")
+_ENGINES = (OURS, "bm25s numba", "tantivy", "PISA", "Lucene")
 _GROUP = "growth, synthetic passages"
 _MICRO = 1e6
 

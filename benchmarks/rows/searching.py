@@ -10,6 +10,7 @@ from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, WORK,
 from benchmarks.engines import ENGINES, OURS
 from benchmarks.report import SMALL_GROUP, Report, Row, raced
 from benchmarks.workers import Figure, Worker, race, start
+from bm25rag.evaluation.processes import FailedError
 
 TARGETS = {
     ENWIKI: {10: (2.0, 3.0), 100: (1.5, 2.0), 1000: (1.2, 1.5)},
@@ -59,8 +60,12 @@ def field(names: Sequence[str], corpus: Path, limit: int | None = None) -> Itera
                 engines.missing[name] = worker
                 continue
             stack.enter_context(worker)
-            before = worker.call("resident")
-            engines.seconds[name] = worker.call("index", corpus, limit)
+            try:
+                before = worker.call("resident")
+                engines.seconds[name] = worker.call("index", corpus, limit)
+            except FailedError as error:
+                engines.missing[name] = error.line
+                continue
             engines.peaks[name] = (worker.call("peak") - before) / 2**20
             engines.workers[name] = worker
         yield engines

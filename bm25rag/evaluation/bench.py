@@ -180,7 +180,7 @@ def _run(job: dict[str, Any], timeout: float) -> dict[str, Any]:
     except MissingError as error:
         return {"error": str(error)}
     except FailedError as error:
-        return {"error": _in_a_line(str(error))}
+        return {"error": error.line}
     if "saved" in result:
         times = [_cold_start(job, result["saved"], timeout) for _ in range(job["trials"])]
         done = [time for time in times if time is not None]
@@ -202,12 +202,6 @@ def _cold_start(job: dict[str, Any], saved: str, timeout: float) -> float | None
             return perf_counter() - start
     except (MissingError, FailedError):
         return None
-
-
-def _in_a_line(message: str) -> str:
-    """Shorten a traceback to its last line."""
-    *before, last = message.strip().splitlines()
-    return f"failed: {last[:300]}" if before else last[:300]
 
 
 # --- rows -------------------------------------------------------------------------------------

@@ -27,7 +27,13 @@ class MissingError(Exception):
 
 
 class FailedError(Exception):
-    """A call raised, or the process ended or was ended; the message says which."""
+    """A call raised, with its traceback, or the process ended or was ended: the message says how."""
+
+    @property
+    def line(self) -> str:
+        """The message, or the last line of the traceback, for a table."""
+        *before, last = str(self).strip().splitlines()
+        return f"failed: {last[:300]}" if before else last[:300]
 
 
 class Process:

@@ -59,8 +59,9 @@ def test_calls_and_answers_are_not_disturbed_by_what_is_printed(tmp_path: Path) 
 
 def test_an_exception_is_told_and_the_object_lives_on() -> None:
     with Process("things:Thing", 1) as process:
-        with pytest.raises(FailedError, match="ValueError: no luck"):
+        with pytest.raises(FailedError, match="ValueError: no luck") as caught:
             process.call("fail")
+        assert caught.value.line == "failed: ValueError: no luck"
         with pytest.raises(FailedError, match="a_package_that_nobody_has"):
             process.call("need")
         assert process.call("add", 1) == 2

@@ -124,6 +124,13 @@ def test_a_peer_that_is_not_installed_is_said_to_be() -> None:
     assert said == "not installed: No module named 'benchmarks.engines.no_such_engine'"
 
 
+def test_an_engine_that_fails_to_index_costs_its_own_figures_only(tmp_path: Path) -> None:
+    with field([OURS, PEER], tmp_path / "nowhere") as engines:
+        assert engines.workers == {}
+    assert set(engines.missing) == {OURS, PEER}
+    assert engines.missing[PEER].startswith("failed: FileNotFoundError")
+
+
 def test_what_goes_wrong_in_a_worker_is_told() -> None:
     with (
         Worker("collections:Counter") as worker,
