@@ -27,7 +27,7 @@ class MissingError(Exception):
 
 
 class FailedError(Exception):
-    """A call raised, with its traceback, or the process ended or was ended: the message says how."""
+    """A call raised (the message is its traceback), or the process ended; the message says how."""
 
     @property
     def line(self) -> str:
