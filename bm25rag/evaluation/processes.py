@@ -176,12 +176,14 @@ def serve() -> None:
     """Run in the process: make the object, then do as it is told until the requests end."""
     from bm25rag.evaluation.systems.base import CannotRunError
 
-    answers = os.fdopen(os.dup(1), "wb")
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # some print their progress
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     target: Any = None
     while True:
         try:
-            method, given = pickle.load(sys.stdin.buffer)
+            method, given = pickle.load(requests)
         except EOFError:
             return
         try:
