@@ -21,7 +21,16 @@ from setuptools import Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
-_KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
+_KERNELS = (
+    "bigrams",
+    "building",
+    "scanning",
+    "searching",
+    "selecting",
+    "signs",
+    "strings",
+    "words",
+)
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-ffp-contract=off", "-fwrapv"]
 _OPTIMISED = ["-O3", "-g0"]

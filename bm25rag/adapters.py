@@ -13,6 +13,8 @@ the list, and that our own adapters import nothing else.
     Metadata as the core stores them, for what an adapter keeps in a payload or compares.
 ``STOPWORD_LISTS``, ``load_stopwords``
     Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
+``read_hits``
+    Reads what an adapter needs of all hits at once; one by one takes three times as long.
 ``in_write_thread``, ``end_write_thread``
     Threads for awaited writes, which would fill asyncio's own while they wait for one another.
 """
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.documents import read_hits
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata.codec import decode_metadata, encode_metadata
 from bm25rag.scoring.variants import DeltaOn, VariantName
@@ -41,4 +44,5 @@ __all__ = [
     "end_write_thread",
     "in_write_thread",
     "load_stopwords",
+    "read_hits",
 ]

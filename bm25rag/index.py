@@ -30,7 +30,7 @@ from bm25rag.common.checks import (
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.documents import Deleted, Document, Hit, Text
 from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
-from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.filters import Filter, FilterSpec, parse_filter
 from bm25rag.filters.values import fresh
 from bm25rag.kernels.backend import cores
 from bm25rag.merging.merge import merge_segments
@@ -40,8 +40,8 @@ from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
 from bm25rag.search.correction import Correction, correct_queries
 from bm25rag.search.expansion import expand
 from bm25rag.search.explain import Explanation, explain
-from bm25rag.search.filtered_search import search_filtered
-from bm25rag.search.queries import Query, terms_of, warn_of_texts
+from bm25rag.search.filtered_search import search_filtered, search_one
+from bm25rag.search.queries import Query, Terms, terms_of, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
@@ -97,6 +97,22 @@ class _State(NamedTuple):
         snapshot, next_id, probe, extra = self
         views = list(snapshot.views)
         return StoredState(snapshot.analyzer, snapshot.parameters, views, next_id, probe, extra)
+
+
+class _Asked(NamedTuple):
+    """What a search is asked for: checked, and its queries analysed."""
+
+    snapshot: Snapshot
+    terms: list[Terms]
+    k: int
+    filter: Filter | None
+    min_score: float | None
+    corrections: list[dict[str, str]]
+
+    def warn_of_texts(self, queries: Sequence[Query], counts: Sequence[int]) -> None:
+        """Warn about lists that were probably meant as texts, given how many matches each has."""
+        if self.filter is None:  # or a warning would tell what rejected documents hold
+            warn_of_texts(self.snapshot, queries, counts)
 
 
 class BM25Index:
@@ -234,7 +250,11 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        return self._search([query], k, filter, min_score, 1, correct, "query").hits()[0]
+        asked = self._ask([query], k, filter, min_score, correct, "query")
+        snapshot, terms, most, parsed, floor, corrections = asked
+        rows, scores = search_one(snapshot, terms[0], most, parsed, floor)
+        asked.warn_of_texts([query], [len(rows)])
+        return snapshot.hits(rows, scores, *corrections)
 
     def search_batch(
         self,
@@ -274,18 +294,23 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        return self._search(batch, k, filter, min_score, workers, correct, "queries[{}]")
+        asked = self._ask(batch, k, filter, min_score, correct, "queries[{}]")
+        snapshot, terms, most, parsed, floor, corrections = asked
+        result = search_filtered(snapshot, terms, most, parsed, floor, workers)
+        result.corrections = corrections
+        asked.warn_of_texts(batch, result.counts.tolist())
+        return result
 
-    def _search(
+    def _ask(
         self,
         queries: Sequence[Query],
         k: int,
         filter: FilterSpec | None,
         min_score: float | None,
-        threads: int | None,
         correct: bool,
         name: str,
-    ) -> BatchResult:
+    ) -> _Asked:
+        """Check what a search is given, and analyse its queries."""
         most = check_count("k", k)
         floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         parsed = parse_filter(filter)
@@ -296,11 +321,7 @@ class BM25Index:
             corrected = correct_queries(snapshot, terms, parsed)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
-        result = search_filtered(snapshot, terms, most, parsed, floor, threads)
-        result.corrections = corrections
-        if parsed is None:  # or a warning would tell what rejected documents hold
-            warn_of_texts(snapshot, queries, result.counts)
-        return result
+        return _Asked(snapshot, terms, most, parsed, floor, corrections)
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.

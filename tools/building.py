@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 # The modules that are compiled, and what follows their names.
 SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
-KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "words")
+KERNELS = ("bigrams", "building", "scanning", "searching", "selecting", "signs", "strings", "words")
 
 
 def run(

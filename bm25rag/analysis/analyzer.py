@@ -178,6 +178,7 @@ class Analyzer:
         self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
         self._document_terms = _WordTerms(self, question=False)
         self._question_terms = _WordTerms(self, question=True)
+        self._wanted_terms = _WordTerms(self, question=True, wanted=True)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.
@@ -195,8 +196,7 @@ class Analyzer:
         words = self.find_words(text)
         if self.tokenizer is not None:
             return words
-        terms = chain.from_iterable(map(self._document_terms.__getitem__, words))
-        return [term for term, _ in terms]
+        return list(chain.from_iterable(map(self._document_terms.__getitem__, words)))
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
@@ -217,9 +217,8 @@ class Analyzer:
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
-        terms = list(chain.from_iterable(map(self._question_terms.__getitem__, words)))
-        kept = [term for term, is_kept in terms if is_kept]
-        return kept or [term for term, _ in terms]
+        wanted = list(chain.from_iterable(map(self._wanted_terms.__getitem__, words)))
+        return wanted or list(chain.from_iterable(map(self._question_terms.__getitem__, words)))
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -418,24 +417,35 @@ class Analyzer:
         self._prepare(None if self.language is None else find_language(self.language))
 
 
-class _WordTerms(dict[str, list[tuple[str, bool]]]):
-    """Maps a word to its terms, each with whether a question keeps it; threads may share it.
+class _WordTerms(dict[str, list[str]]):
+    """Maps a word to its terms; threads may share it.
 
     Words of queries come again; a build analyses each distinct word once without this.
+
+    Parameters
+    ----------
+    analyzer
+        The analyzer.
+    question
+        Whether the words are of questions.
+    wanted
+        Whether to leave ``query_stopwords`` out.
     """
 
-    def __init__(self, analyzer: Analyzer, question: bool) -> None:
+    def __init__(self, analyzer: Analyzer, question: bool, wanted: bool = False) -> None:
         self._analyzer = analyzer
         self._question = question
+        self._wanted = wanted
 
-    def __missing__(self, word: str) -> list[tuple[str, bool]]:
+    def __missing__(self, word: str) -> list[str]:
         words = [word]
         tokens, _ = self._analyzer.splitter.split_words(words, self._question)
         analyzed, _ = self._analyzer.analyze_words(words, self._question)
+        unwanted = self._analyzer.query_stopwords if self._wanted else ()
         terms = [
-            (term, token not in self._analyzer.query_stopwords)
+            term
             for token, term in zip(tokens, analyzed, strict=True)
-            if term is not None
+            if term is not None and token not in unwanted
         ]
         if len(word) <= _LONGEST_WORD:
             if len(self) >= _MOST_WORDS:

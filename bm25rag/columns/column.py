@@ -15,6 +15,8 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
 from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import StringArrays
 
 # Strings that are joined in one step, which bounds the memory of a build.
 _AT_ONCE = 1024
@@ -44,6 +46,7 @@ class Column:
         self._starts = offsets.data
         self._bytes = data.data
         self._nulls = null.data if len(null) else None
+        self._strings = StringArrays(offsets, data) if len(offsets) else None
         self._empty = not len(offsets)
 
     def __len__(self) -> int:
@@ -66,14 +69,18 @@ class Column:
 
     def texts(self, numbers: Sequence[int]) -> list[str | None]:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
-        views = self.views(numbers)
         try:
+            if self._nulls is None and self._strings is not None:
+                self._pass(numbers)
+                return [*backend.current().decode(self._strings, numbers)]
+            views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:
             raise CorruptIndexError(f"a stored string is not UTF-8: {error}") from None
 
     def views(self, numbers: Sequence[int]) -> list[memoryview | None]:
         """Return some strings as ``get`` does, in less time."""
+        self._pass(numbers)
         if self._empty:
             return [None] * len(numbers)
         starts, data, nulls = self._starts, self._bytes, self._nulls
@@ -83,6 +90,9 @@ class Column:
             None if nulls[number] else data[starts[number] : starts[number + 1]]
             for number in numbers
         ]
+
+    def _pass(self, numbers: Sequence[int]) -> None:
+        """Check some strings if they come from a file; raise as ``get``."""
 
     def lengths(self) -> Int64:
         """Return the length of each string in bytes, int64; 0 where it is missing."""

@@ -19,6 +19,7 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -60,7 +61,8 @@ class SegmentArrays:
     """
 
     __slots__ = (
-        *("block_size", "codes", "documents", "highest", "lowest", "prepared", "size", "weights"),
+        *("block_size", "blocks", "codes", "documents", "highest", "lowest", "prepared", "size"),
+        "weights",
     )
 
     def __init__(
@@ -76,13 +78,10 @@ class SegmentArrays:
         # The least and the largest weight; infinite and 0 if there is none.
         self.lowest = float(weights.min(initial=np.inf))
         self.highest = float(weights.max(initial=0.0))
+        # How many blocks of documents there are.
+        self.blocks = -(-size // block_size)
         # What a backend has made of this.
         self.prepared: Any = None
-
-    @property
-    def blocks(self) -> int:
-        """How many blocks of documents there are."""
-        return -(-self.size // self.block_size)
 
 
 class TermArrays:
@@ -106,6 +105,26 @@ class TermArrays:
         _check_array("idf", idf, np.float32)
         _require(len(starts) == len(idf), "starts and idf differ in length")
         self.starts, self.idf, self.absent = starts, idf, absent
+        self.prepared: Any = None
+
+
+class StringArrays:
+    """Strings in UTF-8, one after another.
+
+    Parameters
+    ----------
+    offsets
+        Where each begins, and where the last ends, uint64 (n + 1,).
+    data
+        Their bytes, uint8.
+    """
+
+    __slots__ = ("data", "offsets", "prepared")
+
+    def __init__(self, offsets: UInt64, data: UInt8) -> None:
+        _check_array("offsets", offsets, np.uint64)
+        _check_array("data", data, np.uint8)
+        self.offsets, self.data = offsets, data
         self.prepared: Any = None
 
 
@@ -152,10 +171,8 @@ class Limits(NamedTuple):
     ----------
     k
         How many matches at most, >= 1.
-    floors
-        What the scores of each query must exceed, (q,), float64.
     allowed
-        Which documents may be returned, (n,), bool; empty: all.
+        Which documents may be returned, (n,), bool; ``None``: all.
     window
         How many documents to walk at a time, >= 1. This and the next two change no result.
     heavy
@@ -165,8 +182,7 @@ class Limits(NamedTuple):
     """
 
     k: int
-    floors: Float64
-    allowed: Bool
+    allowed: Bool | None
     window: int
     heavy: int
     sparse: int
@@ -359,6 +375,7 @@ class Backend(ABC):
         segment: SegmentArrays,
         terms: TermArrays,
         queries: Queries,
+        floors: Float64,
         limits: Limits,
         matches: Matches,
     ) -> None:
@@ -372,23 +389,72 @@ class Backend(ABC):
             What the numbers in ``queries`` stand for.
         queries, limits
             What to search for.
+        floors
+            What the scores of each query must exceed, (q,), float64.
         matches
             Takes what is found.
         """
         count = len(queries)
-        _check_array("floors", limits.floors, np.float64)
-        _check_array("allowed", limits.allowed, np.bool_)
+        _check_search(segment, terms, limits, queries.most)
+        _check_array("floors", floors, np.float64)
         _check_array("numbers", matches.numbers, np.int64, dimensions=2)
         _check_array("scores", matches.scores, np.float64, dimensions=2)
         _check_array("counts", matches.counts, np.int64)
-        _require(queries.most < len(terms.idf), "a query's term has no postings")
-        _require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
-        _require(len(limits.allowed) in (0, segment.size), "allowed is not of this segment")
-        _require(limits.k >= 1 <= limits.window, "k and window must be at least 1")
-        _require(limits.floors.shape == matches.counts.shape == (count,), "floors or counts")
+        _require(floors.shape == matches.counts.shape == (count,), "floors or counts")
         shape = (count, limits.k)
         _require(matches.numbers.shape == matches.scores.shape == shape, "matches of another k")
-        self._search(segment, terms, queries, limits, matches)
+        self._search(segment, terms, queries, floors, limits, matches)
+
+    def search_one(
+        self,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        query: Sequence[int],
+        weights: Sequence[float],
+        floor: float,
+        limits: Limits,
+    ) -> tuple[list[int], list[float]]:
+        """Find the best k matches of one query in one segment: ``search`` without arrays.
+
+        Parameters
+        ----------
+        segment, terms, limits
+            As for ``search``.
+        query, weights
+            The terms and their weights, as ``Queries`` has them.
+        floor
+            What scores must exceed.
+
+        Returns
+        -------
+        numbers
+            Documents by score descending, then number ascending.
+        scores
+            Their scores.
+        """
+        _check_search(segment, terms, limits, max(query, default=-1))
+        _require(min(query, default=-1) >= -1, "a term has a negative number")
+        _require(len(weights) in (0, len(query)), "terms and weights differ in length")
+        return self._search_one(segment, terms, query, weights, floor, limits)
+
+    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str]:
+        """Decode some strings, of which lone surrogates may be part.
+
+        Parameters
+        ----------
+        strings
+            The strings.
+        numbers
+            Which of them.
+
+        Raises
+        ------
+        IndexError
+            If there is no string of a number.
+        UnicodeDecodeError
+            If one is not UTF-8.
+        """
+        return self._decode(strings, numbers)
 
     def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         """Count the tokens of some documents.
@@ -452,9 +518,24 @@ class Backend(ABC):
         segment: SegmentArrays,
         terms: TermArrays,
         queries: Queries,
+        floors: Float64,
         limits: Limits,
         matches: Matches,
     ) -> None: ...
+
+    @abstractmethod
+    def _search_one(
+        self,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        query: Sequence[int],
+        weights: Sequence[float],
+        floor: float,
+        limits: Limits,
+    ) -> tuple[list[int], list[float]]: ...
+
+    @abstractmethod
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]: ...
 
     @abstractmethod
     def _count(
@@ -485,6 +566,16 @@ def _check_array(
         f"{name} must be a contiguous array of {expected} with {dimensions} dimensions,"
         f" got {array.dtype} {array.shape}; please report this as a bug of bm25rag"
     )
+
+
+def _check_search(segment: SegmentArrays, terms: TermArrays, limits: Limits, most: int) -> None:
+    """Check what a search is given; ``most`` is the largest number of a term in it."""
+    _require(most < len(terms.idf), "a query's term has no postings")
+    _require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
+    _require(limits.k >= 1 <= limits.window, "k and window must be at least 1")
+    if limits.allowed is not None:
+        _check_array("allowed", limits.allowed, np.bool_)
+        _require(len(limits.allowed) == segment.size, "allowed is not of this segment")
 
 
 def _check_texts(texts: Texts, fold_table: UInt64) -> None:

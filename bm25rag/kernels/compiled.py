@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bm25rag.common.arrays import Bool, Int64, UInt32, UInt64, Unsigned
+from collections.abc import Sequence
+from typing import Any
+
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
     CodedRun,
@@ -13,6 +16,7 @@ from bm25rag.kernels.boundary import (
     Scanned,
     Scanner,
     SegmentArrays,
+    StringArrays,
     TermArrays,
     Texts,
     WordTable,
@@ -23,7 +27,7 @@ from bm25rag.kernels.loading import load
 for _name in ("selecting", "signs", "bigrams"):
     load(_name)
 building, searching = load("building"), load("searching")
-words, scanning = load("words"), load("scanning")
+strings, words, scanning = load("strings"), load("words"), load("scanning")
 
 
 class CompiledScanner(Scanner):
@@ -64,14 +68,31 @@ class CompiledBackend(Backend):
         segment: SegmentArrays,
         terms: TermArrays,
         queries: Queries,
+        floors: Float64,
         limits: Limits,
         matches: Matches,
     ) -> None:
-        if segment.prepared is None:
-            segment.prepared = searching.prepare_segment(segment)
-        if terms.prepared is None:
-            terms.prepared = searching.prepare_terms(terms)
-        searching.search(segment.prepared, terms.prepared, queries, limits, matches)
+        searching.search(*_prepare(segment, terms), queries, floors, limits, matches)
+
+    def _search_one(
+        self,
+        segment: SegmentArrays,
+        terms: TermArrays,
+        query: Sequence[int],
+        weights: Sequence[float],
+        floor: float,
+        limits: Limits,
+    ) -> tuple[list[int], list[float]]:
+        found: tuple[list[int], list[float]] = searching.search_one(
+            *_prepare(segment, terms), query, weights, floor, limits
+        )
+        return found
+
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
+        if arrays.prepared is None:
+            arrays.prepared = strings.prepare_strings(arrays)
+        found: list[str] = strings.decode(arrays.prepared, numbers)
+        return found
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         found, documents, tf, lengths = building.count(tokens, counts, terms, first)
@@ -82,3 +103,12 @@ class CompiledBackend(Backend):
 
     def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
         building.fill(run, cursors, documents, codes)
+
+
+def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:
+    """Return what the kernels have made of a segment and of terms, once for all searches."""
+    if segment.prepared is None:
+        segment.prepared = searching.prepare_segment(segment)
+    if terms.prepared is None:
+        terms.prepared = searching.prepare_terms(terms)
+    return segment.prepared, terms.prepared

@@ -45,12 +45,21 @@ _FREQUENT = cython.declare(cython.Py_ssize_t, 8)
 # Bounds are raised by this much, beyond any rounding of theirs.
 _SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 _INFINITY = cython.declare(cython.double, float("inf"))
+# Room for queries of so many terms is made at once. Memory to work in is kept for so many
+# threads, if it is for no more matches and terms than these.
+_USUAL = 64
+_KEPT = 4
+_MUCH = 1 << 14
+_NO_MASK = empty(0, np.uint8)
 
 
 @cython.final
 @cython.cclass
 class _Segment:
-    """A segment's postings, and f of every code; of the two arrays of codes one is empty."""
+    """A segment's postings, and f of every code; of the two arrays of codes one is empty.
+
+    ``scratches`` holds memory to work in that no thread uses now.
+    """
 
     documents: cython.const[cython.ushort][::1]
     narrow: cython.const[cython.ushort][::1]
@@ -62,6 +71,7 @@ class _Segment:
     size: cython.Py_ssize_t
     block_size: cython.Py_ssize_t
     blocks: cython.Py_ssize_t
+    scratches: list
 
 
 @cython.final
@@ -107,13 +117,19 @@ class _Query:
 @cython.final
 @cython.cclass
 class _Scratch:
-    """Memory that all queries of a call use.
+    """Memory to work in, for one query after another.
 
-    ``sums`` and ``bits`` are zero between queries; ``numbers`` and ``scores`` collect documents;
-    ``places`` has room for every term, ``distinct`` for those of the longest query, as have the
-    last three, and one more.
+    ``sums`` and ``bits`` are zero between queries; ``numbers`` and ``scores`` collect documents.
+    There is room for windows of ``width`` documents, and for queries of ``longest`` terms.
     """
 
+    width: cython.Py_ssize_t
+    room: cython.Py_ssize_t
+    longest: cython.Py_ssize_t
+    query: _Query
+    ordered: _Query
+    terms: cython.longlong[::1]
+    weights: cython.double[::1]
     sums: cython.double[::1]
     bits: cython.ulonglong[::1]
     waiting: cython.longlong[::1]
@@ -124,7 +140,7 @@ class _Scratch:
     spare_numbers: cython.longlong[::1]
     spare: cython.double[::1]
     work: cython.longlong[::1]
-    places: cython.longlong[::1]
+    slots: cython.longlong[::1]
     distinct: cython.longlong[::1]
     cursors: cython.longlong[::1]
     postings: cython.double[::1]
@@ -582,6 +598,18 @@ def _rank_any(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _slots(terms: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return of how many slots a hash table for some terms is: a power of two."""
+    slots: cython.Py_ssize_t = 4
+    while slots < 2 * terms:
+        slots <<= 1
+    return slots
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _distinct(
@@ -594,28 +622,31 @@ def _distinct(
 ) -> cython.Py_ssize_t:
     """List the distinct known terms of a query in order of first occurrence, and count them.
 
-    With ``weights``, one for each of ``terms``, these are added up instead.
-
-    ``places`` says where a term is in ``distinct``; it may hold anything before, since only
-    what that confirms is believed (Briggs and Torczon, 1993).
+    With ``weights``, one for each of ``terms``, these are added up instead. A hash table,
+    ``slots``, says where a term is in ``distinct``.
     """
-    places: cython.longlong[::1] = scratch.places
+    slots: cython.longlong[::1] = scratch.slots
     found: cython.longlong[::1] = scratch.distinct
     total: cython.Py_ssize_t = 0
+    mask: cython.Py_ssize_t = _slots(stop - start) - 1
     i: cython.Py_ssize_t
-    term: cython.Py_ssize_t
-    place: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
+    term: cython.longlong
     weight: cython.double
+    for i in range(mask + 1):
+        slots[i] = -1
     for i in range(start, stop):
         term = terms[i]
         weight = weights[i] if weights.shape[0] else 1.0
         if term < 0:
             continue
-        place = places[term]
-        if 0 <= place < total and found[place] == term:
-            counts[place] += weight
+        slot = term & mask
+        while slots[slot] >= 0 and found[slots[slot]] != term:
+            slot = (slot + 1) & mask
+        if slots[slot] >= 0:
+            counts[slots[slot]] += weight
         else:
-            places[term] = total
+            slots[slot] = total
             found[total] = term
             counts[total] = weight
             total += 1
@@ -701,6 +732,53 @@ def _answer(
     segment: _Segment,
     codes: cython.const[Codes][::1],
     known: _Terms,
+    terms: cython.const[cython.longlong][::1],
+    weights: cython.const[cython.double][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    limits: _Limits,
+    floor: cython.double,
+    query: _Query,
+    ordered: _Query,
+    scratch: _Scratch,
+) -> cython.Py_ssize_t:
+    """Answer one query; return how many matches ``scratch`` has, in order."""
+    term: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    found: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    query.length = _distinct(terms, weights, start, stop, scratch, query.counts)
+    query.shift = 0.0
+    for i in range(query.length):
+        term = scratch.distinct[i]
+        query.idf[i] = known.idf[term]
+        query.shift += _part(known.absent, known.idf[term], query.counts[i])
+        for block in range(segment.blocks + 1):
+            query.starts[i, block] = known.starts[term, block]
+    if not _plan(segment, limits, query):
+        found = _rank_any(segment, limits, codes, query, floor, scratch)
+    elif query.prune:
+        _by_bound(segment, query, ordered, scratch)
+        found = _rank(segment, limits, codes, ordered, floor, scratch)
+    else:
+        found = _rank(segment, limits, codes, query, floor, scratch)
+    if found > limits.k:
+        keep_best(scratch.numbers, scratch.scores, found, limits.k, scratch.spare, scratch.work)
+        found = limits.k
+    sort(
+        scratch.numbers, scratch.scores, found,
+        scratch.spare_numbers, scratch.spare, scratch.work,
+    )  # fmt: skip
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _answer_all(
+    segment: _Segment,
+    codes: cython.const[Codes][::1],
+    known: _Terms,
     pointers: cython.const[cython.longlong][::1],
     terms: cython.const[cython.longlong][::1],
     weights: cython.const[cython.double][::1],
@@ -714,41 +792,18 @@ def _answer(
     counts: cython.longlong[::1],
 ) -> cython.void:
     """Answer query after query."""
-    k: cython.Py_ssize_t = limits.k
     number: cython.Py_ssize_t
-    term: cython.Py_ssize_t
-    block: cython.Py_ssize_t
     found: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for number in range(pointers.shape[0] - 1):
-        query.length = _distinct(
-            terms, weights, pointers[number], pointers[number + 1], scratch, query.counts
-        )
-        query.shift = 0.0
-        for i in range(query.length):
-            term = scratch.distinct[i]
-            query.idf[i] = known.idf[term]
-            query.shift += _part(known.absent, known.idf[term], query.counts[i])
-            for block in range(segment.blocks + 1):
-                query.starts[i, block] = known.starts[term, block]
-        if not _plan(segment, limits, query):
-            found = _rank_any(segment, limits, codes, query, floors[number], scratch)
-        elif query.prune:
-            _by_bound(segment, query, ordered, scratch)
-            found = _rank(segment, limits, codes, ordered, floors[number], scratch)
-        else:
-            found = _rank(segment, limits, codes, query, floors[number], scratch)
-        if found > k:
-            keep_best(scratch.numbers, scratch.scores, found, k, scratch.spare, scratch.work)
-            found = k
-        sort(
-            scratch.numbers, scratch.scores, found,
-            scratch.spare_numbers, scratch.spare, scratch.work,
+        found = _answer(
+            segment, codes, known, terms, weights, pointers[number], pointers[number + 1],
+            limits, floors[number], query, ordered, scratch,
         )  # fmt: skip
         for i in range(found):
             numbers[number, i] = scratch.numbers[i]
             scores[number, i] = scratch.scores[i]
-        for i in range(found, k):
+        for i in range(found, limits.k):
             numbers[number, i] = -1
             scores[number, i] = -_INFINITY
         counts[number] = found
@@ -774,6 +829,7 @@ def prepare_segment(segment):
     prepared.size = segment.size
     prepared.block_size = segment.block_size
     prepared.blocks = segment.blocks
+    prepared.scratches = []
     return prepared
 
 
@@ -786,70 +842,150 @@ def prepare_terms(terms):
     return prepared
 
 
-def search(segment: _Segment, terms: _Terms, queries, limits, matches):
+def search(segment: _Segment, terms: _Terms, queries, floors, limits, matches):
     """Find the best k matches of each query in one segment; see ``Backend.search``."""
     pointers: cython.const[cython.longlong][::1] = view(queries.pointers)
     numbers: cython.const[cython.longlong][::1] = view(queries.terms)
     weights: cython.const[cython.double][::1] = view(queries.weights)
-    floors: cython.const[cython.double][::1] = view(limits.floors)
+    least: cython.const[cython.double][::1] = view(floors)
     out_numbers: cython.longlong[:, ::1] = view(matches.numbers)
     out_scores: cython.double[:, ::1] = view(matches.scores)
     out_counts: cython.longlong[::1] = view(matches.counts)
-    wanted: _Limits = _Limits()
-    wanted.k = limits.k
-    wanted.allowed = view(limits.allowed.view(np.uint8))
-    wanted.window = limits.window
-    wanted.heavy = limits.heavy
-    wanted.sparse = limits.sparse
+    wanted: _Limits = _prepare_limits(limits)
     longest: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for i in range(pointers.shape[0] - 1):
         longest = max(longest, pointers[i + 1] - pointers[i])
-    query: _Query = _Query()
-    ordered: _Query = _Query()
-    scratch: _Scratch = _Scratch()
-    _allot(segment, wanted, longest, terms.idf.shape[0], query, ordered, scratch)
+    scratch: _Scratch = _scratch_for(segment, wanted, longest)
+    query: _Query = scratch.query
+    ordered: _Query = scratch.ordered
     with cython.nogil:
         if segment.is_narrow:
-            _answer(
-                segment, segment.narrow, terms, pointers, numbers, weights, wanted, floors,
+            _answer_all(
+                segment, segment.narrow, terms, pointers, numbers, weights, wanted, least,
                 query, ordered, scratch, out_numbers, out_scores, out_counts,
             )  # fmt: skip
         else:
-            _answer(
-                segment, segment.wide, terms, pointers, numbers, weights, wanted, floors,
+            _answer_all(
+                segment, segment.wide, terms, pointers, numbers, weights, wanted, least,
                 query, ordered, scratch, out_numbers, out_scores, out_counts,
             )  # fmt: skip
+    _keep(segment, scratch)
+
+
+def search_one(
+    segment: _Segment, terms: _Terms, numbers: list, weights: list, floor: cython.double, limits
+):
+    """Find the best k matches of one query in one segment; see ``Backend.search_one``."""
+    wanted: _Limits = _prepare_limits(limits)
+    length: cython.Py_ssize_t = len(numbers)
+    scratch: _Scratch = _scratch_for(segment, wanted, length)
+    query: _Query = scratch.query
+    ordered: _Query = scratch.ordered
+    own_weights: cython.double[::1] = scratch.weights[: len(weights)]
+    found: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(length):
+        scratch.terms[i] = numbers[i]
+    for i in range(len(weights)):
+        own_weights[i] = weights[i]
+    with cython.nogil:
+        if segment.is_narrow:
+            found = _answer(
+                segment, segment.narrow, terms, scratch.terms, own_weights, 0, length,
+                wanted, floor, query, ordered, scratch,
+            )  # fmt: skip
+        else:
+            found = _answer(
+                segment, segment.wide, terms, scratch.terms, own_weights, 0, length,
+                wanted, floor, query, ordered, scratch,
+            )  # fmt: skip
+    best = [scratch.numbers[i] for i in range(found)]
+    scores = [scratch.scores[i] for i in range(found)]
+    _keep(segment, scratch)
+    return best, scores
+
+
+@cython.cfunc
+def _prepare_limits(limits) -> _Limits:
+    wanted: _Limits = _Limits()
+    k, allowed, window, heavy, sparse = limits
+    wanted.k = k
+    wanted.allowed = _NO_MASK if allowed is None else view(allowed.view(np.uint8))
+    wanted.window = window
+    wanted.heavy = heavy
+    wanted.sparse = sparse
+    return wanted
+
+
+@cython.cfunc
+def _scratch_for(segment: _Segment, limits: _Limits, longest: cython.Py_ssize_t) -> _Scratch:
+    """Return memory that no other thread uses, of an earlier call if that fits."""
+    width: cython.Py_ssize_t = min(min(limits.window, segment.block_size), segment.size)
+    room: cython.Py_ssize_t = limits.k + max(limits.k, 512)
+    scratch: _Scratch
+    try:
+        scratch = segment.scratches.pop()
+    except IndexError:  # of other threads, or this is the first call
+        return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
+    if scratch.width < width or scratch.longest < longest or scratch.room != room:
+        return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
+    return scratch
+
+
+@cython.cfunc
+def _keep(segment: _Segment, scratch: _Scratch) -> cython.void:
+    """Keep the memory of a call for the next ones, unless it is much."""
+    if len(segment.scratches) < _KEPT and scratch.room + scratch.longest <= _MUCH:
+        segment.scratches.append(scratch)
 
 
 @cython.cfunc
 def _allot(
     segment: _Segment,
-    limits: _Limits,
+    width: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
     longest: cython.Py_ssize_t,
-    terms: cython.Py_ssize_t,
-    query: _Query,
-    ordered: _Query,
-    scratch: _Scratch,
-) -> cython.void:
-    """Cut all that a call works on out of a few arrays: each costs a third of a microsecond."""
-    width: cython.Py_ssize_t = min(min(limits.window, segment.block_size), segment.size)
-    width = (width + 63) // 64 * 64
-    room: cython.Py_ssize_t = max(limits.k + max(limits.k, 512), longest)
+) -> _Scratch:
+    """Cut all that a query is answered in out of a few arrays.
+
+    Parameters
+    ----------
+    segment
+        The segment.
+    width
+        Documents of a window, a multiple of 64.
+    room
+        For matches that are collected; terms are sorted there, too.
+    longest
+        Terms of a query.
+    """
+    scratch: _Scratch = _Scratch()
+    query: _Query = _Query()
+    ordered: _Query = _Query()
+    scratch.query = query
+    scratch.ordered = ordered
+    scratch.width = width
+    scratch.room = room
+    scratch.longest = longest
     chunks: cython.Py_ssize_t = width // 8
-    spare: cython.Py_ssize_t = max(room, chunks)
+    cells: cython.Py_ssize_t = max(room, longest)
+    spare: cython.Py_ssize_t = max(cells, chunks)
+    slots: cython.Py_ssize_t = _slots(longest)
     at: cython.Py_ssize_t = 0
-    floats: cython.double[::1] = empty(width + 1 + chunks + room + spare + 8 * (longest + 1))
+    floats: cython.double[::1] = empty(width + chunks + cells + spare + 9 * longest + 1)
     scratch.sums = zeros(width)
     scratch.bits = zeros(width // 64, np.uint64)
     scratch.waiting_sums = floats[:width]
     at = width
     scratch.maxima = floats[at : at + chunks]
     at += chunks
-    scratch.scores = floats[at : at + room]
-    at += room
+    scratch.scores = floats[at : at + cells]
+    at += cells
     scratch.spare = floats[at : at + spare]
     at += spare
+    scratch.weights = floats[at : at + longest]
+    at += longest
     scratch.postings = floats[at : at + longest]
     at += longest
     scratch.waited = floats[at : at + longest + 1]
@@ -865,22 +1001,25 @@ def _allot(
     ordered.counts = floats[at : at + longest]
     at += longest
     ordered.rest = floats[at : at + longest]
-    work: cython.Py_ssize_t = max(room, chunks) + 1 + WORK
-    ints: cython.longlong[::1] = empty(width + 1 + 2 * room + work + 2 * longest + terms, np.int64)
+    work: cython.Py_ssize_t = spare + 1 + WORK
+    ints: cython.longlong[::1] = empty(width + 1 + 2 * cells + work + 3 * longest + slots, np.int64)
     scratch.waiting = ints[: width + 1]
     at = width + 1
-    scratch.numbers = ints[at : at + room]
-    at += room
-    scratch.spare_numbers = ints[at : at + room]
-    at += room
+    scratch.numbers = ints[at : at + cells]
+    at += cells
+    scratch.spare_numbers = ints[at : at + cells]
+    at += cells
     scratch.work = ints[at : at + work]
     at += work
+    scratch.terms = ints[at : at + longest]
+    at += longest
     scratch.distinct = ints[at : at + longest]
     at += longest
     scratch.cursors = ints[at : at + longest]
     at += longest
-    scratch.places = ints[at : at + terms]
+    scratch.slots = ints[at : at + slots]
     starts: cython.longlong[:, ::1] = view(np.empty((2 * longest, segment.blocks + 1), np.int64))
     query.starts = starts[:longest]
     ordered.starts = starts[longest:]
     query.prune = False
+    return scratch

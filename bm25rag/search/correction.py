@@ -85,7 +85,7 @@ def _is_word(term: str) -> bool:
 def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> set[str]:
     """Return the terms that occur in a document that passes the filter."""
     if filter is None:
-        found = (snapshot.term_numbers(terms)[1] >= 0).tolist()
+        found = [number >= 0 for number in snapshot.term_numbers(terms)[1]]
     else:
         asked = [[term] for term in terms]
         found = (search_filtered(snapshot, asked, 1, filter, None, 1).counts > 0).tolist()

@@ -88,11 +88,11 @@ def explain(snapshot: Snapshot, terms: Terms, segment_index: int, number: int) -
     """Explain the score of document ``number`` of the segment at ``segment_index``."""
     view = snapshot.views[segment_index]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
-    cache, numbers = snapshot.term_numbers(list(counts))
+    cache, numbers = snapshot.term_numbers(counts)
     postings = view.segment.postings
     shares = []
     score, shift = 0.0, 0.0
-    for (name, count), term in zip(counts.items(), numbers.tolist(), strict=True):
+    for (name, count), term in zip(counts.items(), numbers, strict=True):
         if term < 0:
             shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
             continue

@@ -8,8 +8,8 @@ from itertools import islice
 import numpy as np
 
 from bm25rag.filters import Filter, split
+from bm25rag.search import ranking
 from bm25rag.search.queries import Terms
-from bm25rag.search.ranking import search
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 
@@ -50,7 +50,7 @@ def search_filtered(
     known, asked = split(filter)
     masks = snapshot.masks(known)
     if asked is None or not k:
-        return search(snapshot, queries, k, masks, min_score, threads)
+        return ranking.search(snapshot, queries, k, masks, min_score, threads)
     answers = _Answers(snapshot, asked)
     shape = (len(queries), min(k, snapshot.count))
     result = BatchResult(
@@ -66,12 +66,39 @@ def search_filtered(
         for first in range(0, len(pending), step):
             numbers = pending[first : first + step]
             asked_now = [queries[number] for number in numbers]
-            found = search(snapshot, asked_now, width, masks, min_score, threads)
+            found = ranking.search(snapshot, asked_now, width, masks, min_score, threads)
             for found_row, number in enumerate(numbers):
                 if not _fill(result, number, found, found_row, answers):
                     unfinished.append(number)
         pending, width = unfinished, min(_GROWTH * width, max(snapshot.count, 1))
     return result
+
+
+def search_one(
+    snapshot: Snapshot, terms: Terms, k: int, filter: Filter | None, min_score: float | None
+) -> tuple[list[int], list[float]]:
+    """Find the best k matches of one query that pass a filter, as ``search_filtered`` does.
+
+    Parameters
+    ----------
+    snapshot, k, filter, min_score
+        As for ``search_filtered``.
+    terms
+        The terms of the query, or their weights.
+
+    Returns
+    -------
+    rows
+        The rows of the matches, by score descending, then ascending.
+    scores
+        Their scores.
+    """
+    known, asked = split(filter)
+    if asked is None:
+        return ranking.search_one(snapshot, terms, k, snapshot.masks(known), min_score)
+    result = search_filtered(snapshot, [terms], k, filter, min_score, 1)
+    count = int(result.counts[0])
+    return result.rows[0, :count].tolist(), result.scores[0, :count].tolist()
 
 
 class _Answers(dict[int, bool]):

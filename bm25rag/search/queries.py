@@ -6,14 +6,14 @@ A query is a text, a list of terms, or a mapping of terms to weights.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, repeat
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import are_strings, check_real
 from bm25rag.kernels.boundary import Queries
 from bm25rag.search.snapshot import Snapshot
@@ -76,7 +76,8 @@ def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQue
     cache, numbers = snapshot.term_numbers(list(chain.from_iterable(queries)))
     ends = accumulate(map(len, queries), initial=0)
     pointers = np.fromiter(ends, np.int64, len(queries) + 1)
-    return ResolvedQueries(cache, Queries(pointers, numbers, _weights(queries)))
+    terms = np.array(numbers, np.int64)
+    return ResolvedQueries(cache, Queries(pointers, terms, _weights(queries)))
 
 
 def _weights(queries: Sequence[Terms]) -> Float64:
@@ -89,7 +90,7 @@ def _weights(queries: Sequence[Terms]) -> Float64:
     return np.fromiter(chain.from_iterable(weights), np.float64)
 
 
-def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -> None:
+def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Iterable[int]) -> None:
     """Warn about a list that was probably meant as texts, because its terms match nothing.
 
     Parameters
@@ -99,13 +100,13 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Int64) -
     queries
         The queries, checked.
     counts
-        How many matches each has, int64 (q,).
+        How many matches each has.
     """
-    for query, count in zip(queries, counts.tolist(), strict=True):
+    for query, count in zip(queries, counts, strict=True):
         if count or isinstance(query, str):
             continue
         text = next((term for term in query if len(term.split()) > 1), None)
-        if text is not None and max(snapshot.term_numbers(list(query))[1]) < 0:
+        if text is not None and max(snapshot.term_numbers(query)[1]) < 0:
             warnings.warn(
                 f"no document has a term of the query {query!r:.100}: a list holds terms that "
                 f"are analysed already; to search for a text, pass the text, {text!r:.100}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -32,8 +33,6 @@ _HEAVY_BY_K = 1 << 10
 # touch: queries of one term then take two thirds of the time, k = 10 at a million passages nine
 # tenths.
 SPARSE = 10
-
-_ALL = np.empty(0, np.bool_)
 
 
 def search(
@@ -71,7 +70,7 @@ def search(
         result.rows.fill(-1)
         result.scores.fill(-np.inf)
     resolved = resolve_queries(snapshot, queries)
-    floor = -np.inf if min_score is None else float(np.nextafter(min_score, -np.inf))
+    floor = _floor(min_score)
     hot = backend.current()
 
     def fill(first: int, last: int) -> None:
@@ -145,12 +144,9 @@ def _search_segment(block: _Block, index: int, mask: Bool | None, hot: Backend) 
         shape = (len(block.rows), min(width, segment.size))
         rows, scores = np.empty(shape, np.int64), np.empty(shape)
         counts = np.empty(shape[0], np.int64)
-    k = rows.shape[1]
-    heavy = max(HEAVY, k * _HEAVY_BY_K)
-    allowed = _ALL if mask is None else mask
-    limits = Limits(k, block.floors, allowed, _window(k), heavy, SPARSE)
-    matches = Matches(rows, scores, counts)
-    hot.search(segment, block.cache.arrays[index], block.queries, limits, matches)
+    limits, matches = _limits(rows.shape[1], mask), Matches(rows, scores, counts)
+    terms = block.cache.arrays[index]
+    hot.search(segment, terms, block.queries, block.floors, limits, matches)
     if not direct and not counts.any():
         return  # no match of a small segment beats those found before
     if len(view.deleted) or base:
@@ -163,13 +159,66 @@ def _search_segment(block: _Block, index: int, mask: Bool | None, hot: Backend) 
         np.maximum(block.floors, block.scores[:, -1], out=block.floors)
 
 
-def _window(k: int) -> int:
-    """Choose how many documents to walk at a time.
+def search_one(
+    snapshot: Snapshot, terms: Terms, k: int, masks: Sequence[Bool | None], min_score: float | None
+) -> tuple[list[int], list[float]]:
+    """Find the best k matches of one query: ``search`` without arrays, in half the time.
 
-    Few enough that the sums stay in the first-level cache, but several times k: later windows
-    must exceed the k-th best score of the first.
+    Parameters
+    ----------
+    snapshot, k, masks, min_score
+        As for ``search``.
+    terms
+        The terms of the query, or their weights.
+
+    Returns
+    -------
+    rows
+        The rows of the matches, by score descending, then ascending.
+    scores
+        Their scores.
     """
-    return WINDOW << max(0, (k * _WINDOW_BY_K // WINDOW).bit_length())
+    rows: list[int] = []
+    scores: list[float] = []
+    width = min(k, snapshot.count)
+    if not width:
+        return rows, scores
+    cache, numbers = snapshot.term_numbers(terms)
+    weights = list(terms.values()) if isinstance(terms, dict) else []
+    floor = _floor(min_score)
+    hot = backend.current()
+    for index, mask in enumerate(masks):
+        if mask is not None and not mask.any():
+            continue
+        view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
+        limits = _limits(min(width, segment.size), mask)
+        found, best = hot.search_one(segment, cache.arrays[index], numbers, weights, floor, limits)
+        if found and (len(view.deleted) or base):
+            found = (view.ranks(np.array(found)) + base).tolist()
+        if rows and found:  # equal scores keep the order of the segments
+            found, best = rows + found, scores + best
+            order = sorted(range(len(best)), key=best.__getitem__, reverse=True)[:width]
+            found, best = [found[cell] for cell in order], [best[cell] for cell in order]
+        if found:
+            rows, scores = found, best
+        if len(scores) == width:  # from now on, a match must beat the last one
+            floor = max(floor, scores[-1])
+    return rows, scores
+
+
+def _floor(min_score: float | None) -> float:
+    """Return what scores must exceed."""
+    return -math.inf if min_score is None else math.nextafter(min_score, -math.inf)
+
+
+def _limits(k: int, mask: Bool | None) -> Limits:
+    """Choose how many documents to walk at a time, and when to look terms up.
+
+    A window has few enough documents that the sums stay in the first-level cache, but several
+    times k: later windows must exceed the k-th best score of the first.
+    """
+    window = WINDOW << max(0, (k * _WINDOW_BY_K // WINDOW).bit_length())
+    return Limits(k, mask, window, max(HEAVY, k * _HEAVY_BY_K), SPARSE)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
@@ -183,7 +232,7 @@ def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
         The terms of the query, or their weights.
     """
     cache, queries = resolve_queries(snapshot, [terms])
-    numbers, counts = distinct(queries.terms, queries.weights)
+    numbers, counts = distinct(queries.terms.tolist(), queries.weights.tolist())
     idf = cache.idf[numbers]
     sums = []
     for segment, starts in zip(snapshot.arrays, cache.starts, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
@@ -42,12 +43,10 @@ class BatchResult:
     def hits(self) -> list[list[Hit]]:
         """Return the matches of each query as fresh hits."""
         hits = self.snapshot.hits
-        used = zip(self.rows.tolist(), self.scores.tolist(), self.counts.tolist(), strict=True)
-        found = [hits(rows[:count], scores[:count]) for rows, scores, count in used]
-        for query_hits, corrections in zip(found, self.corrections, strict=False):
-            for hit in query_hits if corrections else ():
-                hit.corrections = dict(corrections)
-        return found
+        corrections = self.corrections or repeat(None, len(self.counts))
+        rows, scores = self.rows.tolist(), self.scores.tolist()
+        used = zip(rows, scores, self.counts.tolist(), corrections, strict=True)
+        return [hits(row[:n], row_scores[:n], fixed) for row, row_scores, n, fixed in used]
 
     def __repr__(self) -> str:
         queries, width = self.rows.shape

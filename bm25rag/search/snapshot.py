@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from bm25rag.segments.view import SegmentView
 # The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
 
-# How many hits have their contents read together.
+# How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
 
 # Fewer ids than this are looked up faster one by one than all at once.
@@ -65,8 +65,8 @@ class Snapshot:
 
     # --- statistics and scores -------------------------------------------------
 
-    def term_numbers(self, terms: Sequence[str]) -> tuple[TermCache, Int64]:
-        """Return the cache of terms, and the numbers that terms have in it, int64."""
+    def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
+        """Return the cache of terms, and the numbers that terms have in it."""
         cache = self._term_cache
         try:
             return cache, cache.numbers(terms)
@@ -161,19 +161,28 @@ class Snapshot:
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
         view = self.views[segment_index]
-        contents = _Contents(view, (number,))
-        text, metadata, payload = map(contents.read, ("text", "metadata", "payload"))
-        return Document(view.segment.id_of(number), text[0], metadata[0], payload[0])
+        (text,), (metadata,), (payload,) = (
+            _read(view, name, (number,)) for name in ("text", "metadata", "payload")
+        )
+        return Document(view.segment.id_of(number), text, metadata, payload)
 
-    def hits(self, rows: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-        """Return fresh hits for the documents at ``rows``."""
-        if len(self.views) == 1 and self.count == len(self.views[0].segment):
-            return _hits(self.views[0], rows, scores)
+    def hits(
+        self,
+        rows: Sequence[int],
+        scores: Sequence[float],
+        corrections: dict[str, str] | None = None,
+    ) -> list[Hit]:
+        """Return fresh hits for the documents at ``rows``, and what was corrected in the query."""
         hits: list[Hit] = []
-        for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
-            numbers = [number for _, number in found]
-            segment_scores = scores[len(hits) : len(hits) + len(numbers)]
-            hits += _hits(self.views[segment_index], numbers, segment_scores)
+        if len(self.views) == 1 and self.count == len(self.views[0].segment):
+            hits = _hits(self.views[0], rows, scores)
+        else:
+            for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
+                numbers = [number for _, number in found]
+                segment_scores = scores[len(hits) : len(hits) + len(numbers)]
+                hits += _hits(self.views[segment_index], numbers, segment_scores)
+        for hit in hits if corrections else ():
+            hit.corrections = dict(corrections or {})
         return hits
 
     # --- filters --------------------------------------------------------------------
@@ -221,34 +230,39 @@ class _Contents:
 
     def __init__(self, view: SegmentView, numbers: Sequence[int]) -> None:
         self._view, self._numbers = view, numbers
-        self._read: dict[str, list[Any]] = {}
+        self._read: dict[tuple[str, int], list[Any]] = {}
 
-    def read(self, name: str) -> list[Any]:
-        """Return the text, metadata or payload of each document."""
-        found = self._read.get(name)
-        # If two threads read at the same time, both return what the first one stored.
-        return self._read.setdefault(name, getattr(self, f"_{name}")()) if found is None else found
+    def read(self, name: str, position: int) -> Any:
+        """Return the text, metadata or payload of one document."""
+        block, within = divmod(position, _READ_TOGETHER)
+        found = self._read.get((name, block))
+        if found is None:
+            first = block * _READ_TOGETHER
+            numbers = self._numbers[first : first + _READ_TOGETHER]
+            # If two threads read at the same time, both return what the first one stored.
+            found = self._read.setdefault((name, block), _read(self._view, name, numbers))
+        return found[within]
 
-    def _text(self) -> list[str | None]:
-        return self._view.segment.texts.texts(self._numbers)
+    def read_all(self, name: str) -> list[Any]:
+        """Return the text, metadata or payload of each document; new objects."""
+        return _read(self._view, name, self._numbers)
 
-    def _metadata(self) -> list[dict[str, Any]]:
-        stored = self._view.metadata_of(self._numbers)
+
+def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
+    """Return the text, metadata or payload of some documents."""
+    if name == "text":
+        return [*view.segment.texts.texts(numbers)]
+    if name == "metadata":
+        stored = view.metadata_of(numbers)
         return [{} if data is None else decode_metadata(data) for data in stored]
-
-    def _payload(self) -> list[bytes | None]:
-        stored = self._view.segment.payloads.views(self._numbers)
-        return [None if data is None else bytes(data) for data in stored]
+    payloads = view.segment.payloads.views(numbers)
+    return [None if data is None else bytes(data) for data in payloads]
 
 
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
-    ids = [id or "" for id in view.segment.ids.column.texts(numbers)]
-    sources: list[tuple[_Contents, int]] = []
-    for first in range(0, len(numbers), _READ_TOGETHER):
-        block = numbers[first : first + _READ_TOGETHER]
-        sources += zip(repeat(_Contents(view, block)), range(len(block)), strict=False)
-    return list(map(Hit._unread, ids, scores, sources))
+    ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
+    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), range(len(ids))))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64
 from bm25rag.common.strings import utf8
 from bm25rag.kernels.boundary import TermArrays
 from bm25rag.scoring.variants import Parameters
@@ -59,15 +58,15 @@ class TermCache(dict[str, int]):
         absent = parameters.absent_weight
         self.arrays = [TermArrays(starts, self.idf, absent) for starts in self.starts]
 
-    def numbers(self, terms: Sequence[str]) -> Int64:
-        """Return the numbers of terms, int64.
+    def numbers(self, terms: Iterable[str]) -> list[int]:
+        """Return the numbers of terms.
 
         Raises
         ------
         TermCacheFullError
             If there are not enough numbers left for the missing terms.
         """
-        return np.fromiter(map(self.__getitem__, terms), np.int64, len(terms))
+        return list(map(self.__getitem__, terms))
 
     def __missing__(self, term: str) -> int:
         number = self._look_up(utf8(term))

@@ -32,20 +32,21 @@ class CheckedColumn(Column):
 
     def get(self, number: int) -> memoryview | None:
         """Return one string as ``Column`` does, checked."""
-        passed = self._passed
-        if passed is not None and not passed[number]:
-            self._check(number, number + 1)
-            passed[number] = 1
+        if self._passed is not None and not self._passed[number]:
+            self._pass((number,))
         return super().get(number)
 
-    def views(self, numbers: Sequence[int]) -> list[memoryview | None]:
-        """Return some strings as ``Column`` does, checked."""
+    def _pass(self, numbers: Sequence[int]) -> None:
         passed = self._passed
-        if passed is not None and not all(map(passed.__getitem__, numbers)):
-            if len(numbers) * _CHECK_ALL <= self.count:
-                return [self.get(number) for number in numbers]
+        if passed is None or all(map(passed.__getitem__, numbers)):
+            return
+        if len(numbers) > 1 and len(numbers) * _CHECK_ALL > self.count:
             self.check_all()
-        return super().views(numbers)
+            return
+        for number in numbers:
+            if not passed[number]:
+                self._check(number, number + 1)
+                passed[number] = 1
 
     def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
         """Return consecutive strings as ``Column`` does, checked."""

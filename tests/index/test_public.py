@@ -109,6 +109,7 @@ def test_adapters_may_import_these_names() -> None:
         "end_write_thread",
         "in_write_thread",
         "load_stopwords",
+        "read_hits",
     }
     assert DECLARED["bm25rag.filters"] >= {
         "And",

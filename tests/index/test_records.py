@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index, Document, Explanation, Hit
+from bm25rag.adapters import read_hits
 from bm25rag.filters import And, Filter, IdSet, Not, Or, parse_filter
 from bm25rag.scoring.variants import Parameters
 
@@ -131,6 +132,21 @@ def test_a_hit_is_read_when_it_is_asked_and_as_it_was_when_it_was_found() -> Non
     assert first.text == "changed"
     with pytest.raises(AttributeError, match="'Hit' object has no attribute 'txt'"):
         first.txt  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_hits_can_be_read_at_once() -> None:
+    texts = [f"red boat {n}" for n in range(40)]
+    index = BM25Index.from_texts(texts, metadata=[{"n": n} for n in range(40)])
+    index.add(["red boat of a later segment"], ["x"], payloads=[b"y"])
+    hits, others = index.search("boat", k=50), index.search("boat", k=50)
+    read_hits(hits, "text", "metadata")
+    others[3].metadata["m"] = 1  # of that hit alone
+    assert [hit.metadata for hit in hits if "m" in hit.metadata] == []
+    del others[3].metadata["m"]
+    read_hits(index.search("nothing"), "text")
+    assert len(hits) == 41
+    assert hits == others
+    assert [hit.payload for hit in hits] == [None] * 40 + [b"y"]
 
 
 def test_threads_that_read_one_hit_get_the_same_objects() -> None:

@@ -43,11 +43,14 @@ def queries(pointers: Any = (0, 1), numbers: Any = (0,), weights: Any = ()) -> Q
     return Queries(np.array(pointers, np.int64), np.array(numbers, np.int64), np.array(weights))
 
 
+def floors(count: int = 1) -> Any:
+    return np.full(count, -np.inf)
+
+
 def limits(**changed: Any) -> Limits:
     values: dict[str, Any] = {
         "k": 3,
-        "floors": np.array([-np.inf]),
-        "allowed": np.empty(0, np.bool_),
+        "allowed": None,
         "window": 8192,
         "heavy": 1 << 16,
         "sparse": 10,
@@ -62,7 +65,7 @@ def matches(queries: int = 1, k: int = 3) -> Matches:
 
 
 def search(*given: Any) -> Matches:
-    for place, made in enumerate((segment, terms, queries, limits, matches)):
+    for place, made in enumerate((segment, terms, queries, floors, limits, matches)):
         if len(given) <= place:
             given = (*given, made())
     backends.current().search(*given)
@@ -74,6 +77,9 @@ def test_what_fits_together_is_searched() -> None:
     assert found.numbers.tolist() == [[0, 1, -1]]
     assert found.scores.tolist() == [[0.5, 0.5, -np.inf]]
     assert found.counts.tolist() == [2]
+    assert search_one([0]) == ([0, 1], [0.5, 0.5])
+    assert search_one([-1]) == search_one([]) == ([], [])
+    assert search_one([0, -1, 0], [0.5, 1.0, 1.0], k=1) == ([0], [0.75])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,12 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: with_limits(k=0), ValueError, "k and window"),
         (lambda: with_limits(window=0), ValueError, "k and window"),
         (lambda: with_limits(k=4), ValueError, "matches of another k"),
-        (lambda: with_limits(floors=np.zeros(2)), ValueError, "floors or counts"),
+        (lambda: search(segment(), terms(), queries(), floors(2)), ValueError, "floors or counts"),
+        (lambda: search_one([1]), ValueError, "has no postings"),
+        (lambda: search_one([0, -2]), ValueError, "a negative number"),
+        (lambda: search_one([0], [1.0, 2.0]), ValueError, "terms and weights differ"),
+        (lambda: search_one(["0"]), TypeError, "int|str"),
+        (lambda: search_one([0], k=0), ValueError, "k and window"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
         (lambda: tally([1], 1), ValueError, "a term has no frequency"),
@@ -125,7 +136,12 @@ def test_what_does_not_is_refused(
 
 
 def with_limits(**changed: Any) -> Matches:
-    return search(segment(), terms(), queries(), limits(**changed))
+    return search(segment(), terms(), queries(), floors(), limits(**changed))
+
+
+def search_one(query: Any, weights: Any = (), **changed: Any) -> tuple[list[int], list[float]]:
+    wanted = limits(**changed)
+    return backends.current().search_one(segment(), terms(), query, list(weights), -np.inf, wanted)
 
 
 def count(tokens: Any, counts: Any, terms: int) -> Any:

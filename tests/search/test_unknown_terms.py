@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
+from bm25rag.common.arrays import Float64
 from bm25rag.kernels.boundary import (
     Backend,
     Limits,
@@ -55,6 +56,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         segment: SegmentArrays,
         terms: TermArrays,
         queries: Queries,
+        floors: Float64,
         limits: Limits,
         matches: Matches,
     ) -> None:
@@ -71,7 +73,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         assert np.all(np.diff(spans, axis=1) >= 0)
         assert np.all((spans >= 0) & (spans <= len(documents)))
         seen.extend(numbers.tolist())
-        checked_search(self, segment, terms, queries, limits, matches)
+        checked_search(self, segment, terms, queries, floors, limits, matches)
 
     checked_search = Backend.search
     monkeypatch.setattr(Backend, "search", search)
@@ -190,6 +192,6 @@ def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     long = "x" * 5000
     index = BM25Index.from_texts([[long, "red"], ["red"]])
     cache, numbers = index._snapshot.term_numbers([long, "red", long, "red", "y" * 5000])
-    assert numbers.tolist() == [0, 1, 0, 1, -1]
+    assert numbers == [0, 1, 0, 1, -1]
     assert cache._look_up(long.encode()) == 2  # as by another thread that missed it too
-    assert cache.numbers([long, long]).tolist() == [0, 0]
+    assert cache.numbers([long, long]) == [0, 0]

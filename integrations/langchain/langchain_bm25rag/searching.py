@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, in_write_thread
+from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, in_write_thread, read_hits
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
@@ -239,6 +239,7 @@ class SearchingBM25(BaseRetriever):
             self.filter if filter is None else filter,
             self.min_score if min_score is None else min_score,
         )
+        read_hits(hits, "text", "metadata")
         for hit in hits:
             if self.score_key is not None:
                 hit.metadata[self.score_key] = hit.score

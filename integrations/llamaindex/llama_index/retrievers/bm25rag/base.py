@@ -40,7 +40,7 @@ from llama_index.retrievers.bm25rag.modes import choose_mode
 from llama_index.retrievers.bm25rag.scored import with_text
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread
+from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread, read_hits
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -336,6 +336,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         index = self.bm25 if self._filters is None else self.bm25.snapshot()
         filter = translate(self._filters, index)
         hits = index.search(query_bundle.query_str, self._similarity_top_k, filter)
+        read_hits(hits, "text", "metadata", "payload")
         return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -30,7 +30,7 @@ from haystack_integrations.document_stores.bm25rag.filters import translate
 from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import OnDuplicate, check_count
+from bm25rag.adapters import OnDuplicate, check_count, read_hits
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
 
@@ -239,6 +239,7 @@ class Operations:
         return [self._found(hits, scaled, floor) for hits in batch.hits()]
 
     def _found(self, hits: list[Hit], scaled: bool, floor: float | None) -> list[Document]:
+        read_hits(hits, "text", "metadata", "payload")
         scores = [_scaled(hit.score) if scaled else hit.score for hit in hits]
         return [
             from_core(hit, score, self.return_embedding)
