@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -174,6 +175,7 @@ def _write(file: Path, value: Any) -> None:
 
 def _run(job: dict[str, Any], timeout: float) -> dict[str, Any]:
     """Measure a system in a process; return a result, even if the process fails."""
+    shutil.rmtree(job["saved"], ignore_errors=True)  # what another system has saved
     try:
         with _start(job, timeout) as process:
             result: dict[str, Any] = json.loads(process.call("measure"))

@@ -181,6 +181,14 @@ def test_a_system_that_needs_more_memory_than_allowed_fails_alone(collection: st
     assert "MemoryError" in row["error"]
 
 
+def test_systems_save_one_after_the_other_and_each_has_its_own_size(collection: str) -> None:
+    names = ("bm25rag lucene", "bm25s numpy", "bm25rag atire")
+    first, between, last = measure(collection, *names)["rows"]
+    assert first["disk"] == pytest.approx(last["disk"], rel=0.05)
+    assert between["cold_start"] > 0
+    assert last["cold_start"] > 0
+
+
 def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
     first = measure(collection, "factories:alphabet")
     kept = {one.name: one.read_bytes() for one in Path("measured").glob("*.row.json")}
