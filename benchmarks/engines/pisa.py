@@ -6,74 +6,53 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from pyterrier_pisa import PisaIndex, _pisathon
+from pyterrier_pisa import PisaIndex
 
 from benchmarks.corpora import Queries
 from benchmarks.engines import K1, B
 from benchmarks.engines.base import Engine, Found, padded
+from bm25rag.evaluation.systems.pisa import PisaSearcher
 
-_ALGORITHMS = ("block_max_maxscore", "maxscore", "block_max_wand", "wand")
 _TRIED = 60  # queries
 
 
 class Pisa(Engine):
     """An index on disk, compressed by SIMD-BP128, mapped into memory.
 
-    Its idf is robertson's, floored. The function beneath its data frames is called directly,
-    as these would cost more than many a search.
+    Its idf is robertson's, floored. Of raw questions, the algorithm is its default.
     """
 
     variant = "robertson"
     scale = 1 / (K1 + 1)
 
     def build(self, lines: Iterable[str]) -> None:
+        made = self._indexed(lines, stemmer="none", stops="none")
+        self._searcher = PisaSearcher(made, K1, B, pretokenised=True)
+
+    def _indexed(self, texts: Iterable[str], **analysis: str) -> Any:
         folder = self.folder / "pisa"
         shutil.rmtree(folder, ignore_errors=True)
-        made = PisaIndex(str(folder), text_field="text", stemmer="none", stops="none", threads=1)
-        made.index({"docno": str(row), "text": line} for row, line in enumerate(lines))
-        self._context = made.bm25(k1=K1, b=B)._ctxt
-        self._fastest: dict[tuple[int, int], str] = {}
+        made = PisaIndex(str(folder), text_field="text", threads=1, **analysis)
+        made.index({"docno": str(row), "text": text} for row, text in enumerate(texts))
+        return made
 
     def prepare(self, queries: Queries) -> list[dict[str, float]]:
-        self._fastest = {}
+        self._searcher.fastest.clear()
         return [{term: float(n) for term, n in Counter(terms).items()} for terms in queries]
 
     def answer(self, queries: list[dict[str, float]], k: int, threads: int) -> Any:
-        return self._retrieve(self._algorithm(k, threads), queries, k, threads)
+        algorithm = self._searcher.choose(self.ready[:_TRIED], k, threads)  # in the warm-up
+        return self._searcher.search(queries, k, threads, algorithm)
 
-    def _algorithm(self, k: int, threads: int) -> str:
-        """Try all once, when a k is new: in the warm-up."""
-        if (k, threads) not in self._fastest:
-            times = {}
-            for name in _ALGORITHMS * 2:
-                start = perf_counter()
-                self._retrieve(name, self.ready[:_TRIED], k, threads)
-                times[name] = perf_counter() - start
-            self._fastest[k, threads] = min(times, key=lambda name: times[name])
-        return self._fastest[k, threads]
+    def build_raw(self, texts: list[str], threads: int) -> None:
+        made = self._indexed(texts, stemmer="porter2", stops="terrier")
+        self._searcher = PisaSearcher(made, K1, B)
 
-    def _retrieve(self, name: str, queries: list[dict[str, float]], k: int, threads: int) -> Any:
-        size = len(queries) * k
-        numbers, ranks = np.empty(size, np.int32), np.empty(size, np.int32)
-        names, scores = np.empty(size, object), np.empty(size, np.float32)
-        count = _pisathon.retrieve(
-            self._context,
-            name,
-            list(enumerate(queries)),
-            k=k,
-            threads=threads,
-            query_weighted=1,  # or a repeated term would count once
-            pretokenised=True,
-            result_qidxs=numbers,
-            result_docnos=names,
-            result_ranks=ranks,
-            result_scores=scores,
-        )
-        return numbers[:count], names[:count], scores[:count]
+    def answer_raw(self, question: str, k: int) -> Any:
+        return self._searcher.search([question], k, 1, "block_max_wand")
 
     def results(self, queries: list[dict[str, float]], k: int) -> Found:
         numbers, names, scores = self.answer(queries, k, 1)

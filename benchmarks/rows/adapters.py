@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from benchmarks.report import Report, Row
-from benchmarks.workers import Figure, NotInstalledError, Worker
+from benchmarks.workers import Figure, start
 
 _FRAMEWORKS = {"LangChain, invoke": "LangChain", "LlamaIndex, retrieve": "LlamaIndex"}
 _FRAMEWORKS["Haystack, run"] = "Haystack"
@@ -19,14 +19,14 @@ def measure(report: Report, quick: bool) -> None:
 
 
 def _row(work: str, name: str, rounds: int) -> Row:
-    figures: dict[str, Figure | str] = {"ours": "not installed"}
+    figures: dict[str, Figure | str]
     above = None
-    try:
-        with Worker(f"benchmarks.frameworks:{name}") as worker:
-            measured: dict[str, Figure] = worker.call("measure", rounds)
-    except NotInstalledError:
-        pass
+    worker = start(f"benchmarks.frameworks:{name}")
+    if isinstance(worker, str):
+        figures = {"ours": worker}
     else:
+        with worker:
+            measured: dict[str, Figure] = worker.call("measure", rounds)
         pairs = zip(measured["ours"].rounds, measured["nothing"].rounds, strict=True)
         above = median(ours - nothing for ours, nothing in pairs)
         figures = {**measured}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from statistics import mean, median
 
-import numpy as np
-
 from benchmarks.corpora import ENWIKI, Corpus, read_queries
 from benchmarks.engines import OURS
 from benchmarks.report import Report, Row, raced
 from benchmarks.rows.searching import field
 from benchmarks.synthetic import PASSAGES, QUICK, Recipe, statistics
 from benchmarks.workers import Figure, Worker
+from bm25rag.evaluation.measuring import percentile
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-_ENGINES = (OURS, "bm25s numba", "tantivy", "PISA")
+_ENGINES = (OURS, "bm25s numba", "tantivy", "PISA", "Lucene")
 _GROUP = "growth, synthetic passages"
 _MICRO = 1e6
 
@@ -60,9 +59,11 @@ def _grow(report: Report, recipe: Recipe, size: int, rounds: int) -> None:
 
 def _latency(worker: Worker) -> dict[str, float]:
     """Return mean and 99th percentile of queries by calls of their own, in microseconds."""
-    times = np.array([worker.call("one_by_one", 10, turn) for turn in range(3)]) * _MICRO
-    means = [mean(one) for one in times.tolist()]
-    return {"mean": median(means), "p99": float(np.median(np.percentile(times, 99, axis=1)))}
+    rounds = [worker.call("one_by_one", 10, turn) for turn in range(3)]
+    return {
+        "mean": _MICRO * median(mean(times) for times in rounds),
+        "p99": _MICRO * median(percentile(times, 99) for times in rounds),
+    }
 
 
 def _curve(report: Report) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
 from benchmarks.report import SMALL_GROUP, Report, Row, raced
-from benchmarks.workers import Figure, NotInstalledError, Worker, race
+from benchmarks.workers import Figure, Worker, race, start
+from bm25rag.evaluation.processes import FailedError
 
 TARGETS = {
     ENWIKI: {10: (2.0, 3.0), 100: (1.5, 2.0), 1000: (1.2, 1.5)},
@@ -54,13 +55,17 @@ def field(names: Sequence[str], corpus: Path, limit: int | None = None) -> Itera
     with ExitStack() as stack:
         engines = Field()
         for name in names:
-            try:
-                worker = stack.enter_context(Worker(ENGINES[name], WORK))
-            except NotInstalledError:
-                engines.missing[name] = "not installed"
+            worker = start(ENGINES[name], WORK)
+            if isinstance(worker, str):
+                engines.missing[name] = worker
                 continue
-            before = worker.call("resident")
-            engines.seconds[name] = worker.call("index", corpus, limit)
+            stack.enter_context(worker)
+            try:
+                before = worker.call("resident")
+                engines.seconds[name] = worker.call("index", corpus, limit)
+            except FailedError as error:
+                engines.missing[name] = error.line
+                continue
             engines.peaks[name] = (worker.call("peak") - before) / 2**20
             engines.workers[name] = worker
         yield engines

@@ -12,7 +12,8 @@ from benchmarks.engines import ENGINES, OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.report import Report, Row
 from benchmarks.synthetic import PASSAGES, QUICK, Recipe
-from benchmarks.workers import Figure, NotInstalledError, Worker
+from benchmarks.workers import Figure, Worker, start
+from bm25rag.evaluation.measuring import percentile
 
 _GROUP = "updates"
 _FILTERS = "filters"
@@ -55,13 +56,12 @@ def _others(recipe: Recipe, size: int) -> dict[str, dict[str, Figure | str]]:
         ("tantivy", "TantivyLiving", size),
         ("Haystack", "HaystackLiving", min(size, _HAYSTACK)),
     ):
-        try:
-            with Worker(f"benchmarks.living:{kind}", recipe.folder, most, WORK / kind) as worker:
-                found[name] = {
-                    method: _take(worker, method, 5) for method in ("add_batch", "add_one")
-                }
-        except NotInstalledError:
-            found[name] = dict.fromkeys(("add_batch", "add_one"), "not installed")
+        worker = start(f"benchmarks.living:{kind}", recipe.folder, most, WORK / kind)
+        if isinstance(worker, str):
+            found[name] = dict.fromkeys(("add_batch", "add_one"), worker)
+            continue
+        with worker:
+            found[name] = {method: _take(worker, method, 5) for method in ("add_batch", "add_one")}
     name = "bm25s numba"
     with Worker(ENGINES[name], WORK) as worker:
         took = worker.call("index", recipe.folder, size) * _MILLI
@@ -81,7 +81,7 @@ def _additions(report: Report, ours: Worker, recipe: Recipe, size: int) -> None:
         beside = {name: one[method] for name, one in others.items() if method in one}
         report.add(_at_most(_GROUP, work, {OURS: own, **beside}, own.median, *targets))
         if method == "add_one":
-            tail = float(np.percentile(own.rounds, 99))
+            tail = percentile(own.rounds, 99)
             report.add(_at_most(_GROUP, f"{work}, 99th percentile", {OURS: own}, tail, 100, 100))
     report.rows[-1].note = _NOTE
 
@@ -154,7 +154,7 @@ def _readers(report: Report, ours: Worker) -> None:
     before = ours.call("readers", False, 3.0)
     busy = ours.call("readers", True, 0.0)
     idle = before + ours.call("readers", False, 3.0)
-    tails = [float(np.percentile(one, 99)) * _MILLI for one in (busy, idle)]
+    tails = [percentile(one, 99) * _MILLI for one in (busy, idle)]
     figures = {
         "writing beside": Figure(tails[0], [tails[0]]),
         "idle": Figure(tails[1], [tails[1]]),

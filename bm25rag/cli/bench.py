@@ -69,7 +69,8 @@ def bench_command(
 
     A system is one that bm25rag knows, or module:factory, where the factory takes a list of
     documents and returns a callable from query and k to ids, or a retriever of LangChain,
-    LlamaIndex or Haystack.
+    LlamaIndex or Haystack. Elasticsearch and OpenSearch are known, too, if ELASTICSEARCH_URL or
+    OPENSEARCH_URL is the address of a server.
     """
     report = benchmark(
         collection,

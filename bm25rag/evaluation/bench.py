@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
+import shutil
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
@@ -30,31 +27,15 @@ from bm25rag.evaluation.cost import (
     cost_by_throughput,
 )
 from bm25rag.evaluation.measures import MEASURES, Evaluator
+from bm25rag.evaluation.measuring import machine, percentile
+from bm25rag.evaluation.processes import FailedError, MissingError, Process
 from bm25rag.evaluation.systems import SYSTEMS
-from bm25rag.kernels.backend import cores
 
-__all__ = ["benchmark", "machine"]
+__all__ = ["benchmark"]
 
 _GIB = 1 << 30
 # How many results measures of whole rankings use.
 _DEPTH = 1000
-
-
-def machine() -> dict[str, Any]:
-    """Return what results depend on; rows from different machines must not be mixed."""
-    return {
-        "processor": _processor(),
-        "cores": cores(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text("utf-8").splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def benchmark(
@@ -137,12 +118,13 @@ def benchmark(
         "warmup": warmup,
         "threads": sorted({1, cpus}),
         "query": next(iter(loaded.queries.values())),
+        "saved": str(output.resolve() / "job.saved"),
     }
     rows = []
     for name in systems or list(SYSTEMS):
         file = output / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.row.json"
         if not file.exists():
-            raw = _run(job | {"system": name}, output, timeout)
+            raw = _run(job | {"system": name}, timeout)
             row = {"system": name} | _summary(raw, evaluator, known)
             _write(file, row | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
         row = json.loads(file.read_text(encoding="utf-8"))
@@ -191,45 +173,37 @@ def _write(file: Path, value: Any) -> None:
 # --- processes ------------------------------------------------------------------------------
 
 
-def _run(job: dict[str, Any], folder: Path, timeout: float) -> dict[str, Any]:
+def _run(job: dict[str, Any], timeout: float) -> dict[str, Any]:
     """Measure a system in a process; return a result, even if the process fails."""
-    files = {name: folder / f"job.{name}" for name in ("json", "result", "saved")}
-    files["result"].unlink(missing_ok=True)
-    _write(files["json"], job | {"saved": str(files["saved"])})
-    error = _call(files["json"], files["result"], timeout)
-    if error is not None:
-        return {"error": error}
+    shutil.rmtree(job["saved"], ignore_errors=True)  # what another system has saved
     try:
-        result: dict[str, Any] = json.loads(files["result"].read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {"error": "ended without a result"}
+        with _start(job, timeout) as process:
+            result: dict[str, Any] = json.loads(process.call("measure"))
+    except MissingError as error:
+        return {"error": str(error)}
+    except FailedError as error:
+        return {"error": error.line}
     if "saved" in result:
-        _write(files["json"], job | {"open": result["saved"]})
-        times = []
-        for _ in range(job["trials"]):
-            start = perf_counter()
-            if _call(files["json"], files["result"], timeout) is None:
-                times.append(perf_counter() - start)
-        result["cold_start"] = statistics.median(times) if times else None
+        times = [_cold_start(job, result["saved"], timeout) for _ in range(job["trials"])]
+        done = [time for time in times if time is not None]
+        result["cold_start"] = statistics.median(done) if done else None
     return result
 
 
-def _call(job: Path, result: Path, timeout: float) -> str | None:
-    """Run a worker; return what went wrong, or ``None``."""
-    command = [sys.executable, "-m", "bm25rag.evaluation.worker", str(job), str(result)]
-    environment = os.environ | {"PYTHONHASHSEED": "0"}
+def _start(job: dict[str, Any], timeout: float) -> Process:
+    kind, environment = "bm25rag.evaluation.worker:Measurement", {"PYTHONHASHSEED": "0"}
+    return Process(kind, job, environment=environment, timeout=timeout)
+
+
+def _cold_start(job: dict[str, Any], saved: str, timeout: float) -> float | None:
+    """Return the seconds of a new process until it has answered, if it does."""
+    start = perf_counter()
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=timeout, env=environment, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"not done after {timeout:g} s"
-    if done.returncode == 0:
+        with _start(job, timeout) as process:
+            process.call("first", saved)
+            return perf_counter() - start
+    except (MissingError, FailedError):
         return None
-    if done.returncode < 0:
-        return f"ended by signal {-done.returncode}"
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return f"failed: {lines[-1][:300]}" if lines else f"ended with exit code {done.returncode}"
 
 
 # --- rows -------------------------------------------------------------------------------------
@@ -244,18 +218,18 @@ def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict
         evaluation = evaluator.evaluate(run)
     except (ValueError, TypeError) as error:
         return {"error": f"returned nonsense: {error}"}
-    each = sorted(time for trial in raw["trials"] for time in trial)
+    each = [time for trial in raw["trials"] for time in trial]
     means = [statistics.fmean(trial) for trial in raw["trials"]]
     return {
         "measures": evaluation.mean,
         "latency": {
             "mean": statistics.fmean(each),
             "median": statistics.median(each),
-            "p95": _percentile(each, 95),
-            "p99": _percentile(each, 99),
+            "p95": percentile(each, 95),
+            "p99": percentile(each, 99),
             "least_trial": min(means),
             "largest_trial": max(means),
-            "percentiles": [_percentile(each, share) for share in range(0, 101, 2)],
+            "percentiles": [percentile(each, share) for share in range(0, 101, 2)],
         },
         "throughput": raw["throughput"],
         "build_seconds": raw["build_seconds"],
@@ -282,11 +256,6 @@ def _checked(query: str, found: list[Any], known: set[str]) -> dict[str, float]:
     if scores != sorted(scores, reverse=True):
         raise ValueError(f"scores for query {query!r} are not in descending order")
     return {id: float(-rank) for rank, id in enumerate(ids)}
-
-
-def _percentile(ordered: Sequence[float], share: int) -> float:
-    """Return the percentile by the nearest-rank method."""
-    return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 
 
 def _costs(row: dict[str, Any], cpus: int, prices: Sequence[Instance]) -> dict[str, Any]:

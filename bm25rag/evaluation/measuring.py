@@ -1,0 +1,108 @@
+"""What every measurement needs: times, percentiles, memory, limits, and where it was."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+from bm25rag.kernels.backend import cores
+
+__all__ = ["limit", "machine", "memory", "one_by_one", "percentile", "quiet"]
+
+_GIB = 1 << 30
+_Query = TypeVar("_Query")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Collect no garbage within the block, as in timeit."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def one_by_one(
+    answer: Callable[[_Query], object], queries: Sequence[_Query], turn: int
+) -> list[float]:
+    """Answer each query by its own call, in the random order of a turn; seconds of each."""
+    times = []
+    with quiet():
+        for query in random.Random(turn).sample(queries, len(queries)):
+            start = perf_counter()
+            answer(query)
+            times.append(perf_counter() - start)
+    return times
+
+
+def percentile(values: Sequence[float], share: int) -> float:
+    """Return the percentile by the nearest-rank method."""
+    return sorted(values)[max(0, -(-len(values) * share // 100) - 1)]
+
+
+def memory(name: str) -> int | None:
+    """Return a memory figure of this process in bytes, on Linux; ``None`` elsewhere.
+
+    Linux itself is asked: what ``getrusage`` says is inherited from the parent.
+
+    Parameters
+    ----------
+    name
+        ``"VmRSS"`` for what is in memory now, shared and mapped too; ``"VmHWM"`` for the most.
+    """
+    path = Path("/proc/self/status")
+    found = re.search(rf"{name}:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
+    return int(found[1]) * 1024 if found else None
+
+
+def limit(cpus: int, gib: float | None = None) -> list[str]:
+    """Set the limits of this process that the platform supports; return those that were set.
+
+    Parameters
+    ----------
+    cpus
+        How many of the CPUs it may use.
+    gib
+        GiB of data, if that is limited.
+    """
+    held = []
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))[-cpus:]
+        os.sched_setaffinity(0, allowed)
+        held.append(f"{len(allowed)} CPU")
+    if gib is not None:
+        with suppress(ImportError, ValueError, OSError):
+            import resource
+
+            # Limits data, not addresses: mapped files and reserved space cost nothing.
+            most = int(gib * _GIB)
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+            held.append(f"{gib:g} GiB")
+    return held
+
+
+def machine() -> dict[str, Any]:
+    """Return what results depend on; those from different machines must not be mixed."""
+    return {
+        "processor": _processor(),
+        "cores": cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text("utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

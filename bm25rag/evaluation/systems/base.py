@@ -1,0 +1,62 @@
+"""What a benchmark asks of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import ClassVar
+
+from bm25rag.documents import Document
+
+__all__ = ["CannotRunError", "Found", "System"]
+
+Found = list[tuple[str, float]]
+
+
+class CannotRunError(Exception):
+    """What a system needs besides packages is missing; the message says what."""
+
+
+class System:
+    """The interface of a system; every system has ``build`` and ``search``."""
+
+    #: The package whose version is reported.
+    package: ClassVar[str] = ""
+    #: Whether the work is done by a server, whose memory is not that of this process.
+    remote: ClassVar[bool] = False
+    #: Seconds of warm-up queries at least: what is compiled while it runs needs them.
+    warmup: ClassVar[float] = 0.0
+
+    def version(self) -> str | None:
+        """Return the version of the engine, if it is known."""
+        try:
+            return version(self.package) if self.package else None
+        except PackageNotFoundError:
+            return None
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        raise NotImplementedError
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k, best first."""
+        raise NotImplementedError
+
+    def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
+        """Answer many queries; one by one unless the system has a better way."""
+        for query in queries:
+            self.search(query, k)
+
+    can_save = False
+
+    def save(self, folder: Path) -> None:
+        """Write the index to a folder."""
+        raise NotImplementedError
+
+    def load(self, folder: Path) -> None:
+        """Open the index that ``save`` wrote."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Remove what the system left elsewhere."""

@@ -1,0 +1,89 @@
+"""bm25s, with its three backends."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bm25rag.documents import Document
+from bm25rag.evaluation.systems.base import Found, System
+
+__all__ = ["Bm25s"]
+
+
+class Bm25s(System):
+    """bm25s, by backend, with its English stop words and PyStemmer, as in its README."""
+
+    package = "bm25s"
+    can_save = True
+
+    def __init__(self, backend: str) -> None:
+        self._bm25s = importlib.import_module("bm25s")
+        if backend != "numpy":
+            importlib.import_module(backend)
+        self._stemmer = importlib.import_module("Stemmer").Stemmer("english")
+        self._backend = backend
+        self._ids: list[str] = []
+
+    def _tokens(self, texts: Sequence[str]) -> Any:
+        return self._bm25s.tokenize(
+            list(texts), stopwords="en", stemmer=self._stemmer, show_progress=False
+        )
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        self._ids = [document.id for document in documents]
+        backend = "numba" if self._backend == "numba" else "numpy"
+        self._index = self._bm25s.BM25(backend=backend)
+        self._index.index(
+            self._tokens([document.text or "" for document in documents]), show_progress=False
+        )
+        if backend == "numba":
+            self._index.activate_numba_scorer()
+
+    def _retrieve(self, queries: Sequence[str], k: int, threads: int) -> Any:
+        """Retrieve for queries that have terms; the Numba backend raises for others."""
+        tokens = self._bm25s.tokenize(
+            list(queries),
+            stopwords="en",
+            stemmer=self._stemmer,
+            return_ids=False,
+            show_progress=False,
+        )
+        asked = [terms for terms in tokens if terms]
+        if not asked:
+            return None
+        return self._index.retrieve(
+            asked,
+            k=min(k, self._index.scores["num_docs"]),  # it raises if k is larger
+            n_threads=0 if threads == 1 else threads,
+            show_progress=False,
+            backend_selection=self._backend,
+        )
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k, without the documents of score 0 that bm25s adds."""
+        found = self._retrieve([query], k, 1)
+        if found is None:
+            return []
+        pairs = zip(found.documents[0].tolist(), found.scores[0].tolist(), strict=True)
+        return [(self._ids[row], score) for row, score in pairs if score > 0]
+
+    def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
+        """Answer queries on threads."""
+        self._retrieve(queries, k, threads)
+
+    def save(self, folder: Path) -> None:
+        """Write the index and the ids."""
+        self._index.save(str(folder), show_progress=False)
+        (folder / "ids.txt").write_text("\n".join(self._ids), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        """Map the index into memory."""
+        self._index = self._bm25s.BM25.load(str(folder), mmap=True, load_corpus=False)
+        self._index.backend = "numba" if self._backend == "numba" else "numpy"
+        if self._backend == "numba":
+            self._index.activate_numba_scorer()
+        self._ids = (folder / "ids.txt").read_text(encoding="utf-8").split("\n")

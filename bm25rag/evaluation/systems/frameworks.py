@@ -1,0 +1,92 @@
+"""The BM25 retrievers that the frameworks themselves have, as their documentation uses them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from bm25rag.documents import Document
+from bm25rag.evaluation.systems.base import Found, System
+
+__all__ = ["Haystack", "LangChain", "LlamaIndex"]
+
+
+class LangChain(System):
+    """``BM25Retriever`` of langchain-community: rank_bm25 on words cut at spaces.
+
+    It returns no scores, and k documents for every query; those here fall by rank.
+    """
+
+    package = "langchain-community"
+
+    def __init__(self) -> None:
+        importlib.import_module("rank_bm25")  # it raises only later that this is missing
+        self._type = importlib.import_module("langchain_community.retrievers").BM25Retriever
+        self._document = importlib.import_module("langchain_core.documents").Document
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        self._retriever = self._type.from_documents(
+            [self._document(id=one.id, page_content=one.text or "") for one in documents]
+        )
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids of the best k."""
+        self._retriever.k = k
+        return [(one.id, float(-rank)) for rank, one in enumerate(self._retriever.invoke(query))]
+
+
+class LlamaIndex(System):
+    """``BM25Retriever`` of llama-index-retrievers-bm25: bm25s, with a stemmer and stop words."""
+
+    package = "llama-index-retrievers-bm25"
+
+    def __init__(self) -> None:
+        self._type = importlib.import_module("llama_index.retrievers.bm25").BM25Retriever
+        self._node = importlib.import_module("llama_index.core.schema").TextNode
+        self._stemmer = importlib.import_module("Stemmer").Stemmer("english")
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        self._retriever = self._type.from_defaults(
+            nodes=[self._node(id_=one.id, text=one.text or "") for one in documents],
+            similarity_top_k=1,
+            stemmer=self._stemmer,
+            language="english",
+        )
+        self._most = len(documents)
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k, those of score 0 too."""
+        self._retriever.similarity_top_k = min(k, self._most)  # it raises if k is larger
+        return [(one.node.node_id, float(one.score)) for one in self._retriever.retrieve(query)]
+
+
+class Haystack(System):
+    """``InMemoryBM25Retriever`` of Haystack: BM25L over all documents."""
+
+    package = "haystack-ai"
+
+    def __init__(self) -> None:
+        os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
+        place = "haystack.components.retrievers.in_memory"
+        self._type = importlib.import_module(place).InMemoryBM25Retriever
+        store: Any = importlib.import_module("haystack.document_stores.in_memory")
+        self._store = store.InMemoryDocumentStore()
+        self._document = importlib.import_module("haystack").Document
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        self._store.write_documents(
+            [self._document(id=one.id, content=one.text or "") for one in documents]
+        )
+        self._retriever = self._type(self._store)
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k."""
+        if not query:  # it raises
+            return []
+        found = self._retriever.run(query=query, top_k=k)["documents"]
+        return [(one.id, float(one.score)) for one in found]

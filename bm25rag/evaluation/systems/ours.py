@@ -1,0 +1,47 @@
+"""bm25rag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bm25rag.documents import Document
+from bm25rag.evaluation.systems.base import Found, System
+
+__all__ = ["Ours"]
+
+
+class Ours(System):
+    """bm25rag, by variant."""
+
+    package = "bm25rag"
+    can_save = True
+
+    def __init__(self, variant: str = "lucene") -> None:
+        from bm25rag.index import BM25Index
+
+        self._type, self._variant = BM25Index, variant
+        self._index = BM25Index()
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        variant: Any = self._variant
+        self._index = self._type(variant=variant)
+        self._index.add_documents(documents)
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k."""
+        return [(hit.id, hit.score) for hit in self._index.search(query, k=k)]
+
+    def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
+        """Answer queries on threads."""
+        self._index.search_batch(queries, k=k, threads=threads).ids()
+
+    def save(self, folder: Path) -> None:
+        """Write the index."""
+        self._index.save(folder)
+
+    def load(self, folder: Path) -> None:
+        """Map the index into memory."""
+        self._index = self._type.open(folder)

@@ -1,0 +1,43 @@
+"""tantivy."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+from bm25rag.documents import Document
+from bm25rag.evaluation.systems.base import Found, System
+
+__all__ = ["Tantivy"]
+
+
+class Tantivy(System):
+    """tantivy with its English stemmer; k1 and b are its own, 1.2 and 0.75."""
+
+    package = "tantivy"
+
+    def __init__(self) -> None:
+        self._tantivy = importlib.import_module("tantivy")
+
+    def build(self, documents: Sequence[Document]) -> None:
+        """Index documents."""
+        builder = self._tantivy.SchemaBuilder()
+        builder.add_text_field("id", stored=True, tokenizer_name="raw")
+        builder.add_text_field("text", stored=False, tokenizer_name="en_stem")
+        self._index = self._tantivy.Index(builder.build())
+        writer = self._index.writer()
+        for document in documents:
+            writer.add_document(self._tantivy.Document(id=document.id, text=document.text or ""))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k."""
+        words = "".join(c if c.isalnum() else " " for c in query).lower()
+        if not words.strip():
+            return []
+        parsed = self._index.parse_query(words, ["text"])
+        hits = self._searcher.search(parsed, k).hits
+        return [(self._searcher.doc(address)["id"][0], float(score)) for score, address in hits]
