@@ -1,4 +1,4 @@
 # Cython has ``from ... import`` of C functions in such a file alone.
 from libc.math cimport floor, nextafter
 
-from bm25rag.kernels.selecting cimport collect, drain, keep_best, kth_of_maxima, lowest_bit, sort
+from bm25rag.kernels.selecting cimport collect, drain, kth_of_maxima, largest, lowest_bit, sort

@@ -26,8 +26,7 @@ cdef extern from * nogil:
 
 cpdef double kth(double[::1] scores, Py_ssize_t count, Py_ssize_t k, double[::1] spare,
                  long long[::1] work) noexcept nogil
-cpdef double keep_best(long long[::1] numbers, double[::1] scores, Py_ssize_t count, Py_ssize_t k,
-                       double[::1] spare, long long[::1] work) noexcept nogil
+cpdef double largest(double[::1] scores, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 cpdef void sort(long long[::1] numbers, double[::1] scores, Py_ssize_t count,
                 long long[::1] spare_numbers, double[::1] spare_scores,
                 long long[::1] work) noexcept nogil

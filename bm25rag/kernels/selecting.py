@@ -26,6 +26,8 @@ _BINS = cython.declare(cython.Py_ssize_t, 256)
 WORK = 256
 # Scores that are sorted by counting, for each, those that come before it.
 _RUN = cython.declare(cython.Py_ssize_t, 16)
+# Bins for each score that is sorted.
+_SPREAD = cython.declare(cython.Py_ssize_t, 2)
 _LARGEST = cython.declare(cython.double, 1.7976931348623157e308)
 
 
@@ -84,10 +86,10 @@ def _quickselect(
     return scores[wanted]
 
 
-@cython.cfunc
+@cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def _most(
+def largest(
     scores: cython.double[::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> cython.double:
     """Return the largest of some scores.
@@ -115,7 +117,7 @@ def _most(
 @cython.nogil
 @cython.exceptval(check=False)
 def _least(scores: cython.double[::1], stop: cython.Py_ssize_t) -> cython.double:
-    """Return the least of the first scores; see ``_most``."""
+    """Return the least of the first scores; see ``largest``."""
     a: cython.double = scores[0]
     b: cython.double = a
     c: cython.double = a
@@ -167,7 +169,7 @@ def kth(
     most: cython.double = 0.0
     scale: cython.double = 0.0
     if count > _FEW:
-        most = _most(scores, 0, count)
+        most = largest(scores, 0, count)
         bins = _FEW_BINS if count <= _SOME else _BINS
         scale = _scale(bins, _least(scores, count), most)
     if not scale > 0.0:
@@ -187,39 +189,6 @@ def kth(
     return _quickselect(spare, found, k - better)
 
 
-@cython.ccall
-@cython.nogil
-@cython.exceptval(check=False)
-def keep_best(
-    numbers: cython.longlong[::1],
-    scores: cython.double[::1],
-    count: cython.Py_ssize_t,
-    k: cython.Py_ssize_t,
-    spare: cython.double[::1],
-    work: cython.longlong[::1],
-) -> cython.double:
-    """Keep the best k of ``count`` collected documents, in document order; return the k-th score.
-
-    Of equal scores the earlier documents stay.
-    """
-    least: cython.double = kth(scores, count, k, spare, work)
-    score: cython.double
-    equal: cython.Py_ssize_t = k
-    kept: cython.Py_ssize_t = 0
-    tie: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    for i in range(count):
-        equal -= scores[i] > least
-    for i in range(count):
-        score = scores[i]
-        tie = score == least
-        numbers[kept] = numbers[i]
-        scores[kept] = score
-        kept += (score > least) | (tie & (equal > 0))
-        equal -= tie
-    return least
-
-
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
@@ -231,7 +200,7 @@ def _sort_run(
     numbers: cython.longlong[::1],
     scores: cython.double[::1],
 ) -> cython.void:
-    """Put a few documents where they belong by score: behind as many as come before them."""
+    """Put a few documents where they belong: behind as many as come before them."""
     i: cython.Py_ssize_t
     other: cython.Py_ssize_t
     before: cython.Py_ssize_t
@@ -239,10 +208,10 @@ def _sort_run(
     for i in range(start, stop):
         score = from_scores[i]
         before = start
-        for other in range(start, i):
-            before += from_scores[other] >= score
-        for other in range(i + 1, stop):
-            before += from_scores[other] > score
+        for other in range(start, stop):
+            before += (from_scores[other] > score) | (
+                (from_scores[other] == score) & (from_numbers[other] < from_numbers[i])
+            )
         numbers[before] = from_numbers[i]
         scores[before] = score
 
@@ -258,7 +227,7 @@ def _merge_sort(
     spare_numbers: cython.longlong[::1],
     spare_scores: cython.double[::1],
 ) -> cython.void:
-    """Sort documents by score descending, whatever their scores."""
+    """Do as ``sort``, whatever the scores."""
     width: cython.Py_ssize_t = _RUN
     first: cython.Py_ssize_t = start
     middle: cython.Py_ssize_t
@@ -281,7 +250,13 @@ def _merge_sort(
             left = first
             right = middle
             for i in range(first, last):
-                ahead = right == last or (left < middle and scores[left] >= scores[right])
+                ahead = right == last or (
+                    left < middle
+                    and (
+                        scores[left] > scores[right]
+                        or (scores[left] == scores[right] and numbers[left] < numbers[right])
+                    )
+                )
                 source = left if ahead else right
                 spare_numbers[i] = numbers[source]
                 spare_scores[i] = scores[source]
@@ -303,7 +278,7 @@ def sort(
     spare_scores: cython.double[::1],
     work: cython.longlong[::1],
 ) -> cython.void:
-    """Sort a collection by score descending; of equal ones the order stays.
+    """Sort a collection by score descending, and equal scores by number.
 
     A histogram of as many bins as there are scores says roughly where each belongs; the few
     that share a bin are sorted then.
@@ -311,23 +286,25 @@ def sort(
     i: cython.Py_ssize_t
     bin_: cython.Py_ssize_t
     hole: cython.Py_ssize_t
+    bins: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t = 0
     number: cython.longlong
     score: cython.double
     most: cython.double = 0.0
     scale: cython.double = 0.0
     if count > _RUN:
-        most = _most(scores, 0, count)
-        scale = _scale(count, _least(scores, count), most)
+        most = largest(scores, 0, count)
+        bins = min(_SPREAD * count, work.shape[0] - 1)
+        scale = _scale(bins, _least(scores, count), most)
     if not scale > 0.0:
         _merge_sort(numbers, scores, 0, count, spare_numbers, spare_scores)
         return
     # Where each bin ends; before the documents are moved, where it begins.
-    for i in range(count + 1):
+    for i in range(bins + 1):
         work[i] = 0
     for i in range(count):
         work[cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale) + 1] += 1
-    for i in range(count):
+    for i in range(bins):
         work[i + 1] += work[i]
     for i in range(count):
         bin_ = cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale)
@@ -335,7 +312,7 @@ def sort(
         spare_scores[work[bin_]] = scores[i]
         work[bin_] += 1
     _copy(spare_numbers, spare_scores, numbers, scores, 0, count)
-    for i in range(count):
+    for i in range(bins):
         if work[i] - start > _RUN:
             _merge_sort(numbers, scores, start, work[i], spare_numbers, spare_scores)
         start = work[i]
@@ -343,7 +320,9 @@ def sort(
         number = numbers[i]
         score = scores[i]
         hole = i
-        while hole > 0 and scores[hole - 1] < score:
+        while hole > 0 and (
+            scores[hole - 1] < score or (scores[hole - 1] == score and numbers[hole - 1] > number)
+        ):
             numbers[hole] = numbers[hole - 1]
             scores[hole] = scores[hole - 1]
             hole -= 1
@@ -452,5 +431,5 @@ def kth_of_maxima(
     if chunks < k:
         return 0.0
     for chunk in range(chunks):
-        maxima[chunk] = _most(sums, chunk * length, (chunk + 1) * length)
+        maxima[chunk] = largest(sums, chunk * length, (chunk + 1) * length)
     return kth(maxima, chunks, k, spare, work)

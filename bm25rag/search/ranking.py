@@ -20,9 +20,9 @@ from bm25rag.search.snapshot import Snapshot, by_row
 # With fewer queries for each thread, another thread costs more than it saves.
 _QUERIES_PER_THREAD = 32
 _BLOCKS_PER_THREAD = 16
-# The fewest documents that the compiled kernel walks at a time: 64 KiB of float64 sums.
-WINDOW = 8192
-_WINDOW_BY_K = 256
+# Documents that the compiled kernel walks at a time: 128 KiB of float64 sums, which the
+# second-level cache of any processor holds.
+WINDOW = 16384
 
 # If the frequent terms of a query have this many postings, at least and for each document wanted,
 # the kernel tries to look documents up in them instead of walking them. Measured at 150,000 and
@@ -30,10 +30,9 @@ _WINDOW_BY_K = 256
 # takes a half to a third of the time.
 HEAVY = 1 << 16
 _HEAVY_BY_K = 1 << 10
-# With at least this many documents for each posting, the kernel lists the documents that postings
-# touch: queries of one term then take two thirds of the time, k = 10 at a million passages nine
-# tenths.
-SPARSE = 10
+# With at most this many documents for each posting, and all documents in one window, the kernel
+# looks at the sums of all documents, instead of those that can be among the best alone.
+SPARSE = 4
 
 
 def search(
@@ -210,13 +209,8 @@ def _floor(min_score: float | None) -> float:
 
 
 def _limits(k: int, mask: Bool | None) -> Limits:
-    """Choose how many documents to walk at a time, and when to look terms up.
-
-    A window has few enough documents that the sums stay in the first-level cache, but several
-    times k: later windows must exceed the k-th best score of the first.
-    """
-    window = WINDOW << max(0, (k * _WINDOW_BY_K // WINDOW).bit_length())
-    return Limits(k, mask, window, max(HEAVY, k * _HEAVY_BY_K), SPARSE)
+    """Choose when to look terms up."""
+    return Limits(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

@@ -40,25 +40,14 @@ def test_the_kth_is_that_of_a_sorted_list(values: list[float], data: st.DataObje
     assert scores.tolist() == values
 
 
-@given(values=lists | spread, data=st.data())
-def test_the_best_are_kept_in_their_order(values: list[float], data: st.DataObject) -> None:
-    k, count = data.draw(st.integers(1, len(values))), len(values)
-    numbers, scores = np.arange(count), np.array(values)
-    selecting.keep_best(view(numbers), view(scores), count, k, empty(count), work(count))
-    best = sorted(sorted(range(count), key=lambda place: -values[place])[:k])
-    assert numbers[:k].tolist() == best
-    assert scores[:k].tolist() == [values[place] for place in best]
-
-
 @given(values=lists | spread)
-def test_sorting_is_stable(values: list[float]) -> None:
+def test_equal_scores_are_sorted_by_number(values: list[float]) -> None:
     count = len(values)
-    numbers, scores = np.arange(count), np.array(values)
+    numbers, scores = np.random.default_rng(count).permutation(count), np.array(values)
+    expected = sorted(zip(numbers.tolist(), values, strict=True), key=lambda one: (-one[1], one[0]))
     spare = empty(count, np.int64), empty(count)
     selecting.sort(view(numbers), view(scores), count, *spare, work(count))
-    expected = sorted(range(count), key=lambda place: -values[place])
-    assert numbers.tolist() == expected
-    assert scores.tolist() == [values[place] for place in expected]
+    assert list(zip(numbers.tolist(), scores.tolist(), strict=True)) == expected
 
 
 @given(

@@ -21,7 +21,6 @@ SMALL = {
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,  # most corpora have several document blocks
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
-    "bm25rag.search.ranking._WINDOW_BY_K": 0,
     "bm25rag.search.ranking._HEAVY_BY_K": 0,
     "bm25rag.search.ranking.HEAVY": 0,  # terms are looked up wherever that may be cheaper
     "bm25rag.search.ranking.SPARSE": 1,  # windows often have few postings for their documents
