@@ -250,7 +250,8 @@ class BM25Index:
         asked = self._ask([query], k, filter, min_score, correct, "query")
         snapshot, terms, most, parsed, floor, corrections = asked
         rows, scores = search_one(snapshot, terms[0], most, parsed, floor)
-        asked.warn_of_texts([query], [len(rows)])
+        if not rows:
+            asked.warn_of_texts([query], [0])
         return snapshot.hits(rows, scores, *corrections)
 
     def search_batch(

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.patterns import late_pattern
+from bm25rag.kernels import backend
 
 # Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms have been folded
 # by then), Bopomofo, Hangul syllables and letters: the characters that Lucene cuts into bigrams.
@@ -97,6 +98,12 @@ def find_words(text: str) -> list[str]:
     # To list all marks takes 20 ms, which few questions need.
     has_marks = any(char > _LAST_WITHOUT and _is_mark(char) for char in set(text))
     return word_pattern(has_marks).findall(text)
+
+
+def find_ascii_words(text: str) -> list[str]:
+    """Find words as ``find_words`` does, in a text that is all ASCII."""
+    words = backend.current().find_plain_words(text)
+    return word_pattern(marks=False).findall(text) if words is None else words
 
 
 def _is_mark(char: str) -> bool:

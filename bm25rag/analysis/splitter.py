@@ -51,7 +51,7 @@ class WordSplitter:
         self._find_in_ascii: Callable[[str], list[str]]
         self._find_in_unicode: Callable[[str], list[str]]
         if self._auto:
-            self._find_in_ascii = scripts.word_pattern(marks=False).findall
+            self._find_in_ascii = scripts.find_ascii_words
             self._find_in_unicode = scripts.find_words
         elif token_pattern == AUTO_0_1:
             self._find_in_ascii = re.compile(PAPER).findall

@@ -19,6 +19,8 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
     ValueError
         If it is smaller than ``least``.
     """
+    if type(value) is int and value >= least:
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(_wrong_count(name, value, least))
     if value < least:

@@ -432,7 +432,11 @@ class Backend(ABC):
         scores
             Their scores.
         """
-        _check_search(segment, terms, limits, max(query, default=-1))
+        most = max(query, default=-1)
+        if limits.allowed is not None or not (
+            most < len(terms.idf) and len(terms.starts[0]) == segment.blocks + 1 and limits.k >= 1
+        ):
+            _check_search(segment, terms, limits, most)
         _require(min(query, default=-1) >= -1, "a term has a negative number")
         _require(len(weights) in (0, len(query)), "terms and weights differ in length")
         return self._search_one(segment, terms, query, weights, floor, limits)
@@ -481,6 +485,22 @@ class Backend(ABC):
             If one is not UTF-8.
         """
         return self._decode(strings, numbers)
+
+    def find_plain_words(self, text: str) -> list[str] | None:
+        """Find the words of a text in ASCII: runs of letters, digits and underscores.
+
+        Parameters
+        ----------
+        text
+            The text.
+
+        Returns
+        -------
+        words
+            The words; ``None`` if a sign may be inside one of them, or this backend does not
+            look for words.
+        """
+        return None
 
     def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         """Count the tokens of some documents.

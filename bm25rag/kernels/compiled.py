@@ -94,6 +94,11 @@ class CompiledBackend(Backend):
         wrong: str | None = checking.find_wrong(documents, starts, block_size, size)
         return wrong
 
+    def find_plain_words(self, text: str) -> list[str] | None:
+        """Find the words of a text in ASCII; see ``Backend``."""
+        found: list[str] | None = strings.find_plain_words(text)
+        return found
+
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
         if arrays.prepared is None:
             arrays.prepared = strings.prepare_strings(arrays)

@@ -1,4 +1,4 @@
-"""Strings: from the UTF-8 of a column to Python's."""
+"""Strings: from the UTF-8 of a column to Python's, and the words of short ones."""
 
 from __future__ import annotations
 
@@ -22,6 +22,35 @@ def prepare_strings(strings):
     prepared.starts = view(strings.offsets)
     prepared.data = view(strings.data)
     return prepared
+
+
+def find_plain_words(text):
+    """Find the words of a text; see ``Backend.find_plain_words``."""
+    size: cython.Py_ssize_t = 0
+    if cython.compiled:
+        data = PyUnicode_AsUTF8AndSize(text, cython.address(size))  # noqa: F821 - of the .pxd
+    else:
+        data = text.encode("ascii")
+        size = len(data)
+    words: list = []
+    start: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    byte: cython.int
+    for i in range(size + 1):
+        byte = data[i] if i < size else 32
+        if 97 <= byte <= 122 or 48 <= byte <= 57 or byte == 95 or 65 <= byte <= 90:
+            continue
+        if byte == 43 or byte == 35:  # "c++", "c#"
+            return None
+        if (byte == 39 or byte == 44 or byte == 46) and i + 1 < size and data[i + 1] != 32:
+            return None  # "don't", "1,000", ".net"
+        if start < i:
+            if cython.compiled:
+                words.append(PyUnicode_DecodeUTF8(data + start, i - start, "strict"))  # noqa: F821
+            else:
+                words.append(data[start:i].decode("ascii"))
+        start = i + 1
+    return words
 
 
 def decode(strings: _Strings, numbers):

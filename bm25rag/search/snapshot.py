@@ -59,6 +59,8 @@ class Snapshot:
         self.analyzer = analyzer
         self.bases = tuple(accumulate((view.count for view in self.views), initial=0))
         self.count = self.bases[-1]
+        # Whether rows are the numbers of documents.
+        self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
         self.tokens = sum(view.tokens for view in self.views)
         self.average_length = self.tokens / self.count if self.count else 0.0
         self._term_cache = TermCache(self.views, parameters, self.count, 0)
@@ -175,7 +177,7 @@ class Snapshot:
     ) -> list[Hit]:
         """Return fresh hits for the documents at ``rows``, and what was corrected in the query."""
         hits: list[Hit] = []
-        if len(self.views) == 1 and self.count == len(self.views[0].segment):
+        if self._is_plain:
             hits = _hits(self.views[0], rows, scores)
         else:
             for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
