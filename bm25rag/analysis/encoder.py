@@ -169,13 +169,22 @@ class _Scanner:
         release_gil()
         strings = join(encoded)
         arrays = _arrays(strings)
-        peculiar = np.flatnonzero(self._scanner.find_peculiar(arrays, self._table))
-        if len(peculiar):
-            for number in peculiar.tolist():
-                encoded[number] = utf8(self._fold(texts[number]))
+        if peculiar := self._find_peculiar(arrays):
+            folded = [utf8(self._fold(texts[number])) for number in peculiar]
+            self._find_peculiar(_arrays(join(folded)))
+            for number, text in zip(peculiar, folded, strict=True):
+                encoded[number] = text
             arrays = _arrays(join(encoded))
         kept = strings if stored else join_none(len(texts))
-        return Read(texts, kept, self._scanner.scan(arrays, self._table, *self._rules))
+        return Read(texts, kept, self._scanner.scan(arrays, self._table.entries, *self._rules))
+
+    def _find_peculiar(self, texts: Texts) -> list[int]:
+        """Return which texts need more than the fold table, which then has all their characters."""
+        peculiar, pages = self._scanner.find_peculiar(texts, self._table.entries)
+        if len(pages):
+            self._table.add_pages(pages)
+            peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
+        return np.flatnonzero(peculiar).tolist()
 
     def _fold(self, text: str) -> str:
         text = self._analyzer.splitter.fold(text)

@@ -39,6 +39,8 @@ from bm25rag.common.arrays import (
 STOPPED = 0xFFFFFFFF
 # Code points that the fold table has entries for.
 CODE_POINTS = 0x110000
+# Of which so many at a time are entered.
+PAGE = 256
 # Values that Python looks through sooner than NumPy.
 _FEW = 48
 
@@ -258,15 +260,23 @@ class WordTable(NamedTuple):
 class Scanner(ABC):
     """Finds the words of texts, and numbers them; only compiled code has one."""
 
-    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
-        """Return which texts need more than the fold table, bool (n,).
+    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
+        """Find texts that need more than the fold table, or of which it lacks characters.
 
         Parameters
         ----------
         texts
             The texts.
         fold_table
-            An entry for every code point, (0x110000,), uint64; see ``fold_bits``.
+            An entry for every code point, (0x110000,), uint64; see ``fold_bits``. 0 if there
+            is none.
+
+        Returns
+        -------
+        peculiar
+            Which texts need more than the table, bool (n,), if it lacks none.
+        pages
+            Which pages of the table they need that have no entries.
         """
         _check_texts(texts, fold_table)
         return self._find_peculiar(texts, fold_table)
@@ -333,7 +343,7 @@ class Scanner(ABC):
         return self._expand(tokens, counts, words, starts, terms)
 
     @abstractmethod
-    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool: ...
+    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
 
     @abstractmethod
     def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned: ...

@@ -39,9 +39,9 @@ class CompiledScanner(Scanner):
         larger, numbers = words.adopt(scanned, table)
         return larger, numbers
 
-    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
-        peculiar: Bool = scanning.find_peculiar(texts, fold_table)
-        return peculiar
+    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
+        peculiar, pages = scanning.find_peculiar(texts, fold_table)
+        return peculiar, pages
 
     def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
         return Scanned(*scanning.scan(texts, fold_table, least, possessives))

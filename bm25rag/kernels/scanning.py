@@ -11,6 +11,7 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
+from bm25rag.kernels.boundary import PAGE
 from bm25rag.kernels.memory import empty, view, zeros
 from bm25rag.kernels.words import BEYOND, TOGETHER
 
@@ -34,6 +35,7 @@ if not cython.compiled:
 # Bytes between two looks at what begins and ends in them.
 BLOCK = 4096
 _BLOCK = cython.declare(cython.Py_ssize_t, BLOCK)
+_PAGE = cython.declare(cython.Py_ssize_t, PAGE)
 # Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
 _STRANGE = cython.declare(cython.uchar, 0xFF)
 _ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
@@ -101,15 +103,17 @@ class _Scan:
 
 
 def find_peculiar(texts, fold_table):
-    """Return which texts need more than the fold table; see ``Scanner.find_peculiar``."""
+    """Find texts that need more than the fold table; see ``Scanner.find_peculiar``."""
     data: cython.const[cython.uchar][::1] = view(texts.data)
     ends: cython.const[cython.longlong][::1] = view(texts.ends)
     table: cython.const[cython.ulonglong][::1] = view(fold_table)
     peculiar = np.empty(len(texts.ends), np.uint8)
     out: cython.uchar[::1] = view(peculiar)
+    lacking = np.zeros(len(fold_table) // PAGE, np.uint8)
+    pages: cython.uchar[::1] = view(lacking)
     with cython.nogil:
-        _find_peculiar(data, ends, table, out)
-    return peculiar.view(np.bool_)
+        _find_peculiar(data, ends, table, out, pages)
+    return peculiar.view(np.bool_), np.flatnonzero(lacking)
 
 
 @cython.cfunc
@@ -120,9 +124,11 @@ def _find_peculiar(
     ends: cython.const[cython.longlong][::1],
     table: cython.const[cython.ulonglong][::1],
     peculiar: cython.uchar[::1],
+    pages: cython.uchar[::1],
 ) -> cython.void:
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
+    point: cython.Py_ssize_t
     mark: cython.ulonglong
     for text in range(ends.shape[0]):
         mark = 0
@@ -132,7 +138,10 @@ def _find_peculiar(
             elif data[place] < 0x80:
                 place += 1
             else:
-                mark |= table[_decode(data, place)]
+                point = _decode(data, place)
+                mark |= table[point]
+                if not table[point]:
+                    pages[point // _PAGE] = 1
                 place += _width(data[place])
         place = ends[text]
         peculiar[text] = mark >> PECULIAR
