@@ -17,3 +17,10 @@ UInt16: TypeAlias = npt.NDArray[np.uint16]
 UInt8: TypeAlias = npt.NDArray[np.uint8]
 Unsigned: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 Bool: TypeAlias = npt.NDArray[np.bool_]
+
+
+def narrowed(values: Unsigned, *types: type[np.unsignedinteger[Any]]) -> Unsigned:
+    """Return values in the first of some types, the last of them their own, that holds them."""
+    most = int(values.max(initial=0))
+    fitting = next(one for one in types if most <= np.iinfo(one).max)
+    return values.astype(fitting)

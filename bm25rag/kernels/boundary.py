@@ -13,7 +13,8 @@ is right by construction; this is the whole list:
 - Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
   scan and the table of words are what ``scan`` and ``add_words`` left there.
 - ``fill`` gets as many postings of each term as there is room for behind its cursor, because
-  ``tally`` counted the same runs.
+  ``build_postings`` counted the same runs. The documents of a run are those that it was counted
+  of, and ``DocBlockBuilder`` made the places of their blocks.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bm25rag.common.arrays import (
     UInt32,
     UInt64,
     Unsigned,
+    narrowed,
 )
 
 # The term of a token that is a stop word.
@@ -193,19 +195,58 @@ class Matches(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Postings in any order of terms, those of one term with ascending documents; uint32."""
+    """Postings of some documents, grouped by term; numbers are as narrow as they can be.
+
+    Parameters
+    ----------
+    terms
+        Distinct terms in any order, uint32 (u,).
+    sizes
+        How many postings each has, uint32 (u,).
+    documents
+        Their documents, less ``first``, ascending for each term; uint16 or uint32 (p,).
+    tf
+        Their term frequencies; uint8, uint16 or uint32 (p,).
+    first
+        The number of the first document.
+    """
 
     terms: UInt32
-    documents: UInt32
-    tf: UInt32
+    sizes: UInt32
+    documents: Unsigned
+    tf: Unsigned
+    first: int
 
 
-class CodedRun(NamedTuple):
-    """The same with an impact code instead of tf; uint32."""
+class Places(NamedTuple):
+    """Where ``fill`` puts postings.
 
-    terms: UInt32
-    documents: UInt32
-    codes: UInt32
+    Parameters
+    ----------
+    cursors
+        Where the next posting of each term goes, int64 (v,); moved on.
+    documents
+        Takes documents within their blocks, uint16.
+    codes
+        Takes impact codes, uint16 or uint32.
+    block_size
+        How many documents a block has.
+    targets
+        Where the blocks of each term's postings go, int64 (v,), if there are several blocks:
+        -1 - r for row r of ``cells``, else what a posting's place in ``high`` is less.
+    cells
+        Counts postings by row and block, uint32 (m, s).
+    high
+        Takes the block of each posting of the other terms, uint16.
+    """
+
+    cursors: Int64
+    documents: UInt16
+    codes: Unsigned
+    block_size: int
+    targets: Int64
+    cells: UInt32
+    high: UInt16
 
 
 class Texts(NamedTuple):
@@ -426,35 +467,39 @@ class Backend(ABC):
         _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         # STOPPED wraps around to 0.
         _require(int((tokens + np.uint32(1)).max(initial=0)) <= terms, "a token has no term")
-        return self._count(tokens, counts, terms, first)
+        run, lengths = self._count(tokens, counts, terms, first)
+        documents = narrowed(run.documents, np.uint16, np.uint32)
+        tf = narrowed(run.tf, np.uint8, np.uint16, np.uint32)
+        return Run(run.terms, run.sizes, documents, tf, first), lengths
 
-    def tally(self, terms: UInt32, frequencies: Int64) -> None:
-        """Add how often each term occurs to ``frequencies``, int64."""
-        _check_array("terms", terms, np.uint32)
-        _check_array("frequencies", frequencies, np.int64)
-        _require(_range(terms, -1)[1] < len(frequencies), "a term has no frequency")
-        self._tally(terms, frequencies)
-
-    def fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
+    def fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         """Put the postings of a run into their places.
 
         Parameters
         ----------
         run
             The postings.
-        cursors
-            Where the next posting of each term goes, int64; moved on.
-        documents, codes
-            Take the postings; uint16 or uint32.
+        codes
+            Their impact codes, of the type of ``places.codes``.
+        places
+            Where they go.
         """
-        for name, array in run._asdict().items():
-            _check_array(name, array, np.uint32)
-        _check_array("cursors", cursors, np.int64)
-        _check_array("documents", documents, np.uint16, np.uint32)
-        _check_array("codes", codes, np.uint16, np.uint32)
-        _require(len(run.terms) == len(run.documents) == len(run.codes), "a run is ragged")
-        _require(_range(run.terms, -1)[1] < len(cursors), "a term has no cursor")
-        self._fill(run, cursors, documents, codes)
+        _check_array("terms", run.terms, np.uint32)
+        _check_array("sizes", run.sizes, np.uint32)
+        _check_array("documents", run.documents, np.uint16, np.uint32)
+        _check_array("cursors", places.cursors, np.int64)
+        _check_array("documents", places.documents, np.uint16)
+        _check_array("codes", places.codes, np.uint16, np.uint32)
+        _check_array("codes", codes, places.codes.dtype.type)
+        _check_array("targets", places.targets, np.int64)
+        _check_array("cells", places.cells, np.uint32, dimensions=2)
+        _check_array("high", places.high, np.uint16)
+        total = int(run.sizes.sum(dtype=np.int64))
+        _require(len(run.terms) == len(run.sizes), "a run is ragged")
+        _require(total == len(run.documents) == len(codes), "a run is ragged")
+        _require(_range(run.terms, -1)[1] < len(places.cursors), "a term has no cursor")
+        _require(len(places.targets) in (0, len(places.cursors)), "a term has no target")
+        self._fill(run, codes, places)
 
     @abstractmethod
     def _search(
@@ -472,12 +517,7 @@ class Backend(ABC):
     ) -> tuple[Run, UInt32]: ...
 
     @abstractmethod
-    def _tally(self, terms: UInt32, frequencies: Int64) -> None: ...
-
-    @abstractmethod
-    def _fill(
-        self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned
-    ) -> None: ...
+    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None: ...
 
 
 def _require(holds: bool, message: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bm25rag.common.arrays import Bool, Int64, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
-    CodedRun,
     Limits,
     Matches,
+    Places,
     Queries,
     Run,
     Scanned,
@@ -74,11 +74,8 @@ class CompiledBackend(Backend):
         searching.search(segment.prepared, terms.prepared, queries, limits, matches)
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
-        found, documents, tf, lengths = building.count(tokens, counts, terms, first)
-        return Run(found, documents, tf), lengths
+        *run, lengths = building.count(tokens, counts, terms)
+        return Run(*run, first), lengths
 
-    def _tally(self, terms: UInt32, frequencies: Int64) -> None:
-        building.tally(terms, frequencies)
-
-    def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
-        building.fill(run, cursors, documents, codes)
+    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+        building.fill(run, codes, places)

@@ -10,9 +10,9 @@ from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt32, Unsigne
 from bm25rag.kernels.boundary import (
     STOPPED,
     Backend,
-    CodedRun,
     Limits,
     Matches,
+    Places,
     Queries,
     Run,
     SegmentArrays,
@@ -53,27 +53,29 @@ class NumpyBackend(Backend):
         kept = tokens != STOPPED
         documents = documents[kept]
         lengths = np.bincount(documents, minlength=len(counts)).astype(np.uint32)
-        keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | (documents + np.uint32(first))
+        keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | documents
         keys.sort()
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
         tf = np.diff(starts, append=keys.size).astype(np.uint32)
         keys = keys[starts]
-        run = Run((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), tf)
+        found, sizes = np.unique((keys >> np.uint64(32)).astype(np.uint32), return_counts=True)
+        run = Run(found, sizes.astype(np.uint32), keys.astype(np.uint32), tf, first)
         return run, lengths
 
-    def _tally(self, terms: UInt32, frequencies: Int64) -> None:
-        frequencies += np.bincount(terms, minlength=len(frequencies))
-
-    def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
-        order = np.argsort(run.terms, kind="stable")
-        heads = run.terms[order]
-        starts = np.flatnonzero(np.concatenate(([True], heads[1:] != heads[:-1]))[: heads.size])
-        counts = np.diff(starts, append=heads.size)
-        first = heads[starts]
-        places = np.arange(heads.size) + np.repeat(cursors[first] - starts, counts)
-        cursors[first] += counts
-        documents[places] = run.documents[order]
-        codes[places] = run.codes[order]
+    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+        starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
+        cursors = places.cursors[run.terms]
+        targets = np.arange(len(codes)) + np.repeat(cursors - starts, run.sizes)
+        places.cursors[run.terms] += run.sizes
+        documents = run.documents + np.int64(run.first)
+        blocks = documents // places.block_size
+        places.documents[targets] = documents - blocks * places.block_size
+        places.codes[targets] = codes
+        if len(places.targets):
+            shifts = np.repeat(places.targets[run.terms], run.sizes)
+            counted = shifts < 0
+            np.add.at(places.cells, (-1 - shifts[counted], blocks[counted]), 1)
+            places.high[(targets - shifts)[~counted]] = blocks[~counted]
 
 
 def sum_parts(

@@ -11,10 +11,11 @@ import pytest
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import (
     CODE_POINTS,
-    CodedRun,
     Limits,
     Matches,
+    Places,
     Queries,
+    Run,
     SegmentArrays,
     TermArrays,
     Texts,
@@ -104,9 +105,10 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: with_limits(floors=np.zeros(2)), ValueError, "floors or counts"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
-        (lambda: tally([1], 1), ValueError, "a term has no frequency"),
         (lambda: fill([1], [0]), ValueError, "a term has no cursor"),
         (lambda: fill([0, 0], [0]), ValueError, "a run is ragged"),
+        (lambda: fill([0], [0, 0]), ValueError, "a run is ragged"),
+        (lambda: fill([0], [0], targets=2), ValueError, "a term has no target"),
         (lambda: scan(b"ab", [1, 3]), ValueError, "ends do not ascend from 0 to 2"),
         (lambda: scan(b"ab", [2, 1]), ValueError, "ends do not ascend"),
         (lambda: scan(b"ab", [2], 10), ValueError, "not of all code points"),
@@ -132,13 +134,12 @@ def count(tokens: Any, counts: Any, terms: int) -> Any:
     return backends.current().count(np.array(tokens, "u4"), np.array(counts, "u4"), terms, 0)
 
 
-def tally(terms: Any, room: int) -> None:
-    backends.current().tally(np.array(terms, "u4"), np.zeros(room, np.int64))
-
-
-def fill(terms: Any, documents: Any) -> None:
-    run = CodedRun(np.array(terms, "u4"), np.array(documents, "u4"), np.zeros(1, "u4"))
-    backends.current().fill(run, np.zeros(1, "i8"), np.zeros(1, "u2"), np.zeros(1, "u2"))
+def fill(terms: Any, documents: Any, targets: int = 0) -> None:
+    codes = np.zeros(1, "u2")
+    run = Run(np.array(terms, "u4"), np.ones(1, "u4"), np.array(documents, "u4"), codes, 0)
+    blocks = np.zeros(targets, "i8"), np.zeros((0, 1), "u4"), np.zeros(0, "u2")
+    places = Places(np.zeros(1, "i8"), np.zeros(1, "u2"), codes, 1, *blocks)
+    backends.current().fill(run, codes, places)
 
 
 def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> Any:
