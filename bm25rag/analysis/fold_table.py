@@ -121,6 +121,10 @@ def _string(points: Int64) -> str:
     return points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
+def _points(characters: str) -> Int64:
+    return np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
+
+
 def _entries(points: Int64, rules: _Rules) -> UInt64:
     """Return the entries of code points, as if there were no widths and one apostrophe."""
     lower, peculiar = _lower(points, rules)
@@ -134,12 +138,16 @@ def _lower(points: Int64, rules: _Rules) -> tuple[Int64, Bool]:
     """Return code points in lower case, and which need more than that."""
     lower, peculiar, characters = points.copy(), np.zeros(len(points), np.bool_), _string(points)
     if rules.lowercase:
-        for number, character in releasing_gil(enumerate(characters)):
-            lowered = scripts.lower(character, rules.turkish)
-            if len(lowered) == 1:
-                lower[number] = ord(lowered)
-            else:
-                peculiar[number] = True
+        all_lowered = scripts.lower(characters, rules.turkish)
+        if len(all_lowered) == len(characters):
+            lower = _points(all_lowered)
+        else:
+            for number, character in releasing_gil(enumerate(characters)):
+                lowered = scripts.lower(character, rules.turkish)
+                if len(lowered) == 1:
+                    lower[number] = ord(lowered)
+                else:
+                    peculiar[number] = True
         peculiar[points == _CAPITAL_SIGMA] = True
     if rules.turkish:
         peculiar[points == _DOT_ABOVE] = True
