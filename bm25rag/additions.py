@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.checks import are_strings, check_id, check_sequence
+from bm25rag.common.checks import check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
+from bm25rag.common.strings import TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
@@ -32,7 +34,7 @@ class Block(NamedTuple):
     """Some documents, with their rows in the call; ``None`` for what was not given."""
 
     rows: Sequence[int]
-    texts: list[Text]
+    texts: list[str | TermList]
     ids: list[str] | None = None
     metadata: list[dict[str, Any] | None] | None = None
     payloads: list[bytes | None] | None = None
@@ -88,14 +90,14 @@ class NewDocuments:
 
     def _gather(
         self, optional: dict[str, Iterator[Any]]
-    ) -> Iterator[tuple[list[Text], dict[str, list[Any]]]]:
+    ) -> Iterator[tuple[list[str | TermList], dict[str, list[Any]]]]:
         """Yield texts with their ids, metadata and payloads.
 
         Iterators advance in step with the texts, since they may share a source with them,
         and what they yield is copied, since they may yield the same dict each time.
         """
         in_step = [name for name in optional if not isinstance(getattr(self, name), (list, tuple))]
-        texts: list[Text] = []
+        texts: list[str | TermList] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
         for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
@@ -181,11 +183,12 @@ def _wrong_length(name: str, got: str) -> ValueError:
     return ValueError(f"{name} must have one element for each text, got {got}")
 
 
-def _check_text(text: object, name: str) -> Text:
+def _check_text(text: object, name: str) -> str | TermList:
     if isinstance(text, str):
         return text
-    if isinstance(text, (list, tuple)) and are_strings(text):
-        return list(text)
+    if isinstance(text, (list, tuple)):
+        with suppress(TypeError):
+            return join_terms(text)
     hint = ""
     if isinstance(text, PurePath):
         hint = "; read the file first: path.read_text()"

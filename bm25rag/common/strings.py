@@ -3,9 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.errors import CorruptIndexError
+
+# Between the terms of a list that are joined.
+SEPARATOR = "\n"
+
+
+class JoinedTerms:
+    """The terms of a document, in one string.
+
+    Parameters
+    ----------
+    joined
+        The terms, with a separator between any two.
+    count
+        How many there are.
+    """
+
+    __slots__ = ("count", "joined")
+
+    def __init__(self, joined: str, count: int) -> None:
+        self.joined, self.count = joined, count
+
+    def __len__(self) -> int:
+        return len(self.joined)
+
+
+# Terms, joined unless one of them has a separator.
+TermList: TypeAlias = JoinedTerms | list[str]
+
+
+def join_terms(terms: Sequence[str]) -> TermList:
+    """Return terms in little memory; raise ``TypeError`` for anything but strings."""
+    joined = SEPARATOR.join(terms)
+    if joined.count(SEPARATOR) >= max(len(terms), 1):
+        return list(terms)
+    return JoinedTerms(joined, len(terms))
 
 
 def utf8(text: str) -> bytes:

@@ -43,6 +43,8 @@ STOPPED = 0xFFFFFFFF
 CODE_POINTS = 0x110000
 # Of which so many at a time are entered.
 PAGE = 256
+# Bytes that may be read and written beyond the last one of a word.
+BEYOND = 16
 # Values that Python looks through sooner than NumPy.
 _FEW = 48
 
@@ -354,6 +356,27 @@ class Scanner(ABC):
             The number of each word of the scan, uint32.
         """
 
+    def add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]:
+        """Give strings numbers in a table.
+
+        Parameters
+        ----------
+        texts
+            The strings, with a byte left out behind each, and ``BEYOND`` bytes after the last.
+        words
+            As for ``add_words``, which may use the same table.
+
+        Returns
+        -------
+        words, numbers
+            As ``add_words`` returns them.
+        """
+        _check_array("data", texts.data, np.uint8)
+        _check_array("ends", texts.ends, np.int64)
+        # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
+        _check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
+        return self._add_strings(texts, words)
+
     def expand(
         self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
@@ -385,6 +408,9 @@ class Scanner(ABC):
 
     @abstractmethod
     def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
+
+    @abstractmethod
+    def _add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]: ...
 
     @abstractmethod
     def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned: ...

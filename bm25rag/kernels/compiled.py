@@ -39,6 +39,10 @@ class CompiledScanner(Scanner):
         larger, numbers = words.adopt(scanned, table)
         return larger, numbers
 
+    def _add_strings(self, texts: Texts, table: WordTable) -> tuple[WordTable, UInt32]:
+        larger, numbers = scanning.add_strings(texts, table)
+        return larger, numbers
+
     def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
         peculiar, pages = scanning.find_peculiar(texts, fold_table)
         return peculiar, pages
@@ -74,8 +78,8 @@ class CompiledBackend(Backend):
         searching.search(segment.prepared, terms.prepared, queries, limits, matches)
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
-        *run, lengths = building.count(tokens, counts, terms)
-        return Run(*run, first), lengths
+        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms)
+        return Run(found, sizes, documents, tf, first), lengths
 
     def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         building.fill(run, codes, places)

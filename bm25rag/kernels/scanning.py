@@ -36,6 +36,7 @@ if not cython.compiled:
 BLOCK = 4096
 _BLOCK = cython.declare(cython.Py_ssize_t, BLOCK)
 _PAGE = cython.declare(cython.Py_ssize_t, PAGE)
+_TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
 # Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
 _STRANGE = cython.declare(cython.uchar, 0xFF)
 _ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
@@ -694,3 +695,53 @@ def _count_bigrams(it: _Scan) -> cython.void:
         while it.pairs[i, 1] >= it.ends[text] + text:
             text += 1
         it.counts[text] += 1
+
+
+# --- strings -------------------------------------------------------------------------------------
+
+
+def add_strings(texts, table):
+    """Give strings numbers in a table; see ``Scanner.add_strings``."""
+    words: Words = Words(table)
+    source: cython.const[cython.uchar][::1] = view(texts.data)
+    ends: cython.const[cython.longlong][::1] = view(texts.ends)
+    found: cython.ulonglong[:, ::1] = view(np.empty((TOGETHER, 4), np.uint64))
+    numbers = np.empty(len(texts.ends), np.uint32)
+    out: cython.uint[::1] = view(numbers)
+    hashes: cython.ulonglong[::1] = empty(TOGETHER + 1, np.uint64)
+    with cython.nogil:
+        _add_strings(words, source, ends, found, out, hashes)
+    return words.arrays, numbers
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_strings(
+    words: Words,
+    source: cython.const[cython.uchar][::1],
+    ends: cython.const[cython.longlong][::1],
+    found: cython.ulonglong[:, ::1],
+    numbers: cython.uint[::1],
+    hashes: cython.ulonglong[::1],
+) -> cython.void:
+    """Give strings numbers, a few at a time; one place is left out behind each."""
+    row: cython.Py_ssize_t
+    first: cython.Py_ssize_t = 0
+    rows: cython.Py_ssize_t
+    place: cython.Py_ssize_t = 0
+    length: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    while first < ends.shape[0]:
+        rows = min(_TOGETHER, ends.shape[0] - first)
+        size = 0
+        for row in range(rows):
+            length = ends[first + row] - place
+            found[row, 0] = _low_key(source, place, length) if length else 0
+            found[row, 1] = _high_key(source, place, length)
+            found[row, 2] = place
+            found[row, 3] = length
+            place += length + 1
+            size += length
+        number_words(words, found, rows, source, size, numbers, first, hashes)
+        first += rows

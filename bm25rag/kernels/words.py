@@ -1,7 +1,7 @@
 """A table of words: byte strings to numbers.
 
-A word of up to 16 bytes is its own key, two numbers of 64 bits; a longer one has a hash
-and its length in their place. See ``WordTable`` for the arrays.
+A word of up to 16 bytes is its own key, two numbers of 64 bits, with its length; a longer one
+has a hash and its length in their place. See ``WordTable`` for the arrays.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import WordTable
+from bm25rag.kernels.boundary import BEYOND, WordTable
 from bm25rag.kernels.memory import empty, view
 
 # Words that are looked up together.
 TOGETHER = 512
-# Bytes that may be read and written beyond the last one of a word.
-BEYOND = 16
 _TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
 _BEYOND = cython.declare(cython.Py_ssize_t, BEYOND)
 # What the second number of a long word's key is above: no byte of UTF-8.
@@ -196,6 +194,7 @@ def number_words(
                     if (
                         entries[word, 0] == low
                         and entries[word, 1] == high
+                        and entries[word, 3] == found[row, 3]
                         and (
                             high < _LONG
                             or _same(pool, entries[word, 2], source, found[row, 2], found[row, 3])

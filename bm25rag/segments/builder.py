@@ -17,12 +17,12 @@ from bm25rag.columns.column import ColumnBuilder, join, join_none
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
-from bm25rag.common.strings import utf8_each
+from bm25rag.common.strings import TermList, utf8_each
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Run
 from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
-from bm25rag.segments.postings_builder import TermList, build_postings
+from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class SegmentBuilder:
     def add(
         self,
         ids: Sequence[str],
-        texts: Sequence[str | Sequence[str]],
+        texts: Sequence[str | TermList],
         stored: bool,
         metadata: Sequence[dict[str, Any]] | None,
         payloads: Sequence[bytes | None] | None,
@@ -125,7 +125,7 @@ class SegmentBuilder:
         """Return the segment; the builder is used up."""
         while self._reading:
             self._count_next()
-        terms = TermList(utf8_each(self._encoder.terms))
+        terms = TermColumn(self._encoder.terms)
         counted = [wait() for wait in self._counting]
         lengths = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in counted)])
         tokens = int(lengths.sum(dtype=np.int64))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
-from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Places, Run
 from bm25rag.segments import doc_blocks
@@ -31,12 +31,26 @@ class Terms(Protocol):
         """Return the table of some terms, and where in it each of ``used`` is."""
 
 
-class TermList(list[bytes]):
-    """Distinct terms in any order."""
+class TermColumn:
+    """Distinct terms in any order.
+
+    Parameters
+    ----------
+    column
+        The terms.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
 
     def table(self, used: Int64) -> tuple[StringTable, UInt32]:
         """Return the table of some terms, and where in it each of ``used`` is."""
-        return build_table([self[number] for number in releasing_gil(used.tolist())])
+        if len(used) < len(self):
+            return build_table(select_strings(self._column, used))
+        return build_table(self._column)
 
 
 def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
@@ -120,7 +134,7 @@ class _Pairs:
         width = int(lengths.max(initial=0)) + 1
         self._is_grid = (tallest + 1) * width <= _LARGEST_GRID
         # A pair is tf * width + |d|: the number of a cell, or what is sorted.
-        self._width = np.uint32(width) if self._is_grid else np.uint64(1 << 32)
+        self._width: Any = np.uint32(width) if self._is_grid else np.uint64(1 << 32)
         if self._is_grid:
             present = np.zeros((tallest + 1) * width, np.bool_)
             for run in runs:
@@ -129,22 +143,25 @@ class _Pairs:
         else:
             each = [_distinct(self._pairs(run)) for run in runs]
             self._distinct = _distinct(np.concatenate(each))
-        self.type = np.uint16 if len(self._distinct) <= NARROW else np.uint32
+        self.type: Any = np.uint16 if len(self._distinct) <= NARROW else np.uint32
         self.tf = (self._distinct // self._width).astype(np.uint32)
         self.lengths = (self._distinct % self._width).astype(np.uint32)
         if self._is_grid:
-            self._code_of = np.empty(len(present), self.type)
+            self._code_of: Unsigned = np.empty(len(present), self.type)
             self._code_of[self._distinct] = np.arange(len(self._distinct), dtype=self.type)
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting."""
+        pairs = self._pairs(run)
         if self._is_grid:
-            return self._code_of[self._pairs(run)]
-        return np.searchsorted(self._distinct, self._pairs(run)).astype(self.type)
+            return self._code_of[pairs]
+        return np.searchsorted(self._distinct, pairs).astype(self.type)
 
     def _pairs(self, run: Run) -> Unsigned:
-        tf = run.tf.astype(self._width.dtype)
-        return tf * self._width + self._all_lengths[run.first :][run.documents]
+        tf: Unsigned = run.tf.astype(self._width.dtype)
+        tf *= self._width
+        tf += self._all_lengths[run.first :][run.documents]
+        return tf
 
 
 def _distinct(values: Unsigned) -> Unsigned:
