@@ -467,6 +467,26 @@ class Backend(ABC):
         _require(matches.numbers.shape == matches.scores.shape == shape, "matches of another k")
         self._search(segment, terms, queries, limits, matches)
 
+    def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        """Return the CRC-32 of byte strings.
+
+        Parameters
+        ----------
+        data
+            The strings, one after another.
+        offsets
+            Where each begins, and where the last ends, (n + 1,), uint64.
+
+        Returns
+        -------
+        checksums
+            One for each string, uint32.
+        """
+        _check_array("data", data, np.uint8)
+        _check_array("offsets", offsets, np.uint64)
+        _check_rising("offsets", offsets, len(data))
+        return self._checksums(data, offsets)
+
     def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         """Count the tokens of some documents.
 
@@ -538,6 +558,9 @@ class Backend(ABC):
     ) -> None: ...
 
     @abstractmethod
+    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...
+
+    @abstractmethod
     def _count(
         self, tokens: UInt32, counts: UInt32, terms: int, first: int
     ) -> tuple[Run, UInt32]: ...
@@ -571,7 +594,7 @@ def _check_texts(texts: Texts, fold_table: UInt64) -> None:
     _check_rising("ends", texts.ends, len(texts.data))
 
 
-def _check_rising(name: str, values: Int64, end: int) -> None:
+def _check_rising(name: str, values: Int64 | UInt64, end: int) -> None:
     """Check that values ascend from 0 on, and do not exceed ``end``."""
     if len(values) < _FEW:
         few = values.tolist()

@@ -10,7 +10,48 @@ from bm25rag.kernels.memory import empty, view, zeros
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
+# Of CRC-32, lowest bit first, as zlib has it.
+_POLYNOMIAL = 0xEDB88320
+_ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 _STOPPED = cython.declare(cython.uint, 0xFFFFFFFF)
+
+
+def checksums(data, offsets):
+    """Return the CRC-32 of byte strings; see ``Backend.checksums``."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ _POLYNOMIAL, table >> 1).astype(np.uint32)
+    source: cython.const[cython.uchar][::1] = view(data)
+    bounds: cython.const[cython.ulonglong][::1] = view(offsets)
+    of_byte: cython.const[cython.uint][::1] = view(table)
+    found = np.empty(max(len(offsets) - 1, 0), np.uint32)
+    out: cython.uint[::1] = view(found)
+    with cython.nogil:
+        _checksums(source, bounds, of_byte, out)
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _checksums(
+    data: cython.const[cython.uchar][::1],
+    offsets: cython.const[cython.ulonglong][::1],
+    table: cython.const[cython.uint][::1],
+    found: cython.uint[::1],
+) -> cython.void:
+    running: cython.uint
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    for i in range(found.shape[0]):
+        running = _ALL
+        start = offsets[i]
+        stop = offsets[i + 1]
+        for place in range(start, stop):
+            running = table[(running ^ data[place]) & 0xFF] ^ (running >> 8)
+        found[i] = running ^ _ALL
 
 
 def count(tokens, counts, terms):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bm25rag.common.arrays import Bool, Int64, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
     Limits,
@@ -76,6 +76,10 @@ class CompiledBackend(Backend):
         if terms.prepared is None:
             terms.prepared = searching.prepare_terms(terms)
         searching.search(segment.prepared, terms.prepared, queries, limits, matches)
+
+    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        checksums: UInt32 = building.checksums(data, offsets)
+        return checksums
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         found, sizes, documents, tf, lengths = building.count(tokens, counts, terms)

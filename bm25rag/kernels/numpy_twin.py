@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
 from itertools import repeat
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import (
+    Bool,
+    Float32,
+    Float64,
+    Int64,
+    UInt8,
+    UInt32,
+    UInt64,
+    Unsigned,
+)
+from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import (
     STOPPED,
     Backend,
@@ -47,6 +58,11 @@ class NumpyBackend(Backend):
             matches.numbers[query, :count], matches.numbers[query, count:] = numbers, -1
             matches.scores[query, :count], matches.scores[query, count:] = best, -np.inf
             matches.counts[query] = count
+
+    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        bounds, strings = offsets.data, data.data
+        each = map(strings.__getitem__, map(slice, bounds, bounds[1:]))
+        return np.fromiter(map(zlib.crc32, releasing_gil(each)), np.uint32, len(offsets) - 1)
 
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
