@@ -239,6 +239,7 @@ class _Scanner:
         self._scanner = scanner
         self._table = fold_table(analyzer)
         auto = analyzer.token_pattern == "auto"
+        self._spare: list[Any] = []
         self._rules = 1 if auto else 2, analyzer.splitter.drops_possessives
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
@@ -258,7 +259,9 @@ class _Scanner:
                 encoded[number] = text
             arrays = _arrays(join(encoded))
         kept = strings if stored else join_none(len(texts))
-        return Read(texts, kept, self._scanner.scan(arrays, self._table.entries, *self._rules))
+        return Read(
+            texts, kept, self._scanner.scan(arrays, self._table.entries, *self._rules, self._spare)
+        )
 
     def _find_peculiar(self, texts: Texts) -> list[int]:
         """Return which texts need more than the fold table, which then has all their characters."""

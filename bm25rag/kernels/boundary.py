@@ -324,7 +324,9 @@ class Scanner(ABC):
         _check_texts(texts, fold_table)
         return self._find_peculiar(texts, fold_table)
 
-    def scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
+    def scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned:
         """Turn texts into numbers of their words.
 
         Parameters
@@ -335,10 +337,13 @@ class Scanner(ABC):
             Of how many characters a word is, at least: 1 or 2.
         possessives
             Whether to leave the ends of possessives out, of which nothing would remain.
+        spare
+            Memory of earlier scans, to be used again; any threads may share it. Fresh memory
+            takes a quarter of a scan to map.
         """
         _check_texts(texts, fold_table)
         _require(least in (1, 2), "least is neither 1 nor 2")
-        return self._scan(texts, fold_table, least, possessives)
+        return self._scan(texts, fold_table, least, possessives, spare)
 
     @abstractmethod
     def new_words(self, room: int) -> WordTable:
@@ -413,7 +418,9 @@ class Scanner(ABC):
     def _add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]: ...
 
     @abstractmethod
-    def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned: ...
+    def _scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned: ...
 
     @abstractmethod
     def _expand(

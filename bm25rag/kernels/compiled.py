@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
@@ -47,8 +49,10 @@ class CompiledScanner(Scanner):
         peculiar, pages = scanning.find_peculiar(texts, fold_table)
         return peculiar, pages
 
-    def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
-        return Scanned(*scanning.scan(texts, fold_table, least, possessives))
+    def _scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned:
+        return Scanned(*scanning.scan(texts, fold_table, least, possessives, spare))
 
     def _expand(
         self, tokens: UInt32, counts: UInt32, word_numbers: UInt32, starts: Int64, terms: UInt32

@@ -35,6 +35,7 @@ if not cython.compiled:
 # Bytes between two looks at what begins and ends in them.
 BLOCK = 4096
 _BLOCK = cython.declare(cython.Py_ssize_t, BLOCK)
+_BEYOND = cython.declare(cython.Py_ssize_t, BEYOND)
 _PAGE = cython.declare(cython.Py_ssize_t, PAGE)
 _TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
 # Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
@@ -57,7 +58,8 @@ _LEAST, _SHARE, _STEP = 1 << 15, 16, 256
 class _Scan:
     """What a scan works on, and what it keeps from block to block.
 
-    ``source`` has the texts with a gap after each, lower-cased where that is a matter of
+    There is ``room`` for so many bytes of texts; a later scan may use all of it again.
+    ``words`` numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with a gap after each, lower-cased where that is a matter of
     ASCII; behind them, from ``aside`` on, room for words that are not ASCII. ``inside`` says
     whether what is one place before is inside a word. ``edges`` are the places at which words
     begin and end, in turn. ``found`` takes words, as a ``WordTable`` has them, and ``origins``
@@ -65,6 +67,9 @@ class _Scan:
     them, where there is room for any.
     """
 
+    room: cython.Py_ssize_t
+    words: Words
+    all_tokens: object
     source: cython.uchar[::1]
     inside: cython.uchar[::1]
     table: cython.const[cython.ulonglong][::1]
@@ -148,7 +153,7 @@ def _find_peculiar(
         peculiar[text] = mark >> PECULIAR
 
 
-def scan(texts, fold_table, least, possessives):
+def scan(texts, fold_table, least, possessives, spare):
     """Turn texts into numbers of their words; see ``Scanner.scan``.
 
     Returns
@@ -161,23 +166,13 @@ def scan(texts, fold_table, least, possessives):
     number: cython.Py_ssize_t = len(texts.ends)
     size: cython.Py_ssize_t = bytes_ + number
     without_possessives: cython.bint = possessives
-    all_ = np.empty(3 * size + 2 * BEYOND, np.uint8)
-    all_[size : size + BEYOND] = 0
-    out_tokens, out_counts = np.empty(size // 2 + 1, np.uint32), np.zeros(number, np.uint32)
+    out_counts = np.zeros(number, np.uint32)
     all_pairs = np.empty((bytes_ // 3 if _is_dense(texts.data) else 0, 3), np.uint32)
-    it: _Scan = _Scan()
-    it.source = view(all_)
-    it.inside = zeros(size + 1, np.uint8)
+    it: _Scan = _with_room(size, spare)
     it.table = view(fold_table)
     it.ends = view(texts.ends)
-    it.edges = empty(BLOCK + 2, np.int64)
-    # One more than BLOCK, since two words may end at once.
-    it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
-    it.origins = empty(BLOCK + 1, np.int64)
     it.pairs = view(all_pairs)
-    it.tokens = view(out_tokens)
     it.counts = view(out_counts)
-    it.hashes = empty(TOGETHER + 1, np.uint64)
     it.least = least
     it.strange = -1
     it.aside = size + BEYOND
@@ -185,17 +180,22 @@ def scan(texts, fold_table, least, possessives):
     it.at = it.prior = 0
     it.place = -1
     it.begin = it.end = it.length = it.middle = it.former = 0
-    room = 64
-    while 32 * room < bytes_:  # English has a new word every 60 bytes, Chinese every 20
-        room *= 2
-    words: Words = new_words(room)
+    words: Words = it.words
+    i: cython.Py_ssize_t
     with cython.nogil:
+        for i in range(size, size + _BEYOND):
+            it.source[i] = 0
+        it.inside[0] = 0
+        for i in range(words.slots.shape[0]):
+            words.slots[i] = 0
+        words.used[0] = 0
+        words.used[1] = 0
         _fold(it, data)
         mark_inside(it.source, it.inside, size, without_possessives)
         _scan(it, words, size)
     _, entries, pool, used = words.arrays
     tokens, entries, pool = (
-        out_tokens[: it.total].copy(),
+        it.all_tokens[: it.total].copy(),
         entries[: used[0]].copy(),
         pool[: used[1]].copy(),
     )
@@ -203,7 +203,36 @@ def scan(texts, fold_table, least, possessives):
         with cython.nogil:
             _count_bigrams(it)
         tokens, entries = with_bigrams(all_pairs, it.bigrams, tokens, entries, fold_table)
+    spare.append(it)
     return tokens, out_counts, entries, pool
+
+
+@cython.cfunc
+def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
+    """Return a scan with room for so many bytes, a spare one if that is large enough."""
+    it: _Scan
+    try:
+        it = spare.pop()
+        if it.room >= size:
+            return it
+    except IndexError:
+        pass
+    it = _Scan()
+    it.room = size + size // 4
+    it.source = view(np.empty(3 * it.room + 2 * BEYOND, np.uint8))
+    it.inside = empty(it.room + 1, np.uint8)
+    it.all_tokens = np.empty(it.room // 2 + 1, np.uint32)
+    it.tokens = view(it.all_tokens)
+    it.edges = empty(BLOCK + 2, np.int64)
+    # One more than BLOCK, since two words may end at once.
+    it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
+    it.origins = empty(BLOCK + 1, np.int64)
+    it.hashes = empty(TOGETHER + 1, np.uint64)
+    room: cython.Py_ssize_t = 64
+    while 32 * room < size:  # English has a new word every 60 bytes, Chinese every 20
+        room *= 2
+    it.words = new_words(room)
+    return it
 
 
 def _is_dense(data):
@@ -366,6 +395,7 @@ def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
             inside[i + text + 1] = _role(data[i], 0, signs)
         start = it.ends[text]
         source[start + text] = 0
+        inside[start + text + 1] = 0
 
 
 @cython.cfunc

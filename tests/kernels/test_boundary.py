@@ -147,7 +147,7 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
     if scanner is None:
         pytest.skip("this backend has no scanner")
     texts = Texts(np.frombuffer(data, np.uint8), np.array(ends, np.int64))
-    return scanner.scan(texts, np.zeros(points, np.uint64), least, False)
+    return scanner.scan(texts, np.zeros(points, np.uint64), least, False, [])
 
 
 def expand(tokens: Any = (0,), counts: Any = (1,), words: Any = (0,), starts: Any = (0, 1)) -> Any:
