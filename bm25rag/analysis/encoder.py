@@ -17,7 +17,7 @@ from bm25rag.analysis.fold_table import fold_table
 from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.analysis.settings import PAPER, Tokenizer, check_tokens
 from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
-from bm25rag.columns.column import Column, StringBatch, join, join_none
+from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.strings import TermList, join_terms, utf8, utf8_each
@@ -244,7 +244,8 @@ class _Scanner:
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         # The numbers of the terms of each word begin at its ``_starts`` in ``_numbers``.
-        self._numbers, self._starts = np.zeros(0, np.uint32), np.zeros(1, np.int64)
+        self._numbers, self._starts = _Growing(np.uint32), _Growing(np.int64)
+        self._starts.extend(np.zeros(1, np.int64))
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
@@ -279,9 +280,12 @@ class _Scanner:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
-        return self._scanner.expand(
-            scanned.tokens, scanned.counts, words, self._starts, self._numbers
-        )
+        begins = self._starts.array[words]
+        sizes = self._starts.array[words.astype(np.int64) + 1] - begins
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        # The terms of each word of the scan, one after another.
+        terms = self._numbers.array[byte_positions(begins, sizes)]
+        return self._scanner.expand(scanned.tokens, scanned.counts, starts, terms)
 
     def _analyze_new(self) -> None:
         end = int(self._words.used[1])
@@ -291,9 +295,36 @@ class _Scanner:
         is_odd = np.zeros(len(new), np.bool_)
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
         numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))
-        ends = np.cumsum(sizes) + len(self._numbers)
-        self._numbers = np.concatenate((self._numbers, numbers))
-        self._starts = np.concatenate((self._starts, ends))
+        self._starts.extend(np.cumsum(sizes) + len(self._numbers.array))
+        self._numbers.extend(numbers)
+
+
+class _Growing:
+    """An array that grows.
+
+    Parameters
+    ----------
+    kind
+        The type of its elements.
+
+    Attributes
+    ----------
+    array
+        All that it was given.
+    """
+
+    def __init__(self, kind: type[np.generic]) -> None:
+        self._room = np.empty(1 << 10, kind)
+        self.array = self._room[:0]
+
+    def extend(self, values: np.ndarray[Any, Any]) -> None:
+        """Add some values."""
+        known = len(self.array)
+        if known + len(values) > len(self._room):
+            self._room = np.empty(2 * (known + len(values)), self._room.dtype)
+            self._room[:known] = self.array
+        self._room[known : known + len(values)] = values
+        self.array = self._room[: known + len(values)]
 
 
 def _arrays(strings: StringBatch) -> Texts:

@@ -383,7 +383,7 @@ class Scanner(ABC):
         return self._add_strings(texts, words)
 
     def expand(
-        self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
         """Put terms in the place of words, of which some are several terms or none.
 
@@ -391,25 +391,21 @@ class Scanner(ABC):
         ----------
         tokens, counts
             Words, and how many each text has; see ``Scanned``.
-        words
-            The number of each word in the table.
         starts, terms
-            The terms of a word in the table are from its start to the next in ``terms``.
+            The terms of a word are from its start to the next in ``terms``.
 
         Returns
         -------
         tokens, counts
             The same for terms.
         """
-        for name, array in (("tokens", tokens), ("counts", counts), ("words", words)):
+        for name, array in (("tokens", tokens), ("counts", counts), ("terms", terms)):
             _check_array(name, array, np.uint32)
         _check_array("starts", starts, np.int64)
-        _check_array("terms", terms, np.uint32)
-        _require(_range(tokens, -1)[1] < len(words), "a token is no word")
-        _require(_range(words, -1)[1] < len(starts) - 1, "a word has no terms")
+        _require(_range(tokens, -1)[1] < len(starts) - 1, "a token is no word")
         _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         _check_rising("starts", starts, len(terms))
-        return self._expand(tokens, counts, words, starts, terms)
+        return self._expand(tokens, counts, starts, terms)
 
     @abstractmethod
     def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
@@ -424,7 +420,7 @@ class Scanner(ABC):
 
     @abstractmethod
     def _expand(
-        self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]: ...
 
 

@@ -55,9 +55,9 @@ class CompiledScanner(Scanner):
         return Scanned(*scanning.scan(texts, fold_table, least, possessives, spare))
 
     def _expand(
-        self, tokens: UInt32, counts: UInt32, word_numbers: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
-        found, found_counts = words.expand(tokens, counts, word_numbers, starts, terms)
+        found, found_counts = words.expand(tokens, counts, starts, terms)
         return found, found_counts
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
 from bm25rag.kernels.boundary import PAGE
-from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.memory import empty, view
 from bm25rag.kernels.words import BEYOND, TOGETHER
 
 if not cython.compiled:
@@ -58,13 +58,13 @@ _LEAST, _SHARE, _STEP = 1 << 15, 16, 256
 class _Scan:
     """What a scan works on, and what it keeps from block to block.
 
-    There is ``room`` for so many bytes of texts; a later scan may use all of it again.
-    ``words`` numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with a gap after each, lower-cased where that is a matter of
-    ASCII; behind them, from ``aside`` on, room for words that are not ASCII. ``inside`` says
-    whether what is one place before is inside a word. ``edges`` are the places at which words
-    begin and end, in turn. ``found`` takes words, as a ``WordTable`` has them, and ``origins``
-    where each was. ``pairs`` takes bigrams of code points of 16 bits, as ``with_bigrams`` has
-    them, where there is room for any.
+    There is ``room`` for so many bytes of texts; a later scan may use all of it again. ``words``
+    numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with
+    a gap after each, lower-cased where that is a matter of ASCII; behind them, from ``aside`` on,
+    room for words that are not ASCII. ``inside`` says whether what is one place before is inside
+    a word. ``edges`` are the places at which words begin and end, in turn. ``found`` takes words,
+    as a ``WordTable`` has them, and ``origins`` where each was. ``pairs`` takes bigrams of code
+    points of 16 bits, as ``with_bigrams`` has them, where there is room for any.
     """
 
     room: cython.Py_ssize_t

@@ -275,22 +275,21 @@ def adopt(scanned, table):
     return words.arrays, numbers
 
 
-def expand(tokens, counts, words, starts, terms):
+def expand(tokens, counts, starts, terms):
     """Put terms in the place of words; see ``Scanner.expand``."""
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
-    in_words: cython.const[cython.uint][::1] = view(words)
     in_starts: cython.const[cython.longlong][::1] = view(starts)
     in_terms: cython.const[cython.uint][::1] = view(terms)
     in_counts: cython.const[cython.uint][::1] = view(counts)
-    plain: cython.uint[::1] = empty(len(words), np.uint32)
+    plain: cython.uint[::1] = empty(len(starts) - 1, np.uint32)
     more: cython.Py_ssize_t
     with cython.nogil:
-        more = _list_plain(in_tokens, in_words, in_starts, in_terms, plain)
+        more = _list_plain(in_tokens, in_starts, in_terms, plain)
     found, found_counts = np.empty(len(tokens) + more, np.uint32), np.empty(len(counts), np.uint32)
     out: cython.uint[::1] = view(found)
     out_counts: cython.uint[::1] = view(found_counts)
     with cython.nogil:
-        _expand(in_tokens, in_counts, in_words, in_starts, in_terms, plain, out, out_counts)
+        _expand(in_tokens, in_counts, in_starts, in_terms, plain, out, out_counts)
     return found, found_counts
 
 
@@ -299,7 +298,6 @@ def expand(tokens, counts, words, starts, terms):
 @cython.exceptval(check=False)
 def _list_plain(
     tokens: cython.const[cython.uint][::1],
-    words: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
     terms: cython.const[cython.uint][::1],
     plain: cython.uint[::1],
@@ -311,17 +309,14 @@ def _list_plain(
     more: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     word: cython.uint
-    start: cython.Py_ssize_t
-    for i in range(words.shape[0]):
-        word = words[i]
-        start = starts[word]
-        if starts[word + 1] - start == 1 and terms[start] != _SEVERAL:
-            plain[i] = terms[start]
+    for i in range(plain.shape[0]):
+        if starts[i + 1] - starts[i] == 1 and terms[starts[i]] != _SEVERAL:
+            plain[i] = terms[starts[i]]
         else:
             plain[i] = _SEVERAL
     for i in range(tokens.shape[0]):
-        if plain[tokens[i]] == _SEVERAL:
-            word = words[tokens[i]]
+        word = tokens[i]
+        if plain[word] == _SEVERAL:
             more += starts[word + 1] - starts[word] - 1
     return more
 
@@ -332,7 +327,6 @@ def _list_plain(
 def _expand(
     tokens: cython.const[cython.uint][::1],
     counts: cython.const[cython.uint][::1],
-    words: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
     terms: cython.const[cython.uint][::1],
     plain: cython.const[cython.uint][::1],
@@ -356,7 +350,7 @@ def _expand(
                 found[place] = term
                 place += 1
             else:
-                word = words[tokens[token]]
+                word = tokens[token]
                 for i in range(starts[word], starts[word + 1]):
                     found[place] = terms[i]
                     place += 1

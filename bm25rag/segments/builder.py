@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 # Characters or tokens from which another thread pays.
 _WORTH_A_THREAD = 1 << 18
+# Tokens and documents that are counted together: with more of them, postings of a term lie side
+# by side in fewer runs, until a run no longer stays in the cache.
+_COUNTED, _MOST = 1 << 19, 1 << 15
 
 
 _Result = TypeVar("_Result")
@@ -58,6 +61,9 @@ class SegmentBuilder:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._reading: deque[Callable[[], Read]] = deque()
+        # Terms of texts, to be counted together.
+        self._tokens: list[UInt32] = []
+        self._counts: list[UInt32] = []
         self._counting: list[Callable[[], Counted]] = []
         self._done = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
@@ -97,7 +103,7 @@ class SegmentBuilder:
             self._fields.add(metadata)
         # If reading ran further ahead, it would fill the memory.
         if len(self._reading) >= self._threads:
-            self._count_next()
+            self._number_next()
 
     def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
         """Start some work, in another thread if that pays; return what waits for its result."""
@@ -113,18 +119,29 @@ class SegmentBuilder:
             )
         return self._pool.submit(copy_context().run, work).result
 
-    def _count_next(self) -> None:
+    def _number_next(self) -> None:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
+        self._tokens.append(tokens)
+        self._counts.append(counts)
+        if sum(map(len, self._tokens)) >= _COUNTED or sum(map(len, self._counts)) >= _MOST:
+            self._count()
+
+    def _count(self) -> None:
+        none = np.empty(0, np.uint32)
+        tokens = np.concatenate([none, *self._tokens])
+        counts = np.concatenate([none, *self._counts])
         count = partial(backend.current().count, tokens, counts, len(self._encoder), self._done)
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
+        self._tokens, self._counts = [], []
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
         while self._reading:
-            self._count_next()
+            self._number_next()
+        self._count()
         terms = TermColumn(self._encoder.terms)
         counted = [wait() for wait in self._counting]
         lengths = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in counted)])

@@ -114,7 +114,6 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: scan(b"ab", [2], 10), ValueError, "not of all code points"),
         (lambda: scan(b"ab", [2], least=3), ValueError, "least is neither"),
         (lambda: expand(tokens=[1]), ValueError, "a token is no word"),
-        (lambda: expand(words=[1]), ValueError, "a word has no terms"),
         (lambda: expand(starts=[0, 2]), ValueError, "starts do not ascend from 0 to 1"),
         (lambda: expand(counts=[2]), ValueError, "counts are not of the tokens"),
     ],
@@ -150,9 +149,9 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
     return scanner.scan(texts, np.zeros(points, np.uint64), least, False, [])
 
 
-def expand(tokens: Any = (0,), counts: Any = (1,), words: Any = (0,), starts: Any = (0, 1)) -> Any:
+def expand(tokens: Any = (0,), counts: Any = (1,), starts: Any = (0, 1)) -> Any:
     scanner = backends.current().scanner
     if scanner is None:
         pytest.skip("this backend has no scanner")
-    small = [np.array(one, "u4") for one in (tokens, counts, words)]
+    small = [np.array(one, "u4") for one in (tokens, counts)]
     return scanner.expand(*small, np.array(starts, "i8"), np.zeros(1, "u4"))
