@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -264,7 +264,7 @@ class _Ids:
         self._on_duplicate = on_duplicate
         self._count = 0
         self.next_id = next_id
-        self._generated: list[str] = []
+        self._generated: list[range | list[int]] = []
         self._documents: dict[str, int] = {}  # the number of each given id, in document order
         self.replaced: set[tuple[int, int]] = set()
         self.stale: list[int] = []
@@ -272,15 +272,15 @@ class _Ids:
     @property
     def written(self) -> list[str]:
         """The ids of all admitted documents, in document order."""
-        return self._generated or list(self._documents)
+        if self._generated:  # a million strings take 60 MB, which a build has use for
+            return list(map(str, chain.from_iterable(self._generated)))
+        return list(self._documents)
 
     def admit(self, block: Block) -> tuple[list[str], Block]:
         """Return the ids of the admitted documents, and these documents."""
         ids = block.ids
         if ids is None:
-            ids = self._generate(len(block.texts))
-            self._generated += ids
-            return ids, block
+            return self._generate(len(block.texts)), block
         if (
             len(set(ids)) == len(ids)
             and self._documents.keys().isdisjoint(ids)
@@ -302,6 +302,8 @@ class _Ids:
             new = list(map(str, more))
             taken = self._snapshot.existing(new)
             ids += [id for id in new if id not in taken] if taken else new
+            free = [number for number in more if str(number) not in taken] if taken else more
+            self._generated.append(free)
             self.next_id = more.stop
         return ids
 

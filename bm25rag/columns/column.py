@@ -153,7 +153,7 @@ def join(values: Sequence[bytes | memoryview | None]) -> StringBatch:
 
 def join_none(count: int) -> StringBatch:
     """Return a batch of ``count`` times ``None``."""
-    return StringBatch(b"", np.zeros(count, np.uint64), b"\1" * count)
+    return StringBatch(b"", np.broadcast_to(np.uint64(0), count), b"\1" * count)
 
 
 class ColumnBuilder:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _WORTH_A_THREAD = 1 << 18
 # Tokens and documents that are counted together: with more of them, postings of a term lie side
 # by side in fewer runs, until a run no longer stays in the cache.
-_COUNTED, _MOST = 1 << 19, 1 << 15
+_COUNTED, _MOST = 1 << 20, 1 << 16
 
 
 _Result = TypeVar("_Result")
@@ -143,11 +143,17 @@ class SegmentBuilder:
             self._number_next()
         self._count()
         terms = TermColumn(self._encoder.terms)
-        counted = [wait() for wait in self._counting]
-        lengths = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in counted)])
+        del self._encoder  # its tables take several times as much as the terms
+        runs: list[Run] = []
+        each = [np.empty(0, np.uint32)]
+        for wait in self._counting:
+            run, counts = wait()
+            runs.append(run)
+            each.append(counts)
+        del self._counting, wait, run  # or the runs would stay in memory
+        lengths = np.concatenate(each)
         tokens = int(lengths.sum(dtype=np.int64))
-        build = partial(build_postings, terms, [run for run, _ in counted], lengths)
-        postings = self._start(build, tokens)
+        postings = self._start(partial(build_postings, terms, runs, lengths), tokens)
         documents = (
             index_column(self._ids.finish()),
             self._texts.finish(),
