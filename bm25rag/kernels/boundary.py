@@ -34,7 +34,6 @@ from bm25rag.common.arrays import (
     UInt32,
     UInt64,
     Unsigned,
-    narrowed,
 )
 
 # The term of a token that is a stop word.
@@ -516,10 +515,7 @@ class Backend(ABC):
         _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         # STOPPED wraps around to 0.
         _require(int((tokens + np.uint32(1)).max(initial=0)) <= terms, "a token has no term")
-        run, lengths = self._count(tokens, counts, terms, first)
-        documents = narrowed(run.documents, np.uint16, np.uint32)
-        tf = narrowed(run.tf, np.uint8, np.uint16, np.uint32)
-        return Run(run.terms, run.sizes, documents, tf, first), lengths
+        return self._count(tokens, counts, terms, first)
 
     def fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         """Put the postings of a run into their places.

@@ -8,6 +8,7 @@ import numpy as np
 from bm25rag.kernels.memory import empty, view, zeros
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
+Small = cython.fused_type(cython.uchar, cython.uint)
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
 # Of CRC-32, lowest bit first, as zlib has it.
@@ -76,6 +77,7 @@ def count(tokens, counts, terms):
     to_sizes: cython.uint[::1] = view(out_sizes)
     to_lengths: cython.uint[::1] = view(lengths)
     used: cython.Py_ssize_t
+    most: cython.uint = 0
     found: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     with cython.nogil:
@@ -83,11 +85,25 @@ def count(tokens, counts, terms):
         for i in range(used):
             latest[i] = found
             found += to_sizes[i]
-    documents, tf = np.empty(found, np.uint32), np.empty(found, np.uint32)
-    to_documents: cython.uint[::1] = view(documents)
-    to_tf: cython.uint[::1] = view(tf)
+        for i in range(found):
+            most = max(most, own[i, 2])
+    are_few: cython.bint = len(counts) <= 1 << 16
+    documents = np.empty(found, np.uint16 if are_few else np.uint32)
+    tf = np.empty(found, np.uint8 if most < 1 << 8 else np.uint32)
+    few: cython.ushort[::1] = view(documents) if are_few else _none16()
+    many: cython.uint[::1] = _none32() if are_few else view(documents)
+    is_small: cython.bint = tf.itemsize == 1
+    small: cython.uchar[::1] = view(tf) if is_small else empty(0, np.uint8)
+    large: cython.uint[::1] = _none32() if is_small else view(tf)
     with cython.nogil:
-        _group(own, latest, to_documents, to_tf)
+        if are_few and is_small:
+            _group(own, found, latest, few, small)
+        elif are_few:
+            _group(own, found, latest, few, large)
+        elif is_small:
+            _group(own, found, latest, many, small)
+        else:
+            _group(own, found, latest, many, large)
     return out_terms[:used].copy(), out_sizes[:used].copy(), documents, tf, lengths
 
 
@@ -152,14 +168,15 @@ def _count(
 @cython.exceptval(check=False)
 def _group(
     postings: cython.const[cython.uint][:, ::1],
+    count: cython.Py_ssize_t,
     places: cython.longlong[::1],
-    documents: cython.uint[::1],
-    tf: cython.uint[::1],
+    documents: Numbers[::1],
+    tf: Small[::1],
 ) -> cython.void:
     """Group postings by term; ``places`` says where those of each begin."""
     i: cython.Py_ssize_t
     place: cython.Py_ssize_t
-    for i in range(documents.shape[0]):
+    for i in range(count):
         place = places[postings[i, 0]]
         places[postings[i, 0]] = place + 1
         documents[place] = postings[i, 1]

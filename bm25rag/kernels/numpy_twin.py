@@ -16,6 +16,7 @@ from bm25rag.common.arrays import (
     UInt32,
     UInt64,
     Unsigned,
+    narrowed,
 )
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import (
@@ -75,8 +76,9 @@ class NumpyBackend(Backend):
         tf = np.diff(starts, append=keys.size).astype(np.uint32)
         keys = keys[starts]
         found, sizes = np.unique((keys >> np.uint64(32)).astype(np.uint32), return_counts=True)
-        run = Run(found, sizes.astype(np.uint32), keys.astype(np.uint32), tf, first)
-        return run, lengths
+        narrow = narrowed(keys.astype(np.uint32), np.uint16, np.uint32)
+        tf = narrowed(tf, np.uint8, np.uint16, np.uint32)
+        return Run(found, sizes.astype(np.uint32), narrow, tf, first), lengths
 
     def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes

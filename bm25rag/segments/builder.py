@@ -13,11 +13,11 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.encoder import Encoder, Read
-from bm25rag.columns.column import ColumnBuilder, join, join_none
+from bm25rag.columns.column import ColumnBuilder, join, join_none, join_short
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
-from bm25rag.common.strings import TermList, utf8_each
+from bm25rag.common.strings import TermList
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Run
 from bm25rag.metadata.codec import write_metadata
@@ -92,7 +92,7 @@ class SegmentBuilder:
         read = self._encoder.reader(texts, stored)
         self._reading.append(self._start(read, sum(map(len, texts))))
         release_gil()
-        self._ids.extend(join(utf8_each(ids)))
+        self._ids.extend(join_short(ids))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
         if metadata is None:
             self._metadata.extend(join_none(len(ids)))
