@@ -82,10 +82,9 @@ class FoldTable:
         rules, characters = self._rules, _string(points)
         entries = _entries(points, rules)
         if rules.auto:
-            apostrophe = _entries(np.array([ord("'")]), rules)
             found = _which(scripts.APOSTROPHES, characters)
-            entries[found] = apostrophe | entries[found] & np.uint64(1 << PECULIAR)
-        if rules.cjk:
+            entries[found] = self.entries[ord("'")] | entries[found] & np.uint64(1 << PECULIAR)
+        if rules.cjk and scripts.WIDTH_FORMS.search(characters):
             # Full-width and half-width forms have the entries of the usual characters.
             found = _which(scripts.WIDTH_FORMS, characters)
             usual = [ord(scripts.fold_widths(chr(point))) for point in points[found].tolist()]
@@ -129,7 +128,8 @@ def _entries(points: Int64, rules: _Rules) -> UInt64:
     """Return the entries of code points, as if there were no widths and one apostrophe."""
     lower, peculiar = _lower(points, rules)
     # A character is normalised after lower-casing, so its lower case decides, too.
-    peculiar |= _lower(lower, rules)[1]
+    if not np.array_equal(lower, points):
+        peculiar |= _lower(lower, rules)[1]
     roles = _roles(_string(lower), rules)
     return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
 
@@ -191,7 +191,8 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
         for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
             roles |= (_which(pattern, characters) & word) * np.uint64(1 << flag)
         for sign, number in _SIGNS.items():
-            roles |= _which(re.compile(re.escape(sign)), characters) * np.uint64(number << SIGN)
+            if sign in characters:
+                roles[characters.index(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
         roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
     return roles
