@@ -106,7 +106,7 @@ class NewDocuments:
                 if (value := next(optional[name], _END)) is _END:
                     raise _wrong_length(name, f"only {number}")
                 columns[name].append(copy_metadata(value) if name == "metadata" else value)
-            room -= len(text)
+            room -= len(texts[-1])
             if room <= 0 or len(texts) == _MOST:
                 yield texts, columns | self._slices(optional, in_step, done, len(texts))
                 done += len(texts)

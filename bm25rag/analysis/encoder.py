@@ -20,13 +20,14 @@ from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import release_gil, releasing_gil
-from bm25rag.common.strings import TermList, join_terms, utf8, utf8_each
+from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8, utf8_each
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Scanned, Scanner, Texts
 
 # How many words are stemmed at a time, and characters of joined terms numbered.
 _STEMMED = 256
 _JOINED = 1 << 16
+_SEPARATOR = SEPARATOR.encode()
 # Ends a word in the scanner's pool.
 _END = 10
 # Which bytes are neither ASCII letters or digits nor the end of a word.
@@ -197,7 +198,7 @@ class _Batch:
 
     def __init__(self, terms: TermNumbers) -> None:
         self._terms = terms
-        self._joined: list[str] = []
+        self._joined: list[bytes] = []
         self._size = 0
         self._tokens = [np.empty(0, np.uint32)]
         self._counts = array("I")
@@ -207,9 +208,9 @@ class _Batch:
         if isinstance(terms, list):
             self.add_numbers(self._terms.number(terms))
             return
-        self._counts.append(terms.count)
-        if terms.count:
-            self._joined.append(terms.joined)
+        self._counts.append(terms.count(_SEPARATOR) + 1 if terms else 0)
+        if terms:
+            self._joined.append(terms)
             self._size += len(terms)
             if self._size >= _JOINED:
                 self._number()

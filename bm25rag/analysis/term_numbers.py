@@ -12,7 +12,7 @@ import numpy as np
 from bm25rag.columns.column import Column, arrange, build_column
 from bm25rag.common.arrays import Int64, UInt8, UInt32
 from bm25rag.common.gil import in_blocks
-from bm25rag.common.strings import SEPARATOR, utf8_each
+from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import BEYOND, STOPPED, Scanner, Texts
 
@@ -40,8 +40,8 @@ class TermNumbers(ABC):
         """Return the number of each term, uint32."""
 
     @abstractmethod
-    def number_joined(self, terms: Sequence[str]) -> UInt32:
-        """Return the same for terms that have been joined by separators, some in each string."""
+    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
+        """Return the same for terms that ``join_terms`` has joined, some in each string."""
 
     @abstractmethod
     def column(self) -> Column:
@@ -70,9 +70,10 @@ class TermDict(TermNumbers):
         """Return the number of each term, uint32."""
         return np.fromiter(map(self._numbers.__getitem__, terms), np.uint32, len(terms))
 
-    def number_joined(self, terms: Sequence[str]) -> UInt32:
+    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
         """Return the same for terms that have been joined."""
-        return self.number(SEPARATOR.join(terms).split(SEPARATOR)) if terms else self.number(())
+        joined = text_of(SEPARATOR.encode().join(terms))
+        return self.number(joined.split(SEPARATOR) if terms else ())
 
     def column(self) -> Column:
         """Return the terms, in the order of their numbers."""
@@ -107,11 +108,11 @@ class TermTable(TermNumbers):
             numbers.append(self._number(data, ends[: len(some)]))
         return np.concatenate(numbers)
 
-    def number_joined(self, terms: Sequence[str]) -> UInt32:
+    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
         """Return the same for terms that have been joined."""
         if not terms:
             return np.empty(0, np.uint32)
-        data = np.frombuffer(_encoded(terms), np.uint8)
+        data = np.frombuffer(SEPARATOR.encode().join([*terms, _END.encode()]), np.uint8)
         return self._number(data, np.flatnonzero(data == _SEPARATOR)[:-BEYOND])
 
     def _number(self, data: UInt8, ends: Int64) -> UInt32:

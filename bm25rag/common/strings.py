@@ -12,36 +12,18 @@ from bm25rag.errors import CorruptIndexError
 SEPARATOR = "\n"
 
 
-class JoinedTerms:
-    """The terms of a document, in one string.
-
-    Parameters
-    ----------
-    joined
-        The terms, with a separator between any two.
-    count
-        How many there are.
-    """
-
-    __slots__ = ("count", "joined")
-
-    def __init__(self, joined: str, count: int) -> None:
-        self.joined, self.count = joined, count
-
-    def __len__(self) -> int:
-        return len(self.joined)
-
-
-# Terms, joined unless one of them has a separator.
-TermList: TypeAlias = JoinedTerms | list[str]
+# The terms of a document in UTF-8, joined unless one is empty or has a separator. Bytes are no
+# garbage collector's business: with an object for each document, it would visit all that the
+# caller has given, again and again.
+TermList: TypeAlias = bytes | list[str]
 
 
 def join_terms(terms: Sequence[str]) -> TermList:
     """Return terms in little memory; raise ``TypeError`` for anything but strings."""
     joined = SEPARATOR.join(terms)
-    if joined.count(SEPARATOR) >= max(len(terms), 1):
+    if joined.count(SEPARATOR) >= max(len(terms), 1) or (terms and not joined):
         return list(terms)
-    return JoinedTerms(joined, len(terms))
+    return utf8(joined)
 
 
 def utf8(text: str) -> bytes:
