@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.checks import are_strings, check_id, check_sequence
+from bm25rag.common.checks import check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
+from bm25rag.common.strings import TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
@@ -32,7 +34,7 @@ class Block(NamedTuple):
     """Some documents, with their rows in the call; ``None`` for what was not given."""
 
     rows: Sequence[int]
-    texts: list[Text]
+    texts: list[str | TermList]
     ids: list[str] | None = None
     metadata: list[dict[str, Any] | None] | None = None
     payloads: list[bytes | None] | None = None
@@ -88,14 +90,14 @@ class NewDocuments:
 
     def _gather(
         self, optional: dict[str, Iterator[Any]]
-    ) -> Iterator[tuple[list[Text], dict[str, list[Any]]]]:
+    ) -> Iterator[tuple[list[str | TermList], dict[str, list[Any]]]]:
         """Yield texts with their ids, metadata and payloads.
 
         Iterators advance in step with the texts, since they may share a source with them,
         and what they yield is copied, since they may yield the same dict each time.
         """
         in_step = [name for name in optional if not isinstance(getattr(self, name), (list, tuple))]
-        texts: list[Text] = []
+        texts: list[str | TermList] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
         for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
@@ -104,7 +106,7 @@ class NewDocuments:
                 if (value := next(optional[name], _END)) is _END:
                     raise _wrong_length(name, f"only {number}")
                 columns[name].append(copy_metadata(value) if name == "metadata" else value)
-            room -= len(text)
+            room -= len(texts[-1])
             if room <= 0 or len(texts) == _MOST:
                 yield texts, columns | self._slices(optional, in_step, done, len(texts))
                 done += len(texts)
@@ -181,11 +183,12 @@ def _wrong_length(name: str, got: str) -> ValueError:
     return ValueError(f"{name} must have one element for each text, got {got}")
 
 
-def _check_text(text: object, name: str) -> Text:
+def _check_text(text: object, name: str) -> str | TermList:
     if isinstance(text, str):
         return text
-    if isinstance(text, (list, tuple)) and are_strings(text):
-        return list(text)
+    if isinstance(text, (list, tuple)):
+        with suppress(TypeError):
+            return join_terms(text)
     hint = ""
     if isinstance(text, PurePath):
         hint = "; read the file first: path.read_text()"
@@ -261,7 +264,7 @@ class _Ids:
         self._on_duplicate = on_duplicate
         self._count = 0
         self.next_id = next_id
-        self._generated: list[str] = []
+        self._generated: list[range | list[int]] = []
         self._documents: dict[str, int] = {}  # the number of each given id, in document order
         self.replaced: set[tuple[int, int]] = set()
         self.stale: list[int] = []
@@ -269,15 +272,15 @@ class _Ids:
     @property
     def written(self) -> list[str]:
         """The ids of all admitted documents, in document order."""
-        return self._generated or list(self._documents)
+        if self._generated:  # a million strings take 60 MB, which a build has use for
+            return list(map(str, chain.from_iterable(self._generated)))
+        return list(self._documents)
 
     def admit(self, block: Block) -> tuple[list[str], Block]:
         """Return the ids of the admitted documents, and these documents."""
         ids = block.ids
         if ids is None:
-            ids = self._generate(len(block.texts))
-            self._generated += ids
-            return ids, block
+            return self._generate(len(block.texts)), block
         if (
             len(set(ids)) == len(ids)
             and self._documents.keys().isdisjoint(ids)
@@ -299,6 +302,8 @@ class _Ids:
             new = list(map(str, more))
             taken = self._snapshot.existing(new)
             ids += [id for id in new if id not in taken] if taken else new
+            free = [number for number in more if str(number) not in taken] if taken else more
+            self._generated.append(free)
             self.next_id = more.stop
         return ids
 

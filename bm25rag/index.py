@@ -600,7 +600,7 @@ class BM25Index:
     ) -> list[str]:
         """Add documents; all of them or, if anything is wrong, none.
 
-        Beyond the index, a build holds about 24 bytes for each posting, 100 MB, 10 MB more for
+        Beyond the index, a build holds about 6 bytes for each posting, 50 MB, 10 MB more for
         each thread, and what ``texts`` holds.
 
         Parameters

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import chain, count, repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +15,19 @@ from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.fold_table import fold_table
 from bm25rag.analysis.legacy import AUTO_0_1
-from bm25rag.analysis.settings import PAPER
-from bm25rag.columns.column import StringBatch, join, join_none
-from bm25rag.common.arrays import UInt32
+from bm25rag.analysis.settings import PAPER, Tokenizer, check_tokens
+from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
+from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
+from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import release_gil, releasing_gil
-from bm25rag.common.strings import utf8, utf8_each
+from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8, utf8_each
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import STOPPED, Scanned, Scanner, Texts
+from bm25rag.kernels.boundary import Scanned, Scanner, Texts
 
-# How many words are stemmed at a time.
+# How many words are stemmed at a time, and characters of joined terms numbered.
 _STEMMED = 256
+_JOINED = 1 << 16
+_SEPARATOR = SEPARATOR.encode()
 # Ends a word in the scanner's pool.
 _END = 10
 # Which bytes are neither ASCII letters or digits nor the end of a word.
@@ -34,7 +37,7 @@ _ODD = np.array([not (chr(byte).isalnum() and byte < 128) and byte != _END for b
 class Read(NamedTuple):
     """Texts, their UTF-8 (``None`` for texts that are not stored), and what the scanner found."""
 
-    texts: Sequence[str | Sequence[str]]
+    texts: Sequence[str | TermList]
     strings: StringBatch
     scanned: Scanned | None = None
 
@@ -54,30 +57,30 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        # Stop words are the term None, so that they have a number, too.
-        self._terms: dict[str | None, int] = defaultdict(count().__next__, {None: STOPPED})
-        self._of_word = _Numbers(analyzer, self._terms)
+        self._terms = new_term_numbers()
+        # The numbers of the terms of each word that was analysed in Python.
+        self._of_word: dict[str, list[int]] = {}
         self._scanner: _Scanner | None = None
 
     def __len__(self) -> int:
-        return len(self._terms) - 1
+        return len(self._terms)
 
     @property
-    def terms(self) -> list[str]:
+    def terms(self) -> Column:
         """The terms so far, in the order of their numbers."""
-        return [term for term in self._terms if term is not None]
+        return self._terms.column()
 
-    def encode(self, texts: Sequence[str | Sequence[str]]) -> tuple[UInt32, UInt32]:
+    def encode(self, texts: Sequence[str | TermList]) -> tuple[UInt32, UInt32]:
         """Turn texts into the numbers of their terms, as ``reader`` and ``number`` do."""
         return self.number(self.reader(texts, stored=False)())
 
-    def reader(self, texts: Sequence[str | Sequence[str]], stored: bool) -> Callable[[], Read]:
+    def reader(self, texts: Sequence[str | TermList], stored: bool) -> Callable[[], Read]:
         """Return a function that reads some texts; any thread may call it, once.
 
         Parameters
         ----------
         texts
-            Texts to be analysed, or lists of terms.
+            Texts to be analysed, or terms.
         stored
             Whether to return the texts in UTF-8, for a column.
         """
@@ -102,19 +105,17 @@ class Encoder:
         """
         if read.scanned is not None and self._scanner is not None:
             return self._scanner.number(read.scanned)
-        tokens, counts = array("I"), array("I")
+        words = iter(self._analyzed(read.texts))
+        batch = _Batch(self._terms)
         for text in read.texts:
-            before = len(tokens)
-            if isinstance(text, str):
-                words = self._analyzer.find_words(text)
-                if self._analyzer.tokenizer is None:
-                    tokens.extend(chain.from_iterable(map(self._of_word.__getitem__, words)))
-                else:
-                    tokens.extend(map(self._terms.__getitem__, words))
+            if not isinstance(text, str):
+                batch.add(text)
+            elif self._analyzer.tokenizer is not None:
+                batch.add(_tokens(self._analyzer.tokenizer, text))
             else:
-                tokens.extend(map(self._terms.__getitem__, text))
-            counts.append(len(tokens) - before)
-        return np.frombuffer(tokens, np.uint32), np.frombuffer(counts, np.uint32)
+                numbers = map(self._of_word.__getitem__, next(words))
+                batch.add_numbers([*chain.from_iterable(numbers)])
+        return batch.finish()
 
     def _made_scanner(self) -> _Scanner | None:
         if self._scanner is None and _is_scanned(self._analyzer):
@@ -123,6 +124,19 @@ class Encoder:
                 self._scanner = _Scanner(self._analyzer, self._terms, scanner)
         return self._scanner
 
+    def _analyzed(self, texts: Sequence[str | TermList]) -> list[list[str]]:
+        """Return the words of the texts that are no terms, after analysing new ones."""
+        if self._analyzer.tokenizer is not None:
+            return []
+        plain = [text for text in texts if isinstance(text, str)]
+        words = [self._analyzer.find_words(text) for text in releasing_gil(plain)]
+        distinct = dict.fromkeys(chain.from_iterable(words))
+        new = [word for word in distinct if word not in self._of_word]
+        numbers, sizes = _analyze(self._analyzer, self._terms, new, None)
+        parts = np.split(numbers, np.cumsum(sizes)[:-1]) if new else []
+        self._of_word.update(zip(new, [part.tolist() for part in parts], strict=True))
+        return words
+
 
 def _is_scanned(analyzer: Analyzer) -> bool:
     """Whether the compiled scanner knows how an analyzer finds words."""
@@ -130,38 +144,109 @@ def _is_scanned(analyzer: Analyzer) -> bool:
     return analyzer.tokenizer is None and (analyzer.token_pattern == "auto" or plain)
 
 
-def _read(texts: Sequence[str | Sequence[str]], stored: bool) -> Read:
-    kept = [utf8(text) if stored and isinstance(text, str) else None for text in texts]
-    return Read(texts, join(kept))
+def _read(texts: Sequence[str | TermList], stored: bool) -> Read:
+    if not stored:
+        return Read(texts, join_none(len(texts)))
+    return Read(texts, join([utf8(text) if isinstance(text, str) else None for text in texts]))
 
 
-class _Numbers(dict[str, list[int]]):
-    """Maps a word to the numbers of its terms; each word is analysed once."""
+def _tokens(tokenizer: Tokenizer, text: str) -> TermList:
+    """Return the terms of a text; raise as ``check_tokens``."""
+    tokens = tokenizer(text)
+    if isinstance(tokens, (list, tuple)):
+        with suppress(TypeError):
+            return join_terms(tokens)
+    return join_terms(check_tokens(tokens))
 
-    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int]) -> None:
-        self._analyzer = analyzer
+
+def _analyze(
+    analyzer: Analyzer, terms: TermNumbers, words: list[str], odd: Int64 | None
+) -> tuple[UInt32, Int64]:
+    """Return the numbers of the terms of words, and how many each has.
+
+    Parameters
+    ----------
+    analyzer, terms
+        How words become terms, and these numbers.
+    words
+        Words that have not been analysed.
+    odd
+        The indexes of those that are not only ASCII letters and digits, if known.
+    """
+    found: list[str | None] = []
+    sizes = np.ones(len(words), np.int64)
+    for first in releasing_gil(range(0, len(words), _STEMMED)):
+        own = None
+        if odd is not None:
+            begin, end = np.searchsorted(odd, (first, first + _STEMMED))
+            own = (odd[begin:end] - first).tolist()
+        analyzed, several = analyzer.analyze_words(words[first : first + _STEMMED], odd=own)
+        found += analyzed
+        for number, size in several.items():
+            sizes[first + number] = size
+    return terms.number_kept(found), sizes
+
+
+class _Batch:
+    """The terms of some texts, of which many are numbered at a time.
+
+    Parameters
+    ----------
+    terms
+        The numbers.
+    """
+
+    def __init__(self, terms: TermNumbers) -> None:
         self._terms = terms
+        self._joined: list[bytes] = []
+        self._size = 0
+        self._tokens = [np.empty(0, np.uint32)]
+        self._counts = array("I")
 
-    def __missing__(self, word: str) -> list[int]:
-        terms, _ = self._analyzer.analyze_words([word])
-        numbers = self[word] = [self._terms[term] for term in terms]
-        return numbers
+    def add(self, terms: TermList) -> None:
+        """Add the terms of a text."""
+        if isinstance(terms, list):
+            self.add_numbers(self._terms.number(terms))
+            return
+        self._counts.append(terms.count(_SEPARATOR) + 1 if terms else 0)
+        if terms:
+            self._joined.append(terms)
+            self._size += len(terms)
+            if self._size >= _JOINED:
+                self._number()
+
+    def add_numbers(self, numbers: UInt32 | list[int]) -> None:
+        """Add the terms of a text by their numbers."""
+        self._number()
+        self._tokens.append(np.array(numbers, np.uint32))
+        self._counts.append(len(numbers))
+
+    def _number(self) -> None:
+        self._tokens.append(self._terms.number_joined(self._joined))
+        self._joined, self._size = [], 0
+
+    def finish(self) -> tuple[UInt32, UInt32]:
+        """Return what ``Encoder.number`` returns."""
+        self._number()
+        return np.concatenate(self._tokens), np.frombuffer(self._counts, np.uint32)
 
 
 class _Scanner:
     """Runs the compiled scanner, and keeps the words that it has found and their terms."""
 
-    def __init__(self, analyzer: Analyzer, terms: dict[str | None, int], scanner: Scanner) -> None:
+    def __init__(self, analyzer: Analyzer, terms: TermNumbers, scanner: Scanner) -> None:
         self._analyzer = analyzer
         self._terms = terms
         self._scanner = scanner
         self._table = fold_table(analyzer)
         auto = analyzer.token_pattern == "auto"
+        self._spare: list[Any] = []
         self._rules = 1 if auto else 2, analyzer.splitter.drops_possessives
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         # The numbers of the terms of each word begin at its ``_starts`` in ``_numbers``.
-        self._numbers, self._starts = np.zeros(0, np.uint32), np.zeros(1, np.int64)
+        self._numbers, self._starts = _Growing(np.uint32), _Growing(np.int64)
+        self._starts.extend(np.zeros(1, np.int64))
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
@@ -169,13 +254,24 @@ class _Scanner:
         release_gil()
         strings = join(encoded)
         arrays = _arrays(strings)
-        peculiar = np.flatnonzero(self._scanner.find_peculiar(arrays, self._table))
-        if len(peculiar):
-            for number in peculiar.tolist():
-                encoded[number] = utf8(self._fold(texts[number]))
+        if peculiar := self._find_peculiar(arrays):
+            folded = [utf8(self._fold(texts[number])) for number in peculiar]
+            self._find_peculiar(_arrays(join(folded)))
+            for number, text in zip(peculiar, folded, strict=True):
+                encoded[number] = text
             arrays = _arrays(join(encoded))
         kept = strings if stored else join_none(len(texts))
-        return Read(texts, kept, self._scanner.scan(arrays, self._table, *self._rules))
+        return Read(
+            texts, kept, self._scanner.scan(arrays, self._table.entries, *self._rules, self._spare)
+        )
+
+    def _find_peculiar(self, texts: Texts) -> list[int]:
+        """Return which texts need more than the fold table, which then has all their characters."""
+        peculiar, pages = self._scanner.find_peculiar(texts, self._table.entries)
+        if len(pages):
+            self._table.add_pages(pages)
+            peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
+        return np.flatnonzero(peculiar).tolist()
 
     def _fold(self, text: str) -> str:
         text = self._analyzer.splitter.fold(text)
@@ -185,9 +281,12 @@ class _Scanner:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
-        return self._scanner.expand(
-            scanned.tokens, scanned.counts, words, self._starts, self._numbers
-        )
+        begins = self._starts.array[words]
+        sizes = self._starts.array[words.astype(np.int64) + 1] - begins
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        # The terms of each word of the scan, one after another.
+        terms = self._numbers.array[byte_positions(begins, sizes)]
+        return self._scanner.expand(scanned.tokens, scanned.counts, starts, terms)
 
     def _analyze_new(self) -> None:
         end = int(self._words.used[1])
@@ -196,20 +295,37 @@ class _Scanner:
         new = pool.tobytes().decode("utf-8").split("\n")[:-1]
         is_odd = np.zeros(len(new), np.bool_)
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
-        odd = np.flatnonzero(is_odd)
-        numbers: list[int] = []
-        sizes = np.ones(len(new), np.int64)
-        bounds = np.searchsorted(odd, range(0, len(new) + _STEMMED, _STEMMED))
-        for block in releasing_gil(range(len(bounds) - 1)):
-            first = block * _STEMMED
-            own = (odd[bounds[block] : bounds[block + 1]] - first).tolist()
-            terms, several = self._analyzer.analyze_words(new[first : first + _STEMMED], odd=own)
-            numbers += map(self._terms.__getitem__, terms)
-            for number, size in several.items():
-                sizes[first + number] = size
-        ends = np.cumsum(sizes) + len(self._numbers)
-        self._numbers = np.concatenate((self._numbers, np.array(numbers, np.uint32)))
-        self._starts = np.concatenate((self._starts, ends))
+        numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))
+        self._starts.extend(np.cumsum(sizes) + len(self._numbers.array))
+        self._numbers.extend(numbers)
+
+
+class _Growing:
+    """An array that grows.
+
+    Parameters
+    ----------
+    kind
+        The type of its elements.
+
+    Attributes
+    ----------
+    array
+        All that it was given.
+    """
+
+    def __init__(self, kind: type[np.generic]) -> None:
+        self._room = np.empty(1 << 10, kind)
+        self.array = self._room[:0]
+
+    def extend(self, values: np.ndarray[Any, Any]) -> None:
+        """Add some values."""
+        known = len(self.array)
+        if known + len(values) > len(self._room):
+            self._room = np.empty(2 * (known + len(values)), self._room.dtype)
+            self._room[:known] = self.array
+        self._room[known : known + len(values)] = values
+        self.array = self._room[: known + len(values)]
 
 
 def _arrays(strings: StringBatch) -> Texts:

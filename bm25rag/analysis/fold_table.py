@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,8 +12,9 @@ import numpy as np
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.legacy import AUTO_0_1
-from bm25rag.common.arrays import Array, Bool, UInt8, UInt32, UInt64
+from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
+from bm25rag.kernels.boundary import CODE_POINTS, PAGE
 from bm25rag.kernels.fold_bits import (
     APOSTROPHE,
     CJK,
@@ -35,11 +37,9 @@ from bm25rag.kernels.fold_bits import (
 
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
 
-_CAPITAL_SIGMA = "\u03a3"  # its lower case depends on where it stands
+_CAPITAL_SIGMA = 0x3A3  # its lower case depends on where it stands
 _DOT_ABOVE = 0x307  # turns I into i in Turkish
 _SOUND_MARKS = (0x3099, 0x309A)
-# No script beyond this has capitals; lower-casing all code points would take 0.2 s.
-_CASED = 0x20000
 
 
 class _Rules(NamedTuple):
@@ -55,8 +55,46 @@ class _Rules(NamedTuple):
     auto: bool
 
 
-def fold_table(analyzer: Analyzer) -> UInt64:
-    """Return the table of an analyzer for all code points, (0x110000,), uint64."""
+class FoldTable:
+    """The table of some rules; all threads may share it.
+
+    Entries are made a page at a time, when a text first needs one: all of them would take
+    0.25 s, and texts of one script need few.
+
+    Attributes
+    ----------
+    entries
+        An entry for each code point, (0x110000,), uint64; 0 if it has not been made.
+    """
+
+    def __init__(self, rules: _Rules) -> None:
+        self._rules = rules
+        self.entries = np.zeros(CODE_POINTS, np.uint64)
+        self.add_pages(np.zeros(1, np.int64))  # the scanner takes ASCII to be there
+
+    def add_pages(self, pages: Int64) -> None:
+        """Make the entries of some pages, of ``PAGE`` code points each."""
+        points = (pages[:, None] * PAGE + np.arange(PAGE)).ravel()
+        self.entries[points] = self._made(points)
+
+    def _made(self, points: Int64) -> UInt64:
+        rules, characters = self._rules, _string(points)
+        entries = _entries(points, rules)
+        if rules.auto:
+            found = _which(scripts.APOSTROPHES, characters)
+            entries[found] = self.entries[ord("'")] | entries[found] & np.uint64(1 << PECULIAR)
+        if rules.cjk and scripts.WIDTH_FORMS.search(characters):
+            # Full-width and half-width forms have the entries of the usual characters.
+            found = _which(scripts.WIDTH_FORMS, characters)
+            usual = [ord(scripts.fold_widths(chr(point))) for point in points[found].tolist()]
+            # A sound mark is combined with the kana before it.
+            sounds = np.isin(usual, _SOUND_MARKS) * np.uint64(1 << PECULIAR)
+            entries[found] = _entries(np.array(usual, np.int64), rules) | sounds
+        return entries
+
+
+def fold_table(analyzer: Analyzer) -> FoldTable:
+    """Return the table of an analyzer."""
     lowercase = analyzer.lowercase and not analyzer.identifiers
     auto = analyzer.token_pattern == "auto"
     rules = _Rules(
@@ -73,13 +111,45 @@ def fold_table(analyzer: Analyzer) -> UInt64:
 
 
 @lru_cache(maxsize=4)
-def _table(rules: _Rules) -> UInt64:
-    points = np.arange(0x110000, dtype="<u4")
-    characters = points.tobytes().decode("utf-32-le", "surrogatepass")
-    lower = points.astype(np.uint32)
-    peculiar = np.zeros(len(points), np.bool_)
+def _table(rules: _Rules) -> FoldTable:
+    return FoldTable(rules)
+
+
+def _string(points: Int64) -> str:
+    return points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def _points(characters: str) -> Int64:
+    return np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
+
+
+def _entries(points: Int64, rules: _Rules) -> UInt64:
+    """Return the entries of code points, as if there were no widths and one apostrophe."""
+    lower, peculiar = _lower(points, rules)
+    # A character is normalised after lower-casing, so its lower case decides, too.
+    if not np.array_equal(lower, points):
+        peculiar |= _lower(lower, rules)[1]
+    roles = _roles(_string(lower), rules)
+    return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
+
+
+def _lower(points: Int64, rules: _Rules) -> tuple[Int64, Bool]:
+    """Return code points in lower case, and which need more than that."""
+    lower, peculiar, characters = points.copy(), np.zeros(len(points), np.bool_), _string(points)
     if rules.lowercase:
-        _lower(characters, rules.turkish, lower, peculiar)
+        all_lowered = scripts.lower(characters, rules.turkish)
+        if len(all_lowered) == len(characters):
+            lower = _points(all_lowered)
+        else:
+            for number, character in releasing_gil(enumerate(characters)):
+                lowered = scripts.lower(character, rules.turkish)
+                if len(lowered) == 1:
+                    lower[number] = ord(lowered)
+                else:
+                    peculiar[number] = True
+        peculiar[points == _CAPITAL_SIGMA] = True
+    if rules.turkish:
+        peculiar[points == _DOT_ABOVE] = True
     if rules.marks:
         _mark(peculiar, True, scripts.JOINER, characters)
     if rules.auto:
@@ -87,29 +157,7 @@ def _table(rules: _Rules) -> UInt64:
     if rules.normalize is not None:
         safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
         _mark(peculiar, True, safe, characters)
-    # A character is normalised after lower-casing, so its lower case decides, too.
-    peculiar |= peculiar[lower]
-    roles = _roles(characters, rules)[lower]
-    table = _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
-    if rules.auto:
-        for point in map(ord, scripts.APOSTROPHES.findall(characters)):
-            table[point] = table[ord("'")] | table[point] & np.uint64(1 << PECULIAR)
-    if rules.cjk:
-        _fold_widths(characters, table)
-    return table
-
-
-def _lower(characters: str, turkish: bool, lower: UInt32, peculiar: Bool) -> None:
-    """Enter the lower case of every code point; mark those for which it is not one code point."""
-    for number, character in releasing_gil(enumerate(characters[:_CASED])):
-        lowered = scripts.lower(character, turkish)
-        if len(lowered) == 1:
-            lower[number] = ord(lowered)
-        else:
-            peculiar[number] = True
-    peculiar[ord(_CAPITAL_SIGMA)] = True
-    if turkish:
-        peculiar[_DOT_ABOVE] = True
+    return lower, peculiar
 
 
 def _utf8(points: UInt64) -> UInt64:
@@ -126,21 +174,12 @@ def _utf8(points: UInt64) -> UInt64:
     return np.select(limits, [one | np.uint64(size << SIZE) for size, one in enumerate(sizes, 1)])
 
 
-def _fold_widths(characters: str, table: UInt64) -> None:
-    """Give full-width and half-width forms the entries of the usual characters."""
-    for run in scripts.WIDTH_FORMS.finditer(characters):
-        for point in range(run.start(), run.end()):
-            usual = ord(scripts.fold_widths(characters[point]))
-            # A sound mark is combined with the kana before it.
-            table[point] = table[usual] | np.uint64((usual in _SOUND_MARKS) << PECULIAR)
-
-
 def _roles(characters: str, rules: _Rules) -> UInt64:
     """Return kinds, signs and flags of code points."""
     kinds = np.full(len(characters), OTHER, np.uint8)
     _mark(kinds, WORD, scripts.WORD, characters)
     if rules.marks:
-        kinds[list(scripts.marks())] = MARK
+        kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
     if rules.southeast_asian:
         _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)
     if rules.cjk:
@@ -151,7 +190,8 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
         for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
             roles |= (_which(pattern, characters) & word) * np.uint64(1 << flag)
         for sign, number in _SIGNS.items():
-            roles[ord(sign)] |= np.uint64(number << SIGN)
+            if sign in characters:
+                roles[characters.index(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
         roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
     return roles

@@ -14,12 +14,16 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
 from bm25rag.common.gil import release_gil
+from bm25rag.common.strings import utf8_each
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import StringArrays
 
 # Strings that are joined in one step, which bounds the memory of a build.
 _AT_ONCE = 1024
+# Bytes and strings that are copied in one step.
+_BYTES = 1 << 18
+_STRINGS = 1 << 14
 
 
 class Column:
@@ -158,9 +162,18 @@ def join(values: Sequence[bytes | memoryview | None]) -> StringBatch:
     return StringBatch(b"".join(strings), lengths, null)
 
 
+def join_short(strings: Sequence[str]) -> StringBatch:
+    """Join short strings, which are mostly ASCII: in a quarter of the time then."""
+    joined = "".join(strings)
+    if not joined.isascii():
+        return join(utf8_each(strings))
+    lengths = np.fromiter(map(len, strings), np.uint64, len(strings))
+    return StringBatch(joined.encode(), lengths, bytes(len(strings)))
+
+
 def join_none(count: int) -> StringBatch:
     """Return a batch of ``count`` times ``None``."""
-    return StringBatch(b"", np.zeros(count, np.uint64), b"\1" * count)
+    return StringBatch(b"", np.broadcast_to(np.uint64(0), count), b"\1" * count)
 
 
 class ColumnBuilder:
@@ -202,3 +215,33 @@ def build_column(values: Iterable[bytes | memoryview | None]) -> Column:
     while batch := list(islice(remaining, _AT_ONCE)):
         builder.extend(join(batch))
     return builder.finish()
+
+
+def select_strings(column: Column, numbers: Int64) -> Column:
+    """Make the column of some strings, in the order of ``numbers``."""
+    null = column.missing()[numbers]
+    if null.all():
+        return arrange(np.zeros(len(null), np.int64), np.empty(0, np.uint8), null)
+    lengths = column.lengths()[numbers]
+    starts, ends = column.offsets[numbers].astype(np.int64), np.cumsum(lengths)
+    data = np.empty(int(ends[-1]), np.uint8)
+    for first, last in chunks(np.concatenate(([0], ends))):
+        chunk, begin = slice(first, last), ends[first] - lengths[first]
+        data[begin : ends[last - 1]] = column.data[byte_positions(starts[chunk], lengths[chunk])]
+    return arrange(lengths, data, null)
+
+
+def byte_positions(starts: Int64, lengths: Int64) -> Int64:
+    """Return the position of every byte of some strings, one string after another."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def chunks(ends: Int64) -> Iterator[tuple[int, int]]:
+    """Cut strings that end at ``ends[1:]`` into spans of ``_BYTES`` and ``_STRINGS`` at most."""
+    first, count = 0, len(ends) - 1
+    while first < count:
+        last = int(np.searchsorted(ends, ends[first] + _BYTES, side="right")) - 1
+        last = min(max(last, first + 1), first + _STRINGS, count)
+        yield first, last
+        first = last

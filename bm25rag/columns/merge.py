@@ -6,20 +6,16 @@ interpreter's lock, 5 ms at a time, so strings are copied in steps of a few hund
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag.columns.column import Column, arrange
+from bm25rag.columns.column import Column, arrange, byte_positions, chunks, select_strings
 from bm25rag.columns.string_table import StringTable, sort_ties, ties
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32
 from bm25rag.errors import CorruptIndexError
-
-# Bytes and strings that are copied in one step.
-_BYTES = 1 << 18
-_STRINGS = 1 << 14
 
 
 class LivingStrings(NamedTuple):
@@ -52,41 +48,11 @@ def _copy(column: Column, living: Bool | None, out: UInt8) -> None:
         out[:] = column.data[offsets[0] : offsets[-1]]
         return
     position = 0
-    for first, last in _chunks(offsets):
+    for first, last in chunks(offsets):
         lengths = np.diff(offsets[first : last + 1])
         data = column.data[offsets[first] : offsets[last]][np.repeat(living[first:last], lengths)]
         out[position : position + len(data)] = data
         position += len(data)
-
-
-def _chunks(ends: Int64) -> Iterator[tuple[int, int]]:
-    """Cut strings that end at ``ends[1:]`` into spans of ``_BYTES`` and ``_STRINGS`` at most."""
-    first, count = 0, len(ends) - 1
-    while first < count:
-        last = int(np.searchsorted(ends, ends[first] + _BYTES, side="right")) - 1
-        last = min(max(last, first + 1), first + _STRINGS, count)
-        yield first, last
-        first = last
-
-
-def select_strings(column: Column, numbers: Int64) -> Column:
-    """Make the column of some strings, in the order of ``numbers``."""
-    null = column.missing()[numbers]
-    if null.all():
-        return arrange(np.zeros(len(null), np.int64), np.empty(0, np.uint8), null)
-    lengths = column.lengths()[numbers]
-    starts, ends = column.offsets[numbers].astype(np.int64), np.cumsum(lengths)
-    data = np.empty(int(ends[-1]), np.uint8)
-    for first, last in _chunks(np.concatenate(([0], ends))):
-        chunk, begin = slice(first, last), ends[first] - lengths[first]
-        data[begin : ends[last - 1]] = column.data[_byte_positions(starts[chunk], lengths[chunk])]
-    return arrange(lengths, data, null)
-
-
-def _byte_positions(starts: Int64, lengths: Int64) -> Int64:
-    """Return the position of every byte of some strings, one string after another."""
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTable:
@@ -178,11 +144,11 @@ class JoinedTerms:
         alike = np.flatnonzero(keys[1:] == keys[:-1]) + 1
         alike = alike[lengths[order[alike]] == lengths[order[alike - 1]]]
         ends = np.cumsum(np.concatenate(([0], lengths[order[alike]])))
-        for first, last in _chunks(ends):
+        for first, last in chunks(ends):
             ranks = alike[first:last]
             sizes = lengths[order[ranks]]
-            here = self._column.data[_byte_positions(starts[order[ranks]], sizes)]
-            before = self._column.data[_byte_positions(starts[order[ranks - 1]], sizes)]
+            here = self._column.data[byte_positions(starts[order[ranks]], sizes)]
+            before = self._column.data[byte_positions(starts[order[ranks - 1]], sizes)]
             differing = np.repeat(np.arange(len(ranks)), sizes)[here != before]
             again[ranks] = True
             again[ranks[differing]] = False

@@ -13,7 +13,8 @@ is right by construction; this is the whole list:
 - Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
   scan and the table of words are what ``scan`` and ``add_words`` left there.
 - ``fill`` gets as many postings of each term as there is room for behind its cursor, because
-  ``tally`` counted the same runs.
+  ``build_postings`` counted the same runs. The documents of a run are those that it was counted
+  of, and ``DocBlockBuilder`` made the places of their blocks.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ from bm25rag.common.arrays import (
 STOPPED = 0xFFFFFFFF
 # Code points that the fold table has entries for.
 CODE_POINTS = 0x110000
+# Of which so many at a time are entered.
+PAGE = 256
+# Bytes that may be read and written beyond the last one of a word.
+BEYOND = 16
 # Values that Python looks through sooner than NumPy.
 _FEW = 48
 
@@ -207,19 +212,58 @@ class Matches(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Postings in any order of terms, those of one term with ascending documents; uint32."""
+    """Postings of some documents, grouped by term; numbers are as narrow as they can be.
+
+    Parameters
+    ----------
+    terms
+        Distinct terms in any order, uint32 (u,).
+    sizes
+        How many postings each has, uint32 (u,).
+    documents
+        Their documents, less ``first``, ascending for each term; uint16 or uint32 (p,).
+    tf
+        Their term frequencies; uint8, uint16 or uint32 (p,).
+    first
+        The number of the first document.
+    """
 
     terms: UInt32
-    documents: UInt32
-    tf: UInt32
+    sizes: UInt32
+    documents: Unsigned
+    tf: Unsigned
+    first: int
 
 
-class CodedRun(NamedTuple):
-    """The same with an impact code instead of tf; uint32."""
+class Places(NamedTuple):
+    """Where ``fill`` puts postings.
 
-    terms: UInt32
-    documents: UInt32
-    codes: UInt32
+    Parameters
+    ----------
+    cursors
+        Where the next posting of each term goes, int64 (v,); moved on.
+    documents
+        Takes documents within their blocks, uint16.
+    codes
+        Takes impact codes, uint16 or uint32.
+    block_size
+        How many documents a block has.
+    targets
+        Where the blocks of each term's postings go, int64 (v,), if there are several blocks:
+        -1 - r for row r of ``cells``, else what a posting's place in ``high`` is less.
+    cells
+        Counts postings by row and block, uint32 (m, s).
+    high
+        Takes the block of each posting of the other terms, uint16.
+    """
+
+    cursors: Int64
+    documents: UInt16
+    codes: Unsigned
+    block_size: int
+    targets: Int64
+    cells: UInt32
+    high: UInt16
 
 
 class Texts(NamedTuple):
@@ -274,20 +318,30 @@ class WordTable(NamedTuple):
 class Scanner(ABC):
     """Finds the words of texts, and numbers them; only compiled code has one."""
 
-    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
-        """Return which texts need more than the fold table, bool (n,).
+    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
+        """Find texts that need more than the fold table, or of which it lacks characters.
 
         Parameters
         ----------
         texts
             The texts.
         fold_table
-            An entry for every code point, (0x110000,), uint64; see ``fold_bits``.
+            An entry for every code point, (0x110000,), uint64; see ``fold_bits``. 0 if there
+            is none.
+
+        Returns
+        -------
+        peculiar
+            Which texts need more than the table, bool (n,), if it lacks none.
+        pages
+            Which pages of the table they need that have no entries.
         """
         _check_texts(texts, fold_table)
         return self._find_peculiar(texts, fold_table)
 
-    def scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
+    def scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned:
         """Turn texts into numbers of their words.
 
         Parameters
@@ -298,10 +352,13 @@ class Scanner(ABC):
             Of how many characters a word is, at least: 1 or 2.
         possessives
             Whether to leave the ends of possessives out, of which nothing would remain.
+        spare
+            Memory of earlier scans, to be used again; any threads may share it. Fresh memory
+            takes a quarter of a scan to map.
         """
         _check_texts(texts, fold_table)
         _require(least in (1, 2), "least is neither 1 nor 2")
-        return self._scan(texts, fold_table, least, possessives)
+        return self._scan(texts, fold_table, least, possessives, spare)
 
     @abstractmethod
     def new_words(self, room: int) -> WordTable:
@@ -319,8 +376,29 @@ class Scanner(ABC):
             The number of each word of the scan, uint32.
         """
 
+    def add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]:
+        """Give strings numbers in a table.
+
+        Parameters
+        ----------
+        texts
+            The strings, with a byte left out behind each, and ``BEYOND`` bytes after the last.
+        words
+            As for ``add_words``, which may use the same table.
+
+        Returns
+        -------
+        words, numbers
+            As ``add_words`` returns them.
+        """
+        _check_array("data", texts.data, np.uint8)
+        _check_array("ends", texts.ends, np.int64)
+        # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
+        _check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
+        return self._add_strings(texts, words)
+
     def expand(
-        self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
         """Put terms in the place of words, of which some are several terms or none.
 
@@ -328,35 +406,36 @@ class Scanner(ABC):
         ----------
         tokens, counts
             Words, and how many each text has; see ``Scanned``.
-        words
-            The number of each word in the table.
         starts, terms
-            The terms of a word in the table are from its start to the next in ``terms``.
+            The terms of a word are from its start to the next in ``terms``.
 
         Returns
         -------
         tokens, counts
             The same for terms.
         """
-        for name, array in (("tokens", tokens), ("counts", counts), ("words", words)):
+        for name, array in (("tokens", tokens), ("counts", counts), ("terms", terms)):
             _check_array(name, array, np.uint32)
         _check_array("starts", starts, np.int64)
-        _check_array("terms", terms, np.uint32)
-        _require(_range(tokens, -1)[1] < len(words), "a token is no word")
-        _require(_range(words, -1)[1] < len(starts) - 1, "a word has no terms")
+        _require(_range(tokens, -1)[1] < len(starts) - 1, "a token is no word")
         _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         _check_rising("starts", starts, len(terms))
-        return self._expand(tokens, counts, words, starts, terms)
+        return self._expand(tokens, counts, starts, terms)
 
     @abstractmethod
-    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool: ...
+    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
 
     @abstractmethod
-    def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned: ...
+    def _add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]: ...
+
+    @abstractmethod
+    def _scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned: ...
 
     @abstractmethod
     def _expand(
-        self, tokens: UInt32, counts: UInt32, words: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]: ...
 
 
@@ -434,7 +513,7 @@ class Backend(ABC):
         """
         most = max(query, default=-1)
         if limits.allowed is not None or not (
-            most < len(terms.idf) and len(terms.starts[0]) == segment.blocks + 1 and limits.k >= 1
+            most < len(terms.idf) and terms.starts.shape[1] == segment.blocks + 1 and limits.k >= 1
         ):
             _check_search(segment, terms, limits, most)
         _require(min(query, default=-1) >= -1, "a term has a negative number")
@@ -502,6 +581,26 @@ class Backend(ABC):
         """
         return None
 
+    def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        """Return the CRC-32 of byte strings.
+
+        Parameters
+        ----------
+        data
+            The strings, one after another.
+        offsets
+            Where each begins, and where the last ends, (n + 1,), uint64.
+
+        Returns
+        -------
+        checksums
+            One for each string, uint32.
+        """
+        _check_array("data", data, np.uint8)
+        _check_array("offsets", offsets, np.uint64)
+        _check_rising("offsets", offsets, len(data))
+        return self._checksums(data, offsets)
+
     def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         """Count the tokens of some documents.
 
@@ -530,33 +629,34 @@ class Backend(ABC):
         _require(int((tokens + np.uint32(1)).max(initial=0)) <= terms, "a token has no term")
         return self._count(tokens, counts, terms, first)
 
-    def tally(self, terms: UInt32, frequencies: Int64) -> None:
-        """Add how often each term occurs to ``frequencies``, int64."""
-        _check_array("terms", terms, np.uint32)
-        _check_array("frequencies", frequencies, np.int64)
-        _require(_range(terms, -1)[1] < len(frequencies), "a term has no frequency")
-        self._tally(terms, frequencies)
-
-    def fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
+    def fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         """Put the postings of a run into their places.
 
         Parameters
         ----------
         run
             The postings.
-        cursors
-            Where the next posting of each term goes, int64; moved on.
-        documents, codes
-            Take the postings; uint16 or uint32.
+        codes
+            Their impact codes, of the type of ``places.codes``.
+        places
+            Where they go.
         """
-        for name, array in run._asdict().items():
-            _check_array(name, array, np.uint32)
-        _check_array("cursors", cursors, np.int64)
-        _check_array("documents", documents, np.uint16, np.uint32)
-        _check_array("codes", codes, np.uint16, np.uint32)
-        _require(len(run.terms) == len(run.documents) == len(run.codes), "a run is ragged")
-        _require(_range(run.terms, -1)[1] < len(cursors), "a term has no cursor")
-        self._fill(run, cursors, documents, codes)
+        _check_array("terms", run.terms, np.uint32)
+        _check_array("sizes", run.sizes, np.uint32)
+        _check_array("documents", run.documents, np.uint16, np.uint32)
+        _check_array("cursors", places.cursors, np.int64)
+        _check_array("documents", places.documents, np.uint16)
+        _check_array("codes", places.codes, np.uint16, np.uint32)
+        _check_array("codes", codes, places.codes.dtype.type)
+        _check_array("targets", places.targets, np.int64)
+        _check_array("cells", places.cells, np.uint32, dimensions=2)
+        _check_array("high", places.high, np.uint16)
+        total = int(run.sizes.sum(dtype=np.int64))
+        _require(len(run.terms) == len(run.sizes), "a run is ragged")
+        _require(total == len(run.documents) == len(codes), "a run is ragged")
+        _require(_range(run.terms, -1)[1] < len(places.cursors), "a term has no cursor")
+        _require(len(places.targets) in (0, len(places.cursors)), "a term has no target")
+        self._fill(run, codes, places)
 
     @abstractmethod
     def _search(
@@ -589,17 +689,15 @@ class Backend(ABC):
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]: ...
 
     @abstractmethod
+    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...
+
+    @abstractmethod
     def _count(
         self, tokens: UInt32, counts: UInt32, terms: int, first: int
     ) -> tuple[Run, UInt32]: ...
 
     @abstractmethod
-    def _tally(self, terms: UInt32, frequencies: Int64) -> None: ...
-
-    @abstractmethod
-    def _fill(
-        self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned
-    ) -> None: ...
+    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None: ...
 
 
 def _require(holds: bool, message: str) -> None:
@@ -637,7 +735,7 @@ def _check_texts(texts: Texts, fold_table: UInt64) -> None:
     _check_rising("ends", texts.ends, len(texts.data))
 
 
-def _check_rising(name: str, values: Int64, end: int) -> None:
+def _check_rising(name: str, values: Int64 | UInt64, end: int) -> None:
     """Check that values ascend from 0 on, and do not exceed ``end``."""
     if len(values) < _FEW:
         few = values.tolist()

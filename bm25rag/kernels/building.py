@@ -5,42 +5,106 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.memory import empty, view
+from bm25rag.kernels.memory import empty, view, zeros
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
+Small = cython.fused_type(cython.uchar, cython.uint)
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
+# Of CRC-32, lowest bit first, as zlib has it.
+_POLYNOMIAL = 0xEDB88320
+_ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 _STOPPED = cython.declare(cython.uint, 0xFFFFFFFF)
 
 
-def count(tokens, counts, terms, first):
+def checksums(data, offsets):
+    """Return the CRC-32 of byte strings; see ``Backend.checksums``."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ _POLYNOMIAL, table >> 1).astype(np.uint32)
+    source: cython.const[cython.uchar][::1] = view(data)
+    bounds: cython.const[cython.ulonglong][::1] = view(offsets)
+    of_byte: cython.const[cython.uint][::1] = view(table)
+    found = np.empty(max(len(offsets) - 1, 0), np.uint32)
+    out: cython.uint[::1] = view(found)
+    with cython.nogil:
+        _checksums(source, bounds, of_byte, out)
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _checksums(
+    data: cython.const[cython.uchar][::1],
+    offsets: cython.const[cython.ulonglong][::1],
+    table: cython.const[cython.uint][::1],
+    found: cython.uint[::1],
+) -> cython.void:
+    running: cython.uint
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    for i in range(found.shape[0]):
+        running = _ALL
+        start = offsets[i]
+        stop = offsets[i + 1]
+        for place in range(start, stop):
+            running = table[(running ^ data[place]) & 0xFF] ^ (running >> 8)
+        found[i] = running ^ _ALL
+
+
+def count(tokens, counts, terms):
     """Count the tokens of some documents; see ``Backend.count``.
 
     Returns
     -------
-    terms, documents, tf
-        The postings.
+    terms, sizes, documents, tf
+        The postings; see ``Run``.
     lengths
         |d| of each document.
     """
-    out_terms = np.empty(len(tokens), np.uint32)
-    out_documents = np.empty(len(tokens), np.uint32)
-    out_tf = np.empty(len(tokens), np.uint32)
-    lengths = np.zeros(len(counts), np.uint32)
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
     in_counts: cython.const[cython.uint][::1] = view(counts)
-    latest: cython.longlong[::1] = view(np.full(terms, -1, np.int64))
+    size: cython.Py_ssize_t = min(len(tokens), terms)
+    out_terms, out_sizes = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    lengths = np.zeros(len(counts), np.uint32)
+    numbers: cython.uint[::1] = zeros(terms, np.uint32)
+    latest: cython.longlong[::1] = empty(size, np.int64)
+    own: cython.uint[:, ::1] = view(np.empty((len(tokens), 3), np.uint32))
     to_terms: cython.uint[::1] = view(out_terms)
-    to_documents: cython.uint[::1] = view(out_documents)
-    to_tf: cython.uint[::1] = view(out_tf)
+    to_sizes: cython.uint[::1] = view(out_sizes)
     to_lengths: cython.uint[::1] = view(lengths)
-    start: cython.Py_ssize_t = first
-    found: cython.Py_ssize_t
+    used: cython.Py_ssize_t
+    most: cython.uint = 0
+    found: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
     with cython.nogil:
-        found = _count(
-            in_tokens, in_counts, start, latest, to_terms, to_documents, to_tf, to_lengths
-        )
-    return out_terms[:found].copy(), out_documents[:found].copy(), out_tf[:found].copy(), lengths
+        used = _count(in_tokens, in_counts, numbers, latest, own, to_terms, to_sizes, to_lengths)
+        for i in range(used):
+            latest[i] = found
+            found += to_sizes[i]
+        for i in range(found):
+            most = max(most, own[i, 2])
+    are_few: cython.bint = len(counts) <= 1 << 16
+    documents = np.empty(found, np.uint16 if are_few else np.uint32)
+    tf = np.empty(found, np.uint8 if most < 1 << 8 else np.uint32)
+    few: cython.ushort[::1] = view(documents) if are_few else _none16()
+    many: cython.uint[::1] = _none32() if are_few else view(documents)
+    is_small: cython.bint = tf.itemsize == 1
+    small: cython.uchar[::1] = view(tf) if is_small else empty(0, np.uint8)
+    large: cython.uint[::1] = _none32() if is_small else view(tf)
+    with cython.nogil:
+        if are_few and is_small:
+            _group(own, found, latest, few, small)
+        elif are_few:
+            _group(own, found, latest, few, large)
+        elif is_small:
+            _group(own, found, latest, many, small)
+        else:
+            _group(own, found, latest, many, large)
+    return out_terms[:used].copy(), out_sizes[:used].copy(), documents, tf, lengths
 
 
 @cython.cfunc
@@ -49,20 +113,26 @@ def count(tokens, counts, terms, first):
 def _count(
     tokens: cython.const[cython.uint][::1],
     counts: cython.const[cython.uint][::1],
-    first: cython.Py_ssize_t,
+    numbers: cython.uint[::1],
     latest: cython.longlong[::1],
+    postings: cython.uint[:, ::1],
     terms: cython.uint[::1],
-    documents: cython.uint[::1],
-    tf: cython.uint[::1],
+    sizes: cython.uint[::1],
     lengths: cython.uint[::1],
 ) -> cython.Py_ssize_t:
-    """Return how many postings there are; ``latest`` holds the latest posting of each term."""
+    """List postings by document; return how many terms there are.
+
+    ``numbers`` gives each term that occurs a number, plus one, of which there are so few that
+    all else stays in the cache; ``latest`` holds the latest posting of each of them.
+    ``postings`` takes these numbers, documents and term frequencies.
+    """
     found: cython.Py_ssize_t = 0
+    used: cython.Py_ssize_t = 0
     begin: cython.Py_ssize_t = 0
     document: cython.Py_ssize_t
     start: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    posting: cython.Py_ssize_t
+    number: cython.Py_ssize_t
     term: cython.uint
     for document in range(counts.shape[0]):
         start = found
@@ -71,50 +141,80 @@ def _count(
             if term == _STOPPED:
                 continue
             lengths[document] += 1
-            posting = latest[term]
-            if posting >= start:
-                tf[posting] += 1
+            number = numbers[term]
+            if number == 0:
+                terms[used] = term
+                sizes[used] = 0
+                latest[used] = -1
+                used += 1
+                numbers[term] = used
+                number = used
+            number -= 1
+            if latest[number] >= start:
+                postings[latest[number], 2] += 1
             else:
-                latest[term] = found
-                terms[found] = term
-                documents[found] = first + document
-                tf[found] = 1
+                latest[number] = found
+                sizes[number] += 1
+                postings[found, 0] = number
+                postings[found, 1] = document
+                postings[found, 2] = 1
                 found += 1
         begin += counts[document]
-    return found
+    return used
 
 
-def tally(terms, frequencies):
-    """Add how often each term occurs; see ``Backend.tally``."""
-    of_postings: cython.const[cython.uint][::1] = view(terms)
-    totals: cython.longlong[::1] = view(frequencies)
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _group(
+    postings: cython.const[cython.uint][:, ::1],
+    count: cython.Py_ssize_t,
+    places: cython.longlong[::1],
+    documents: Numbers[::1],
+    tf: Small[::1],
+) -> cython.void:
+    """Group postings by term; ``places`` says where those of each begin."""
     i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(of_postings.shape[0]):
-            totals[of_postings[i]] += 1
+    place: cython.Py_ssize_t
+    for i in range(count):
+        place = places[postings[i, 0]]
+        places[postings[i, 0]] = place + 1
+        documents[place] = postings[i, 1]
+        tf[place] = postings[i, 2]
 
 
-def fill(run, cursors, documents, codes):
+def fill(run, codes, places):
     """Put the postings of a run into their places; see ``Backend.fill``."""
     terms: cython.const[cython.uint][::1] = view(run.terms)
-    from_documents: cython.const[cython.uint][::1] = view(run.documents)
-    from_codes: cython.const[cython.uint][::1] = view(run.codes)
-    places: cython.longlong[::1] = view(cursors)
-    documents16: cython.ushort[::1] = view(documents) if documents.itemsize == 2 else _none16()
-    documents32: cython.uint[::1] = view(documents) if documents.itemsize == 4 else _none32()
-    codes16: cython.ushort[::1] = view(codes) if codes.itemsize == 2 else _none16()
-    codes32: cython.uint[::1] = view(codes) if codes.itemsize == 4 else _none32()
-    narrow: cython.bint = documents.itemsize == 2
-    few: cython.bint = codes.itemsize == 2
+    sizes: cython.const[cython.uint][::1] = view(run.sizes)
+    is_narrow: cython.bint = run.documents.itemsize == 2
+    narrow: cython.const[cython.ushort][::1] = view(run.documents) if is_narrow else _none16()
+    wide: cython.const[cython.uint][::1] = _none32() if is_narrow else view(run.documents)
+    are_few: cython.bint = codes.itemsize == 2
+    few: cython.const[cython.ushort][::1] = view(codes) if are_few else _none16()
+    many: cython.const[cython.uint][::1] = _none32() if are_few else view(codes)
+    to_few: cython.ushort[::1] = view(places.codes) if are_few else _none16()
+    to_many: cython.uint[::1] = _none32() if are_few else view(places.codes)
+    cursors: cython.longlong[::1] = view(places.cursors)
+    documents: cython.ushort[::1] = view(places.documents)
+    targets: cython.const[cython.longlong][::1] = view(places.targets)
+    cells: cython.uint[:, ::1] = view(places.cells)
+    high: cython.ushort[::1] = view(places.high)
+    size: cython.Py_ssize_t = places.block_size
+    first: cython.Py_ssize_t = run.first
     with cython.nogil:
-        if narrow and few:
-            _fill(terms, from_documents, from_codes, places, documents16, codes16)
-        elif narrow:
-            _fill(terms, from_documents, from_codes, places, documents16, codes32)
-        elif few:
-            _fill(terms, from_documents, from_codes, places, documents32, codes16)
+        if is_narrow and targets.shape[0]:
+            _fill_blocks(terms, sizes, narrow, first, size, cursors, targets, cells, high)
+        elif targets.shape[0]:
+            _fill_blocks(terms, sizes, wide, first, size, cursors, targets, cells, high)
+        if is_narrow and are_few:
+            _fill(terms, sizes, narrow, first, size, few, cursors, documents, to_few)
+        elif is_narrow:
+            _fill(terms, sizes, narrow, first, size, many, cursors, documents, to_many)
+        elif are_few:
+            _fill(terms, sizes, wide, first, size, few, cursors, documents, to_few)
         else:
-            _fill(terms, from_documents, from_codes, places, documents32, codes32)
+            _fill(terms, sizes, wide, first, size, many, cursors, documents, to_many)
 
 
 @cython.cfunc
@@ -122,19 +222,69 @@ def fill(run, cursors, documents, codes):
 @cython.exceptval(check=False)
 def _fill(
     terms: cython.const[cython.uint][::1],
-    from_documents: cython.const[cython.uint][::1],
-    from_codes: cython.const[cython.uint][::1],
+    sizes: cython.const[cython.uint][::1],
+    from_documents: cython.const[Numbers][::1],
+    first: cython.Py_ssize_t,
+    block_size: cython.Py_ssize_t,
+    from_codes: cython.const[Codes][::1],
     cursors: cython.longlong[::1],
-    documents: Numbers[::1],
+    documents: cython.ushort[::1],
     codes: Codes[::1],
 ) -> cython.void:
-    i: cython.Py_ssize_t
+    start: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
     place: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
     for i in range(terms.shape[0]):
+        size = sizes[i]
         place = cursors[terms[i]]
-        cursors[terms[i]] = place + 1
-        documents[place] = from_documents[i]
-        codes[place] = from_codes[i]
+        cursors[terms[i]] = place + size
+        begin = first // block_size * block_size  # of the block that the documents are in
+        for j in range(start, start + size):
+            while first + from_documents[j] >= begin + block_size:
+                begin += block_size
+            documents[place] = first + from_documents[j] - begin
+            codes[place] = from_codes[j]
+            place += 1
+        start += size
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_blocks(
+    terms: cython.const[cython.uint][::1],
+    sizes: cython.const[cython.uint][::1],
+    documents: cython.const[Numbers][::1],
+    first: cython.Py_ssize_t,
+    block_size: cython.Py_ssize_t,
+    cursors: cython.const[cython.longlong][::1],
+    targets: cython.const[cython.longlong][::1],
+    cells: cython.uint[:, ::1],
+    high: cython.ushort[::1],
+) -> cython.void:
+    """Note which block each posting is in; see ``Places``."""
+    start: cython.Py_ssize_t = 0
+    target: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    for i in range(terms.shape[0]):
+        target = targets[terms[i]]
+        place = cursors[terms[i]] - target
+        block = first // block_size
+        for j in range(start, start + sizes[i]):
+            while first + documents[j] >= (block + 1) * block_size:
+                block += 1
+            if target < 0:
+                cells[-1 - target, block] += 1
+            else:
+                high[place] = block
+                place += 1
+        start += sizes[i]
 
 
 def _none16():

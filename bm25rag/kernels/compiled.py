@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
-    CodedRun,
     Limits,
     Matches,
+    Places,
     Queries,
     Run,
     Scanned,
@@ -43,17 +43,23 @@ class CompiledScanner(Scanner):
         larger, numbers = words.adopt(scanned, table)
         return larger, numbers
 
-    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> Bool:
-        peculiar: Bool = scanning.find_peculiar(texts, fold_table)
-        return peculiar
+    def _add_strings(self, texts: Texts, table: WordTable) -> tuple[WordTable, UInt32]:
+        larger, numbers = scanning.add_strings(texts, table)
+        return larger, numbers
 
-    def _scan(self, texts: Texts, fold_table: UInt64, least: int, possessives: bool) -> Scanned:
-        return Scanned(*scanning.scan(texts, fold_table, least, possessives))
+    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
+        peculiar, pages = scanning.find_peculiar(texts, fold_table)
+        return peculiar, pages
+
+    def _scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned:
+        return Scanned(*scanning.scan(texts, fold_table, least, possessives, spare))
 
     def _expand(
-        self, tokens: UInt32, counts: UInt32, word_numbers: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
-        found, found_counts = words.expand(tokens, counts, word_numbers, starts, terms)
+        found, found_counts = words.expand(tokens, counts, starts, terms)
         return found, found_counts
 
 
@@ -105,15 +111,16 @@ class CompiledBackend(Backend):
         found: list[str] = strings.decode(arrays.prepared, numbers)
         return found
 
+    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        checksums: UInt32 = building.checksums(data, offsets)
+        return checksums
+
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
-        found, documents, tf, lengths = building.count(tokens, counts, terms, first)
-        return Run(found, documents, tf), lengths
+        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms)
+        return Run(found, sizes, documents, tf, first), lengths
 
-    def _tally(self, terms: UInt32, frequencies: Int64) -> None:
-        building.tally(terms, frequencies)
-
-    def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
-        building.fill(run, cursors, documents, codes)
+    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+        building.fill(run, codes, places)
 
 
 def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from itertools import repeat
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Float32, Float64, Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import (
+    Bool,
+    Float32,
+    Float64,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Unsigned,
+    narrowed,
+)
+from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import (
     STOPPED,
     Backend,
-    CodedRun,
     Limits,
     Matches,
+    Places,
     Queries,
     Run,
     SegmentArrays,
@@ -79,32 +92,40 @@ class NumpyBackend(Backend):
         views = [data[starts[number] : starts[number + 1]] for number in numbers]
         return [str(one, "utf-8", "surrogatepass") for one in views]
 
+    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        bounds, strings = offsets.data, data.data
+        each = map(strings.__getitem__, map(slice, bounds, bounds[1:]))
+        return np.fromiter(map(zlib.crc32, releasing_gil(each)), np.uint32, len(offsets) - 1)
+
     def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
         documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
         kept = tokens != STOPPED
         documents = documents[kept]
         lengths = np.bincount(documents, minlength=len(counts)).astype(np.uint32)
-        keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | (documents + np.uint32(first))
+        keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | documents
         keys.sort()
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
         tf = np.diff(starts, append=keys.size).astype(np.uint32)
         keys = keys[starts]
-        run = Run((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), tf)
-        return run, lengths
+        found, sizes = np.unique((keys >> np.uint64(32)).astype(np.uint32), return_counts=True)
+        narrow = narrowed(keys.astype(np.uint32), np.uint16, np.uint32)
+        tf = narrowed(tf, np.uint8, np.uint16, np.uint32)
+        return Run(found, sizes.astype(np.uint32), narrow, tf, first), lengths
 
-    def _tally(self, terms: UInt32, frequencies: Int64) -> None:
-        frequencies += np.bincount(terms, minlength=len(frequencies))
-
-    def _fill(self, run: CodedRun, cursors: Int64, documents: Unsigned, codes: Unsigned) -> None:
-        order = np.argsort(run.terms, kind="stable")
-        heads = run.terms[order]
-        starts = np.flatnonzero(np.concatenate(([True], heads[1:] != heads[:-1]))[: heads.size])
-        counts = np.diff(starts, append=heads.size)
-        first = heads[starts]
-        places = np.arange(heads.size) + np.repeat(cursors[first] - starts, counts)
-        cursors[first] += counts
-        documents[places] = run.documents[order]
-        codes[places] = run.codes[order]
+    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+        starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
+        cursors = places.cursors[run.terms]
+        targets = np.arange(len(codes)) + np.repeat(cursors - starts, run.sizes)
+        places.cursors[run.terms] += run.sizes
+        documents = run.documents + np.int64(run.first)
+        blocks = documents // places.block_size
+        places.documents[targets] = documents - blocks * places.block_size
+        places.codes[targets] = codes
+        if len(places.targets):
+            shifts = np.repeat(places.targets[run.terms], run.sizes)
+            counted = shifts < 0
+            np.add.at(places.cells, (-1 - shifts[counted], blocks[counted]), 1)
+            places.high[(targets - shifts)[~counted]] = blocks[~counted]
 
 
 def sum_parts(

@@ -11,7 +11,8 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
-from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.boundary import PAGE
+from bm25rag.kernels.memory import empty, view
 from bm25rag.kernels.words import BEYOND, TOGETHER
 
 if not cython.compiled:
@@ -34,6 +35,9 @@ if not cython.compiled:
 # Bytes between two looks at what begins and ends in them.
 BLOCK = 4096
 _BLOCK = cython.declare(cython.Py_ssize_t, BLOCK)
+_BEYOND = cython.declare(cython.Py_ssize_t, BEYOND)
+_PAGE = cython.declare(cython.Py_ssize_t, PAGE)
+_TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
 # Stands for an ASCII character whose lower case is not ASCII; no byte of UTF-8.
 _STRANGE = cython.declare(cython.uchar, 0xFF)
 _ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
@@ -54,14 +58,18 @@ _LEAST, _SHARE, _STEP = 1 << 15, 16, 256
 class _Scan:
     """What a scan works on, and what it keeps from block to block.
 
-    ``source`` has the texts with a gap after each, lower-cased where that is a matter of
-    ASCII; behind them, from ``aside`` on, room for words that are not ASCII. ``inside`` says
-    whether what is one place before is inside a word. ``edges`` are the places at which words
-    begin and end, in turn. ``found`` takes words, as a ``WordTable`` has them, and ``origins``
-    where each was. ``pairs`` takes bigrams of code points of 16 bits, as ``with_bigrams`` has
-    them, where there is room for any.
+    There is ``room`` for so many bytes of texts; a later scan may use all of it again. ``words``
+    numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with
+    a gap after each, lower-cased where that is a matter of ASCII; behind them, from ``aside`` on,
+    room for words that are not ASCII. ``inside`` says whether what is one place before is inside
+    a word. ``edges`` are the places at which words begin and end, in turn. ``found`` takes words,
+    as a ``WordTable`` has them, and ``origins`` where each was. ``pairs`` takes bigrams of code
+    points of 16 bits, as ``with_bigrams`` has them, where there is room for any.
     """
 
+    room: cython.Py_ssize_t
+    words: Words
+    all_tokens: object
     source: cython.uchar[::1]
     inside: cython.uchar[::1]
     table: cython.const[cython.ulonglong][::1]
@@ -101,15 +109,17 @@ class _Scan:
 
 
 def find_peculiar(texts, fold_table):
-    """Return which texts need more than the fold table; see ``Scanner.find_peculiar``."""
+    """Find texts that need more than the fold table; see ``Scanner.find_peculiar``."""
     data: cython.const[cython.uchar][::1] = view(texts.data)
     ends: cython.const[cython.longlong][::1] = view(texts.ends)
     table: cython.const[cython.ulonglong][::1] = view(fold_table)
     peculiar = np.empty(len(texts.ends), np.uint8)
     out: cython.uchar[::1] = view(peculiar)
+    lacking = np.zeros(len(fold_table) // PAGE, np.uint8)
+    pages: cython.uchar[::1] = view(lacking)
     with cython.nogil:
-        _find_peculiar(data, ends, table, out)
-    return peculiar.view(np.bool_)
+        _find_peculiar(data, ends, table, out, pages)
+    return peculiar.view(np.bool_), np.flatnonzero(lacking)
 
 
 @cython.cfunc
@@ -120,9 +130,11 @@ def _find_peculiar(
     ends: cython.const[cython.longlong][::1],
     table: cython.const[cython.ulonglong][::1],
     peculiar: cython.uchar[::1],
+    pages: cython.uchar[::1],
 ) -> cython.void:
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
+    point: cython.Py_ssize_t
     mark: cython.ulonglong
     for text in range(ends.shape[0]):
         mark = 0
@@ -132,13 +144,16 @@ def _find_peculiar(
             elif data[place] < 0x80:
                 place += 1
             else:
-                mark |= table[_decode(data, place)]
+                point = _decode(data, place)
+                mark |= table[point]
+                if not table[point]:
+                    pages[point // _PAGE] = 1
                 place += _width(data[place])
         place = ends[text]
         peculiar[text] = mark >> PECULIAR
 
 
-def scan(texts, fold_table, least, possessives):
+def scan(texts, fold_table, least, possessives, spare):
     """Turn texts into numbers of their words; see ``Scanner.scan``.
 
     Returns
@@ -151,23 +166,13 @@ def scan(texts, fold_table, least, possessives):
     number: cython.Py_ssize_t = len(texts.ends)
     size: cython.Py_ssize_t = bytes_ + number
     without_possessives: cython.bint = possessives
-    all_ = np.empty(3 * size + 2 * BEYOND, np.uint8)
-    all_[size : size + BEYOND] = 0
-    out_tokens, out_counts = np.empty(size // 2 + 1, np.uint32), np.zeros(number, np.uint32)
+    out_counts = np.zeros(number, np.uint32)
     all_pairs = np.empty((bytes_ // 3 if _is_dense(texts.data) else 0, 3), np.uint32)
-    it: _Scan = _Scan()
-    it.source = view(all_)
-    it.inside = zeros(size + 1, np.uint8)
+    it: _Scan = _with_room(size, spare)
     it.table = view(fold_table)
     it.ends = view(texts.ends)
-    it.edges = empty(BLOCK + 2, np.int64)
-    # One more than BLOCK, since two words may end at once.
-    it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
-    it.origins = empty(BLOCK + 1, np.int64)
     it.pairs = view(all_pairs)
-    it.tokens = view(out_tokens)
     it.counts = view(out_counts)
-    it.hashes = empty(TOGETHER + 1, np.uint64)
     it.least = least
     it.strange = -1
     it.aside = size + BEYOND
@@ -175,17 +180,22 @@ def scan(texts, fold_table, least, possessives):
     it.at = it.prior = 0
     it.place = -1
     it.begin = it.end = it.length = it.middle = it.former = 0
-    room = 64
-    while 32 * room < bytes_:  # English has a new word every 60 bytes, Chinese every 20
-        room *= 2
-    words: Words = new_words(room)
+    words: Words = it.words
+    i: cython.Py_ssize_t
     with cython.nogil:
+        for i in range(size, size + _BEYOND):
+            it.source[i] = 0
+        it.inside[0] = 0
+        for i in range(words.slots.shape[0]):
+            words.slots[i] = 0
+        words.used[0] = 0
+        words.used[1] = 0
         _fold(it, data)
         mark_inside(it.source, it.inside, size, without_possessives)
         _scan(it, words, size)
     _, entries, pool, used = words.arrays
     tokens, entries, pool = (
-        out_tokens[: it.total].copy(),
+        it.all_tokens[: it.total].copy(),
         entries[: used[0]].copy(),
         pool[: used[1]].copy(),
     )
@@ -193,7 +203,36 @@ def scan(texts, fold_table, least, possessives):
         with cython.nogil:
             _count_bigrams(it)
         tokens, entries = with_bigrams(all_pairs, it.bigrams, tokens, entries, fold_table)
+    spare.append(it)
     return tokens, out_counts, entries, pool
+
+
+@cython.cfunc
+def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
+    """Return a scan with room for so many bytes, a spare one if that is large enough."""
+    it: _Scan
+    try:
+        it = spare.pop()
+        if it.room >= size:
+            return it
+    except IndexError:
+        pass
+    it = _Scan()
+    it.room = size + size // 4
+    it.source = view(np.empty(3 * it.room + 2 * BEYOND, np.uint8))
+    it.inside = empty(it.room + 1, np.uint8)
+    it.all_tokens = np.empty(it.room // 2 + 1, np.uint32)
+    it.tokens = view(it.all_tokens)
+    it.edges = empty(BLOCK + 2, np.int64)
+    # One more than BLOCK, since two words may end at once.
+    it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
+    it.origins = empty(BLOCK + 1, np.int64)
+    it.hashes = empty(TOGETHER + 1, np.uint64)
+    room: cython.Py_ssize_t = 64
+    while 32 * room < size:  # English has a new word every 60 bytes, Chinese every 20
+        room *= 2
+    it.words = new_words(room)
+    return it
 
 
 def _is_dense(data):
@@ -356,6 +395,7 @@ def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
             inside[i + text + 1] = _role(data[i], 0, signs)
         start = it.ends[text]
         source[start + text] = 0
+        inside[start + text + 1] = 0
 
 
 @cython.cfunc
@@ -685,3 +725,53 @@ def _count_bigrams(it: _Scan) -> cython.void:
         while it.pairs[i, 1] >= it.ends[text] + text:
             text += 1
         it.counts[text] += 1
+
+
+# --- strings -------------------------------------------------------------------------------------
+
+
+def add_strings(texts, table):
+    """Give strings numbers in a table; see ``Scanner.add_strings``."""
+    words: Words = Words(table)
+    source: cython.const[cython.uchar][::1] = view(texts.data)
+    ends: cython.const[cython.longlong][::1] = view(texts.ends)
+    found: cython.ulonglong[:, ::1] = view(np.empty((TOGETHER, 4), np.uint64))
+    numbers = np.empty(len(texts.ends), np.uint32)
+    out: cython.uint[::1] = view(numbers)
+    hashes: cython.ulonglong[::1] = empty(TOGETHER + 1, np.uint64)
+    with cython.nogil:
+        _add_strings(words, source, ends, found, out, hashes)
+    return words.arrays, numbers
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_strings(
+    words: Words,
+    source: cython.const[cython.uchar][::1],
+    ends: cython.const[cython.longlong][::1],
+    found: cython.ulonglong[:, ::1],
+    numbers: cython.uint[::1],
+    hashes: cython.ulonglong[::1],
+) -> cython.void:
+    """Give strings numbers, a few at a time; one place is left out behind each."""
+    row: cython.Py_ssize_t
+    first: cython.Py_ssize_t = 0
+    rows: cython.Py_ssize_t
+    place: cython.Py_ssize_t = 0
+    length: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    while first < ends.shape[0]:
+        rows = min(_TOGETHER, ends.shape[0] - first)
+        size = 0
+        for row in range(rows):
+            length = ends[first + row] - place
+            found[row, 0] = _low_key(source, place, length) if length else 0
+            found[row, 1] = _high_key(source, place, length)
+            found[row, 2] = place
+            found[row, 3] = length
+            place += length + 1
+            size += length
+        number_words(words, found, rows, source, size, numbers, first, hashes)
+        first += rows

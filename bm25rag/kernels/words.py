@@ -1,7 +1,7 @@
 """A table of words: byte strings to numbers.
 
-A word of up to 16 bytes is its own key, two numbers of 64 bits; a longer one has a hash
-and its length in their place. See ``WordTable`` for the arrays.
+A word of up to 16 bytes is its own key, two numbers of 64 bits, with its length; a longer one
+has a hash and its length in their place. See ``WordTable`` for the arrays.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import WordTable
+from bm25rag.kernels.boundary import BEYOND, WordTable
 from bm25rag.kernels.memory import empty, view
 
 # Words that are looked up together.
 TOGETHER = 512
-# Bytes that may be read and written beyond the last one of a word.
-BEYOND = 16
 _TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
 _BEYOND = cython.declare(cython.Py_ssize_t, BEYOND)
 # What the second number of a long word's key is above: no byte of UTF-8.
@@ -196,6 +194,7 @@ def number_words(
                     if (
                         entries[word, 0] == low
                         and entries[word, 1] == high
+                        and entries[word, 3] == found[row, 3]
                         and (
                             high < _LONG
                             or _same(pool, entries[word, 2], source, found[row, 2], found[row, 3])
@@ -276,22 +275,21 @@ def adopt(scanned, table):
     return words.arrays, numbers
 
 
-def expand(tokens, counts, words, starts, terms):
+def expand(tokens, counts, starts, terms):
     """Put terms in the place of words; see ``Scanner.expand``."""
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
-    in_words: cython.const[cython.uint][::1] = view(words)
     in_starts: cython.const[cython.longlong][::1] = view(starts)
     in_terms: cython.const[cython.uint][::1] = view(terms)
     in_counts: cython.const[cython.uint][::1] = view(counts)
-    plain: cython.uint[::1] = empty(len(words), np.uint32)
+    plain: cython.uint[::1] = empty(len(starts) - 1, np.uint32)
     more: cython.Py_ssize_t
     with cython.nogil:
-        more = _list_plain(in_tokens, in_words, in_starts, in_terms, plain)
+        more = _list_plain(in_tokens, in_starts, in_terms, plain)
     found, found_counts = np.empty(len(tokens) + more, np.uint32), np.empty(len(counts), np.uint32)
     out: cython.uint[::1] = view(found)
     out_counts: cython.uint[::1] = view(found_counts)
     with cython.nogil:
-        _expand(in_tokens, in_counts, in_words, in_starts, in_terms, plain, out, out_counts)
+        _expand(in_tokens, in_counts, in_starts, in_terms, plain, out, out_counts)
     return found, found_counts
 
 
@@ -300,7 +298,6 @@ def expand(tokens, counts, words, starts, terms):
 @cython.exceptval(check=False)
 def _list_plain(
     tokens: cython.const[cython.uint][::1],
-    words: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
     terms: cython.const[cython.uint][::1],
     plain: cython.uint[::1],
@@ -312,17 +309,14 @@ def _list_plain(
     more: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     word: cython.uint
-    start: cython.Py_ssize_t
-    for i in range(words.shape[0]):
-        word = words[i]
-        start = starts[word]
-        if starts[word + 1] - start == 1 and terms[start] != _SEVERAL:
-            plain[i] = terms[start]
+    for i in range(plain.shape[0]):
+        if starts[i + 1] - starts[i] == 1 and terms[starts[i]] != _SEVERAL:
+            plain[i] = terms[starts[i]]
         else:
             plain[i] = _SEVERAL
     for i in range(tokens.shape[0]):
-        if plain[tokens[i]] == _SEVERAL:
-            word = words[tokens[i]]
+        word = tokens[i]
+        if plain[word] == _SEVERAL:
             more += starts[word + 1] - starts[word] - 1
     return more
 
@@ -333,7 +327,6 @@ def _list_plain(
 def _expand(
     tokens: cython.const[cython.uint][::1],
     counts: cython.const[cython.uint][::1],
-    words: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
     terms: cython.const[cython.uint][::1],
     plain: cython.const[cython.uint][::1],
@@ -357,7 +350,7 @@ def _expand(
                 found[place] = term
                 place += 1
             else:
-                word = words[tokens[token]]
+                word = tokens[token]
                 for i in range(starts[word], starts[word + 1]):
                     found[place] = terms[i]
                     place += 1

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bm25rag.columns.column import Column, build_column
+from bm25rag.columns.column import Column, build_column, select_strings
 from bm25rag.columns.merge import (
     JoinedTerms,
     LivingStrings,
     join_columns,
     join_tables,
-    select_strings,
 )
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.kernels.boundary import Run

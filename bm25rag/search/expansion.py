@@ -99,7 +99,8 @@ def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
     is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
     for run in postings.runs(numbers, is_wanted, 0):
-        found = zip(run.terms.tolist(), run.documents.tolist(), run.tf.tolist(), strict=True)
+        terms = np.repeat(run.terms, run.sizes)
+        found = zip(terms.tolist(), run.documents.tolist(), run.tf.tolist(), strict=True)
         for term, document, tf in found:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
 

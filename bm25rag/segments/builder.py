@@ -13,17 +13,17 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.encoder import Encoder, Read
-from bm25rag.columns.column import ColumnBuilder, join, join_none
+from bm25rag.columns.column import ColumnBuilder, join, join_none, join_short
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
-from bm25rag.common.strings import utf8_each
+from bm25rag.common.strings import TermList
 from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Run
 from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
-from bm25rag.segments.postings_builder import TermList, build_postings
+from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # Characters or tokens from which another thread pays.
 _WORTH_A_THREAD = 1 << 18
+# Tokens and documents that are counted together: with more of them, postings of a term lie side
+# by side in fewer runs, until a run no longer stays in the cache.
+_COUNTED, _MOST = 1 << 20, 1 << 16
 
 
 _Result = TypeVar("_Result")
@@ -59,6 +62,9 @@ class SegmentBuilder:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._reading: deque[Callable[[], Read]] = deque()
+        # Terms of texts, to be counted together.
+        self._tokens: list[UInt32] = []
+        self._counts: list[UInt32] = []
         self._counting: list[Callable[[], Counted]] = []
         self._done = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
@@ -75,7 +81,7 @@ class SegmentBuilder:
     def add(
         self,
         ids: Sequence[str],
-        texts: Sequence[str | Sequence[str]],
+        texts: Sequence[str | TermList],
         stored: bool,
         metadata: Sequence[dict[str, Any]] | None,
         payloads: Sequence[bytes | None] | None,
@@ -87,7 +93,7 @@ class SegmentBuilder:
         read = self._encoder.reader(texts, stored)
         self._reading.append(self._start(read, sum(map(len, texts))))
         release_gil()
-        self._ids.extend(join(utf8_each(ids)))
+        self._ids.extend(join_short(ids))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
         if metadata is None:
             self._metadata.extend(join_none(len(ids)))
@@ -98,7 +104,7 @@ class SegmentBuilder:
             self._fields.add(metadata)
         # If reading ran further ahead, it would fill the memory.
         if len(self._reading) >= self._threads:
-            self._count_next()
+            self._number_next()
 
     def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
         """Start some work, in another thread if that pays; return what waits for its result."""
@@ -110,24 +116,41 @@ class SegmentBuilder:
             self._pool = thread_pool(helpers, initializer=work_for_thread, initargs=(get_ident(),))
         return self._pool.submit(copy_context().run, work).result
 
-    def _count_next(self) -> None:
+    def _number_next(self) -> None:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
+        self._tokens.append(tokens)
+        self._counts.append(counts)
+        if sum(map(len, self._tokens)) >= _COUNTED or sum(map(len, self._counts)) >= _MOST:
+            self._count()
+
+    def _count(self) -> None:
+        none = np.empty(0, np.uint32)
+        tokens = np.concatenate([none, *self._tokens])
+        counts = np.concatenate([none, *self._counts])
         count = partial(backend.current().count, tokens, counts, len(self._encoder), self._done)
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
+        self._tokens, self._counts = [], []
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
         while self._reading:
-            self._count_next()
-        terms = TermList(utf8_each(self._encoder.terms))
-        counted = [wait() for wait in self._counting]
-        lengths = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in counted)])
+            self._number_next()
+        self._count()
+        terms = TermColumn(self._encoder.terms)
+        del self._encoder  # its tables take several times as much as the terms
+        runs: list[Run] = []
+        each = [np.empty(0, np.uint32)]
+        for wait in self._counting:
+            run, counts = wait()
+            runs.append(run)
+            each.append(counts)
+        del self._counting, wait, run  # or the runs would stay in memory
+        lengths = np.concatenate(each)
         tokens = int(lengths.sum(dtype=np.int64))
-        build = partial(build_postings, terms, [run for run, _ in counted], lengths)
-        postings = self._start(build, tokens)
+        postings = self._start(partial(build_postings, terms, runs, lengths), tokens)
         documents = (
             index_column(self._ids.finish()),
             self._texts.finish(),

@@ -117,42 +117,46 @@ def doc_block_count(documents: int) -> int:
     return max(1, -(-documents // DOC_BLOCK))
 
 
-def split_into_blocks(documents: Unsigned, indptr: Int64, size: int) -> tuple[UInt16, DocBlocks]:
-    """Turn document numbers into numbers within blocks.
+class DocBlockBuilder:
+    """Notes the block of every posting, as ``Backend.fill`` puts postings into their places.
 
     Parameters
     ----------
-    documents
-        The document of every posting, (P,).
     indptr
         Where the postings of each term begin, int64 (V + 1,).
     size
         The number of documents.
+
+    Attributes
+    ----------
+    targets, cells, high
+        See ``Places``; ``targets`` by the numbers of the table.
     """
-    count, none = doc_block_count(size), np.empty(0, np.uint32)
-    if count == 1:
-        empty = DocBlocks(1, none, np.empty((0, 0), np.uint32), none, np.empty(0, np.uint16))
-        return documents.astype(np.uint16, copy=False), empty
-    frequencies = np.diff(indptr)
-    # Edges take 4 bytes a block and two numbers, ``high`` 2 bytes a posting.
-    frequent = frequencies > 2 * count + 2
-    terms = np.flatnonzero(frequent)
-    low = np.empty(len(documents), np.uint16)
-    high, sizes = [np.empty(0, np.uint16)], [np.empty((0, count), np.uint32)]
-    for first, last in spans(indptr):
-        span = slice(indptr[first], indptr[last])
-        blocks = documents[span] // DOC_BLOCK  # a third faster than np.divmod
-        low[span] = documents[span] - blocks * DOC_BLOCK
-        by_edges = np.repeat(frequent[first:last], frequencies[first:last])
-        high.append(blocks[~by_edges].astype(np.uint16))
-        counts = frequencies[first:last][frequent[first:last]]
-        rows = np.repeat(np.arange(len(counts)) * count, counts)
-        cells = np.bincount(rows + blocks[by_edges], minlength=len(counts) * count)
-        sizes.append(cells.reshape(-1, count).astype(np.uint32))
-    edges = np.cumsum(np.concatenate(sizes)[:, :-1], axis=1, dtype=np.uint32)
-    counts = frequencies[terms]
-    before = (indptr[terms] - (np.cumsum(counts) - counts)).astype(pointer_type(indptr))
-    return low, DocBlocks(count, terms.astype(np.uint32), edges, before, np.concatenate(high))
+
+    def __init__(self, indptr: Int64, size: int) -> None:
+        self._indptr = indptr
+        self._count = doc_block_count(size)
+        frequencies = np.diff(indptr)
+        # Edges take 4 bytes a block and two numbers, ``high`` 2 bytes a posting.
+        frequent = frequencies > 2 * self._count + 2
+        self._terms = np.flatnonzero(frequent) if self._count > 1 else np.empty(0, np.int64)
+        counts = frequencies[self._terms]
+        self._before = indptr[self._terms] - (np.cumsum(counts) - counts)
+        self.cells = np.zeros((len(self._terms), self._count), np.uint32)
+        self.targets, self.high = np.empty(0, np.int64), np.empty(0, np.uint16)
+        if self._count > 1:
+            self.targets = np.cumsum(np.where(frequent, frequencies, 0))
+            self.targets[self._terms] = -1 - np.arange(len(self._terms))
+            self.high = np.empty(indptr[-1] - counts.sum(), np.uint16)
+
+    def finish(self) -> DocBlocks:
+        """Return the blocks, once all postings are in their places."""
+        terms = self._terms.astype(np.uint32)
+        if self._count == 1:
+            return DocBlocks(1, terms, np.empty((0, 0), np.uint32), terms, self.high)
+        edges = np.cumsum(self.cells[:, :-1], axis=1, dtype=np.uint32)
+        before = self._before.astype(pointer_type(self._indptr))
+        return DocBlocks(self._count, terms, edges, before, self.high)
 
 
 def pointer_type(indptr: Int64) -> type[np.uint32] | type[np.uint64]:

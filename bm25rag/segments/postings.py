@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned, narrowed
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.boundary import Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
@@ -124,16 +124,19 @@ class Postings:
             The new number of the first of them.
         """
         indptr, new = self.indptr.astype(np.int64), None
+        tf = narrowed(self.code_tf, np.uint8, np.uint16, np.uint32)
         if living is not None:
             new = np.cumsum(living, dtype=np.uint32) - np.uint32(1)
         for first, last in spans(indptr):
-            terms = np.repeat(numbers[first:last], np.diff(indptr[first : last + 1]))
+            sizes = np.diff(indptr[first : last + 1])
             documents = self._documents_between(first, last, indptr)
             codes = self.codes[indptr[first] : indptr[last]]
             if living is not None and new is not None:
                 lives = living[documents]
-                terms, codes, documents = terms[lives], codes[lives], new[documents[lives]]
-            yield Run(terms, documents + np.uint32(offset), self.code_tf[codes])
+                ends = np.cumsum(np.concatenate(([False], lives)))[np.cumsum(sizes)]
+                sizes = np.diff(ends, prepend=0)
+                codes, documents = codes[lives], new[documents[lives]]
+            yield Run(numbers[first:last], sizes.astype(np.uint32), documents, tf[codes], offset)
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""

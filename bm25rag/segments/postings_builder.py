@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
+from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
-from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import CodedRun, Run
-from bm25rag.segments.doc_blocks import doc_block_count, pointer_type, split_into_blocks
+from bm25rag.kernels.boundary import Places, Run
+from bm25rag.segments import doc_blocks
+from bm25rag.segments.doc_blocks import DocBlockBuilder, pointer_type
 from bm25rag.segments.postings import Postings
 
 # Most codes that 16-bit arrays hold; tests set it small.
@@ -30,85 +31,137 @@ class Terms(Protocol):
         """Return the table of some terms, and where in it each of ``used`` is."""
 
 
-class TermList(list[bytes]):
-    """Distinct terms in any order."""
+class TermColumn:
+    """Distinct terms in any order.
+
+    Parameters
+    ----------
+    column
+        The terms.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
 
     def table(self, used: Int64) -> tuple[StringTable, UInt32]:
         """Return the table of some terms, and where in it each of ``used`` is."""
-        return build_table([self[number] for number in releasing_gil(used.tolist())])
+        if len(used) < len(self):
+            return build_table(select_strings(self._column, used))
+        return build_table(self._column)
 
 
-def build_postings(terms: Terms, runs: Sequence[Run], lengths: UInt32) -> Postings:
+def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     """Make the postings of some documents.
 
-    Peak memory beyond the result is 4 bytes a posting and a few arrays of the size of the
-    longest run.
+    Peak memory beyond the result is a few arrays of the size of the longest run.
 
     Parameters
     ----------
     terms
         The terms in the numbering of the runs; those without postings are left out.
     runs
-        The postings; later runs have only later documents of a term.
+        The postings, which are used up; later runs have only later documents of a term.
     lengths
         |d| of every document, uint32.
     """
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
-        hot.tally(run.terms, frequencies)
+        frequencies[run.terms] += run.sizes
     used = np.flatnonzero(frequencies)
     table, ranks = terms.table(used)
     ordered = np.zeros(len(table), np.int64)
     ordered[ranks] = frequencies[used]
     indptr = np.concatenate(([0], np.cumsum(ordered)))
 
-    pairs, run_codes = _encode_pairs(runs, lengths)
-    documents = np.empty(indptr[-1], np.uint16 if doc_block_count(len(lengths)) == 1 else np.uint32)
-    codes = np.empty(indptr[-1], np.uint16 if len(pairs) <= NARROW else np.uint32)
+    pairs = _Pairs(runs, lengths)
+    blocks = DocBlockBuilder(indptr, len(lengths))
     cursors = np.zeros(len(terms), np.int64)
     cursors[used] = indptr[ranks]
-    for run, coded in zip(runs, run_codes, strict=True):
-        hot.fill(CodedRun(run.terms, run.documents, coded), cursors, documents, codes)
-    low, doc_blocks = split_into_blocks(documents, indptr, len(lengths))
+    targets = blocks.targets
+    if len(targets):
+        targets = np.zeros(len(terms), np.int64)
+        targets[used] = blocks.targets[ranks]
+    places = Places(
+        cursors,
+        np.empty(indptr[-1], np.uint16),
+        np.empty(indptr[-1], pairs.type),
+        doc_blocks.DOC_BLOCK,
+        targets,
+        blocks.cells,
+        blocks.high,
+    )
+    runs.reverse()
+    while runs:
+        run = runs.pop()
+        hot.fill(run, pairs.codes(run), places)
     return Postings(
         table,
         indptr.astype(pointer_type(indptr)),
-        low,
-        doc_blocks,
-        codes,
-        (pairs >> np.uint64(32)).astype(np.uint32),
-        pairs.astype(np.uint32),
+        places.documents,
+        blocks.finish(),
+        places.codes,
+        pairs.tf,
+        pairs.lengths,
         lengths,
     )
 
 
-def _encode_pairs(runs: Sequence[Run], lengths: UInt32) -> tuple[Unsigned, Iterable[UInt32]]:
-    """Give the pairs (tf, |d|) numbers in ascending order.
+class _Pairs:
+    """The distinct pairs (tf, |d|) of postings, numbered in ascending order.
 
-    Returns
-    -------
-    pairs
-        ``tf << 32 | |d|`` of every code, uint64.
-    codes
-        The codes of each run, uint32, made as they are iterated.
+    Parameters
+    ----------
+    runs
+        The postings.
+    lengths
+        |d| of every document, uint32.
+
+    Attributes
+    ----------
+    tf, lengths
+        The pair of each code, uint32.
+    type
+        The type of codes.
     """
-    tallest = max([int(run.tf.max(initial=0)) for run in runs], default=0)
-    longest = int(lengths.max(initial=0))
-    if (tallest + 1) * (longest + 1) > _LARGEST_GRID:
-        keys = [run.tf.astype(np.uint64) << np.uint64(32) | lengths[run.documents] for run in runs]
-        pairs = _distinct(np.concatenate([_distinct(some) for some in keys]))
-        return pairs, (np.searchsorted(pairs, some).astype(np.uint32) for some in keys)
-    width = np.uint32(longest + 1)
-    cells = [run.tf * width + lengths[run.documents] for run in runs]
-    present = np.zeros((tallest + 1) * (longest + 1), np.bool_)
-    for some in cells:
-        present[some] = True
-    used = np.flatnonzero(present).astype(np.uint64)
-    code_of = np.empty(len(present), np.uint32)
-    code_of[used] = np.arange(len(used), dtype=np.uint32)
-    pairs = (used // width << np.uint64(32)) | used % width
-    return pairs, (code_of[some] for some in cells)
+
+    def __init__(self, runs: Sequence[Run], lengths: UInt32) -> None:
+        self._all_lengths = lengths
+        tallest = max([int(run.tf.max(initial=0)) for run in runs], default=0)
+        width = int(lengths.max(initial=0)) + 1
+        self._is_grid = (tallest + 1) * width <= _LARGEST_GRID
+        # A pair is tf * width + |d|: the number of a cell, or what is sorted.
+        self._width: Any = np.uint32(width) if self._is_grid else np.uint64(1 << 32)
+        if self._is_grid:
+            present = np.zeros((tallest + 1) * width, np.bool_)
+            for run in runs:
+                present[self._pairs(run)] = True
+            self._distinct: Unsigned = np.flatnonzero(present).astype(np.uint32)
+        else:
+            each = [_distinct(self._pairs(run)) for run in runs]
+            self._distinct = _distinct(np.concatenate(each))
+        self.type: Any = np.uint16 if len(self._distinct) <= NARROW else np.uint32
+        self.tf = (self._distinct // self._width).astype(np.uint32)
+        self.lengths = (self._distinct % self._width).astype(np.uint32)
+        if self._is_grid:
+            self._code_of: Unsigned = np.empty(len(present), self.type)
+            self._code_of[self._distinct] = np.arange(len(self._distinct), dtype=self.type)
+
+    def codes(self, run: Run) -> Unsigned:
+        """Return the code of every posting."""
+        pairs = self._pairs(run)
+        if self._is_grid:
+            return self._code_of[pairs]
+        return np.searchsorted(self._distinct, pairs).astype(self.type)
+
+    def _pairs(self, run: Run) -> Unsigned:
+        tf: Unsigned = run.tf.astype(self._width.dtype)
+        tf *= self._width
+        tf += self._all_lengths[run.first :][run.documents]
+        return tf
 
 
 def _distinct(values: Unsigned) -> Unsigned:

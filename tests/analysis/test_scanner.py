@@ -68,7 +68,8 @@ def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
     tokens, counts = encoder.encode(texts)
     assert tokens.dtype == counts.dtype == np.uint32
     assert len(counts) == len(texts)
-    terms, ends = encoder.terms, np.cumsum(counts)
+    terms = [bytes(term or b"").decode() for term in encoder.terms]
+    ends = np.cumsum(counts)
     assert len(terms) == len(set(terms)) == len(encoder)
     assert len(tokens) == sum(counts.tolist())
     return [

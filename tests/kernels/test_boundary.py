@@ -11,10 +11,11 @@ import pytest
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import (
     CODE_POINTS,
-    CodedRun,
     Limits,
     Matches,
+    Places,
     Queries,
+    Run,
     SegmentArrays,
     StringArrays,
     TermArrays,
@@ -121,15 +122,15 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: decode(b"\xff", [0, 1], [0]), UnicodeDecodeError, "utf-8"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
-        (lambda: tally([1], 1), ValueError, "a term has no frequency"),
         (lambda: fill([1], [0]), ValueError, "a term has no cursor"),
         (lambda: fill([0, 0], [0]), ValueError, "a run is ragged"),
+        (lambda: fill([0], [0, 0]), ValueError, "a run is ragged"),
+        (lambda: fill([0], [0], targets=2), ValueError, "a term has no target"),
         (lambda: scan(b"ab", [1, 3]), ValueError, "ends do not ascend from 0 to 2"),
         (lambda: scan(b"ab", [2, 1]), ValueError, "ends do not ascend"),
         (lambda: scan(b"ab", [2], 10), ValueError, "not of all code points"),
         (lambda: scan(b"ab", [2], least=3), ValueError, "least is neither"),
         (lambda: expand(tokens=[1]), ValueError, "a token is no word"),
-        (lambda: expand(words=[1]), ValueError, "a word has no terms"),
         (lambda: expand(starts=[0, 2]), ValueError, "starts do not ascend from 0 to 1"),
         (lambda: expand(counts=[2]), ValueError, "counts are not of the tokens"),
     ],
@@ -190,13 +191,12 @@ def count(tokens: Any, counts: Any, terms: int) -> Any:
     return backends.current().count(np.array(tokens, "u4"), np.array(counts, "u4"), terms, 0)
 
 
-def tally(terms: Any, room: int) -> None:
-    backends.current().tally(np.array(terms, "u4"), np.zeros(room, np.int64))
-
-
-def fill(terms: Any, documents: Any) -> None:
-    run = CodedRun(np.array(terms, "u4"), np.array(documents, "u4"), np.zeros(1, "u4"))
-    backends.current().fill(run, np.zeros(1, "i8"), np.zeros(1, "u2"), np.zeros(1, "u2"))
+def fill(terms: Any, documents: Any, targets: int = 0) -> None:
+    codes = np.zeros(1, "u2")
+    run = Run(np.array(terms, "u4"), np.ones(1, "u4"), np.array(documents, "u4"), codes, 0)
+    blocks = np.zeros(targets, "i8"), np.zeros((0, 1), "u4"), np.zeros(0, "u2")
+    places = Places(np.zeros(1, "i8"), np.zeros(1, "u2"), codes, 1, *blocks)
+    backends.current().fill(run, codes, places)
 
 
 def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> Any:
@@ -204,12 +204,12 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
     if scanner is None:
         pytest.skip("this backend has no scanner")
     texts = Texts(np.frombuffer(data, np.uint8), np.array(ends, np.int64))
-    return scanner.scan(texts, np.zeros(points, np.uint64), least, False)
+    return scanner.scan(texts, np.zeros(points, np.uint64), least, False, [])
 
 
-def expand(tokens: Any = (0,), counts: Any = (1,), words: Any = (0,), starts: Any = (0, 1)) -> Any:
+def expand(tokens: Any = (0,), counts: Any = (1,), starts: Any = (0, 1)) -> Any:
     scanner = backends.current().scanner
     if scanner is None:
         pytest.skip("this backend has no scanner")
-    small = [np.array(one, "u4") for one in (tokens, counts, words)]
+    small = [np.array(one, "u4") for one in (tokens, counts)]
     return scanner.expand(*small, np.array(starts, "i8"), np.zeros(1, "u4"))

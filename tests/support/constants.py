@@ -5,6 +5,7 @@ from __future__ import annotations
 SMALL = {
     "bm25rag.segments.postings_builder.NARROW": 3,  # codes widen almost at once
     "bm25rag.additions.CHUNK": 5,  # every second document begins a run
+    "bm25rag.segments.builder._COUNTED": 0,
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.metadata.mask_cache.MAX_BYTES": 1,

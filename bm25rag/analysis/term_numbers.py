@@ -1,0 +1,132 @@
+"""Numbers of the terms of one build, in a compiled table where there is one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+
+from bm25rag.columns.column import Column, arrange, build_column
+from bm25rag.common.arrays import Int64, UInt8, UInt32
+from bm25rag.common.gil import in_blocks
+from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import BEYOND, STOPPED, Scanner, Texts
+
+_SEPARATOR = ord(SEPARATOR)
+# Terms that are joined at a time.
+_AT_ONCE = 4096
+# Behind the last string, because the compiled table reads beyond its end.
+_END = SEPARATOR * BEYOND
+
+
+def new_term_numbers() -> TermNumbers:
+    """Return numbers without any terms."""
+    scanner = backend.current().scanner
+    return TermDict() if scanner is None else TermTable(scanner)
+
+
+class TermNumbers(ABC):
+    """Gives terms numbers from 0 on, in the order in which they come."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def number(self, terms: Sequence[str]) -> UInt32:
+        """Return the number of each term, uint32."""
+
+    @abstractmethod
+    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
+        """Return the same for terms that ``join_terms`` has joined, some in each string."""
+
+    @abstractmethod
+    def column(self) -> Column:
+        """Return the terms, in the order of their numbers."""
+
+    def number_kept(self, terms: list[str | None]) -> UInt32:
+        """Return the same for terms of which some are stop words: ``None``, and ``STOPPED``."""
+        kept = [term for term in terms if term is not None]
+        if len(kept) == len(terms):
+            return self.number(kept)
+        numbers = np.full(len(terms), STOPPED, np.uint32)
+        numbers[[term is not None for term in terms]] = self.number(kept)
+        return numbers
+
+
+class TermDict(TermNumbers):
+    """Numbers in a dict."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = defaultdict(count().__next__)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, terms: Sequence[str]) -> UInt32:
+        """Return the number of each term, uint32."""
+        return np.fromiter(map(self._numbers.__getitem__, terms), np.uint32, len(terms))
+
+    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
+        """Return the same for terms that have been joined."""
+        joined = text_of(SEPARATOR.encode().join(terms))
+        return self.number(joined.split(SEPARATOR) if terms else ())
+
+    def column(self) -> Column:
+        """Return the terms, in the order of their numbers."""
+        return build_column(utf8_each(list(self._numbers)))
+
+
+class TermTable(TermNumbers):
+    """Numbers in a table of the compiled scanner; a fifth of the time and memory of a dict.
+
+    Parameters
+    ----------
+    scanner
+        The scanner.
+    """
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self._table = scanner.new_words(1 << 10)
+
+    def __len__(self) -> int:
+        return int(self._table.used[0])
+
+    def number(self, terms: Sequence[str]) -> UInt32:
+        """Return the number of each term, uint32."""
+        numbers = [np.empty(0, np.uint32)]
+        for some in in_blocks(terms, _AT_ONCE):
+            data = np.frombuffer(_encoded(some), np.uint8)
+            ends = np.flatnonzero(data == _SEPARATOR)
+            if len(ends) != len(some) + BEYOND:  # some contain separators
+                lengths = np.fromiter(map(len, utf8_each(some)), np.int64, len(some))
+                ends = np.cumsum(lengths + 1) - 1
+            numbers.append(self._number(data, ends[: len(some)]))
+        return np.concatenate(numbers)
+
+    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
+        """Return the same for terms that have been joined."""
+        if not terms:
+            return np.empty(0, np.uint32)
+        data = np.frombuffer(SEPARATOR.encode().join([*terms, _END.encode()]), np.uint8)
+        return self._number(data, np.flatnonzero(data == _SEPARATOR)[:-BEYOND])
+
+    def _number(self, data: UInt8, ends: Int64) -> UInt32:
+        self._table, numbers = self._scanner.add_strings(Texts(data, ends), self._table)
+        return numbers
+
+    def column(self) -> Column:
+        """Return the terms, in the order of their numbers."""
+        size, end = self._table.used.tolist()
+        entries = self._table.entries[:size]
+        inside = np.ones(end, np.bool_)
+        inside[(entries[:, 2] + entries[:, 3]).astype(np.int64)] = False
+        return arrange(entries[:, 3], self._table.pool[:end][inside], np.zeros(size, np.bool_))
+
+
+def _encoded(strings: Sequence[str]) -> bytes:
+    return SEPARATOR.join([*strings, _END]).encode("utf-8", "surrogatepass")

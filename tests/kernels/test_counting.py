@@ -1,0 +1,60 @@
+"""Counting and checksums: whatever the sizes are, and the same in every backend."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag import BM25Index
+from bm25rag.columns.column import build_column
+from bm25rag.columns.string_table import keys_of
+from bm25rag.kernels import backend as backends
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+@given(strings=st.lists(st.binary(max_size=20)))
+def test_keys_are_the_crc_32_of_strings(strings: list[bytes]) -> None:
+    assert keys_of(build_column(strings)).tolist() == [zlib.crc32(one) for one in strings]
+
+
+@pytest.mark.parametrize(
+    ("documents", "tf", "types"),
+    [(2, 255, ("u2", "u1")), (2, 256, ("u2", "u4")), (65_537, 1, ("u4", "u1"))],
+)
+def test_a_run_holds_any_number_of_documents_and_any_tf(
+    documents: int, tf: int, types: tuple[str, str]
+) -> None:
+    counts = np.ones(documents, np.uint32)
+    counts[-1] = tf
+    tokens = np.zeros(int(counts.sum()), np.uint32)
+    run, lengths = backends.current().count(tokens, counts, 1, 7)
+    assert (run.terms.tolist(), run.sizes.tolist(), run.first) == ([0], [documents], 7)
+    assert run.documents.tolist() == list(range(documents))
+    assert run.tf.tolist() == lengths.tolist() == counts.tolist()
+    assert run.documents.itemsize <= np.dtype(types[0]).itemsize
+    assert run.tf.itemsize <= np.dtype(types[1]).itemsize
+
+
+def test_terms_of_lists_may_be_any_strings() -> None:
+    """The compiled table reads them from one string, in which a line feed divides them."""
+    lists: list[Any] = [
+        ["a\n", "b\0", "b", "", "\ud800", "é"],
+        [],
+        [""],
+        ["\n"],
+        ["b", "a"],
+        ("a" * 16, "a" * 16 + "\0", "a" * 17),
+    ]
+    index = BM25Index.from_texts([*lists, "a text"])
+    for number, terms in enumerate(lists):
+        for term in terms:
+            assert str(number) in [hit.id for hit in index.search([term])]
+    assert [hit.id for hit in index.search(["a"])] == ["4"]
+    assert [hit.id for hit in index.search([""], k=9)] == ["2", "0"]
+    assert len(index.vocabulary) == len({term for terms in lists for term in terms} | {"text"})
