@@ -26,7 +26,7 @@ ONCE := crashes project/test_benchmarks.py
 QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%=--ignore=tests/%)
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
-KERNELS := kernels scoring search filters analysis/test_scanner.py concurrency/test_gil.py \
+KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py
 COVER := --cov=bm25rag --cov-report= --cov-fail-under=0
 # Every process would compile all modules anew, and pytest those of its plugins.

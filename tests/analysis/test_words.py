@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import PAPER
+from bm25rag.analysis import PAPER, scripts
 
 PLAIN = Analyzer(language=None)
 
@@ -127,3 +129,9 @@ def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
 def test_odd_texts_have_the_terms_one_would_expect(text: str, expected: list[str]) -> None:
     assert PLAIN.terms(text) == expected
     assert PLAIN.query_terms(text) == expected
+
+
+@pytest.mark.usefixtures("backend")
+@given(st.text("aBz1_ .,'+#-\t\n\x1c\"(\x00", max_size=12))
+def test_words_in_ascii_are_those_of_the_pattern(text: str) -> None:
+    assert scripts.find_ascii_words(text) == scripts.word_pattern(marks=False).findall(text)
