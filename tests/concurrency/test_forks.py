@@ -112,8 +112,8 @@ def test_opening_and_searching_imports_no_more_than_it_needs(tmp_path: Path) -> 
 INTERRUPTED = """
 import signal, sys
 work = sys.argv[1]
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     exec(work, {})
     for _ in range(10 ** 9):
         exec(work, {})
