@@ -511,11 +511,7 @@ class Backend(ABC):
         scores
             Their scores.
         """
-        most = max(query, default=-1)
-        if limits.allowed is not None or not (
-            most < len(terms.idf) and terms.starts.shape[1] == segment.blocks + 1 and limits.k >= 1
-        ):
-            _check_search(segment, terms, limits, most)
+        _check_search(segment, terms, limits, max(query, default=-1))
         _require(min(query, default=-1) >= -1, "a term has a negative number")
         _require(len(weights) in (0, len(query)), "terms and weights differ in length")
         return self._search_one(segment, terms, query, weights, floor, limits)

@@ -87,6 +87,8 @@ class NumpyBackend(Backend):
         return "documents" if falls else None
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
+        if min(numbers, default=0) < 0:
+            raise IndexError(min(numbers))
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         starts, data = arrays.offsets.data, arrays.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]

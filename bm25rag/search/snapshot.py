@@ -184,8 +184,9 @@ class Snapshot:
                 numbers = [number for _, number in found]
                 segment_scores = scores[len(hits) : len(hits) + len(numbers)]
                 hits += _hits(self.views[segment_index], numbers, segment_scores)
-        for hit in hits if corrections else ():
-            hit.corrections = dict(corrections or {})
+        if corrections:
+            for hit in hits:
+                hit.corrections = dict(corrections)
         return hits
 
     # --- filters --------------------------------------------------------------------
