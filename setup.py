@@ -21,16 +21,11 @@ from setuptools import Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
-_KERNELS = (
-    "bigrams",
-    "building",
-    "checking",
-    "scanning",
-    "searching",
-    "selecting",
-    "signs",
-    "strings",
-    "words",
+# The modules that are compiled.
+_KERNELS = sorted(
+    path.stem
+    for path in Path("bm25rag/kernels").glob("*.py")
+    if "\nimport cython\n" in path.read_text("utf-8")
 )
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-ffp-contract=off", "-fwrapv"]

@@ -14,16 +14,10 @@ ROOT = Path(__file__).parents[1]
 
 # The modules that are compiled, and what follows their names.
 SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
-KERNELS = (
-    "bigrams",
-    "building",
-    "checking",
-    "scanning",
-    "searching",
-    "selecting",
-    "signs",
-    "strings",
-    "words",
+KERNELS = sorted(
+    path.stem
+    for path in (ROOT / "bm25rag" / "kernels").glob("*.py")
+    if "\nimport cython\n" in path.read_text("utf-8")
 )
 
 
