@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Column:
         self._starts = offsets.data
         self._bytes = data.data
         self._nulls = null.data if len(null) else None
-        self._strings = StringArrays(offsets, data) if len(offsets) else None
+        self._strings = self._strings_of(np.empty(0, np.uint8))
         self._empty = not len(offsets)
 
     def __len__(self) -> int:
@@ -75,8 +75,12 @@ class Column:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
         try:
             if self._nulls is None and self._strings is not None:
-                self._pass(numbers)
-                return [*backend.current().decode(self._strings, numbers)]
+                decode = backend.current().decode
+                found = decode(self._strings, numbers)
+                if found is None:
+                    self._pass(numbers)
+                    found = decode(self._strings, numbers)
+                return cast("list[str | None]", found)
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:
@@ -94,6 +98,9 @@ class Column:
             None if nulls[number] else data[starts[number] : starts[number + 1]]
             for number in numbers
         ]
+
+    def _strings_of(self, checked: UInt8) -> StringArrays | None:
+        return StringArrays(self.offsets, self.data, checked) if len(self.offsets) else None
 
     def _pass(self, numbers: Sequence[int]) -> None:
         """Check some strings if they come from a file; raise as ``get``."""

@@ -122,14 +122,19 @@ class StringArrays:
         Where each begins, and where the last ends, uint64 (n + 1,).
     data
         Their bytes, uint8.
+    checked
+        Which may be read, for the others must be checked before: 1 or 0 each, uint8 (n,), and
+        read anew by each call. Empty: all.
     """
 
-    __slots__ = ("data", "offsets", "prepared")
+    __slots__ = ("checked", "data", "offsets", "prepared")
 
-    def __init__(self, offsets: UInt64, data: UInt8) -> None:
+    def __init__(self, offsets: UInt64, data: UInt8, checked: UInt8) -> None:
         _check_array("offsets", offsets, np.uint64)
         _check_array("data", data, np.uint8)
-        self.offsets, self.data = offsets, data
+        _check_array("checked", checked, np.uint8)
+        _require(len(checked) in (0, len(offsets) - 1), "checked and offsets differ in length")
+        self.offsets, self.data, self.checked = offsets, data, checked
         self.prepared: Any = None
 
 
@@ -542,8 +547,8 @@ class Backend(ABC):
         _require(places == sorted(places) and places[-1] == len(documents) > 0, "wrong starts")
         return self._find_wrong(documents, starts, block_size, size)
 
-    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str]:
-        """Decode some strings, of which lone surrogates may be part.
+    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
+        """Decode some strings, of which lone surrogates may be part; ``None`` if one is unchecked.
 
         Parameters
         ----------

@@ -105,10 +105,10 @@ class CompiledBackend(Backend):
         found: list[str] | None = strings.find_plain_words(text)
         return found
 
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         if arrays.prepared is None:
             arrays.prepared = strings.prepare_strings(arrays)
-        found: list[str] = strings.decode(arrays.prepared, numbers)
+        found: list[str] | None = strings.decode(arrays.prepared, numbers)
         return found
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:

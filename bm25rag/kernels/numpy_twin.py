@@ -86,9 +86,11 @@ class NumpyBackend(Backend):
         falls = np.any(whole[1:] <= whole[:-1]) or int(whole[-1]) >= size
         return "documents" if falls else None
 
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         if min(numbers, default=0) < 0:
             raise IndexError(min(numbers))
+        if len(arrays.checked) and not arrays.checked[list(numbers)].all():
+            return None
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         starts, data = arrays.offsets.data, arrays.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]

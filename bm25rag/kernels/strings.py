@@ -10,10 +10,11 @@ from bm25rag.kernels.memory import view
 @cython.final
 @cython.cclass
 class _Strings:
-    """Where the strings of a column begin, and their bytes."""
+    """Where the strings of a column begin, their bytes, and which are checked."""
 
     starts: cython.const[cython.ulonglong][::1]
     data: cython.const[cython.uchar][::1]
+    checked: cython.const[cython.uchar][::1]
 
 
 def prepare_strings(strings):
@@ -21,6 +22,7 @@ def prepare_strings(strings):
     prepared: _Strings = _Strings()
     prepared.starts = view(strings.offsets)
     prepared.data = view(strings.data)
+    prepared.checked = view(strings.checked)
     return prepared
 
 
@@ -62,6 +64,8 @@ def decode(strings: _Strings, numbers):
     for number in numbers:
         if not 0 <= number < strings.starts.shape[0] - 1:
             raise IndexError(number)
+        if number < strings.checked.shape[0] and not strings.checked[number]:
+            return None
         start = strings.starts[number]
         stop = strings.starts[number + 1]
         if not start < stop <= strings.data.shape[0]:

@@ -26,8 +26,11 @@ class CheckedColumn(Column):
     ) -> None:
         super().__init__(offsets.values, data.values, null.values, count)
         self.file_offsets, self.file_data, self._file_null = offsets, data, null
-        # Zeros that are touched as they are used, whatever count a file claims.
-        self._passed = np.zeros(count, np.uint8).data if len(offsets) else None
+        self._passed = None
+        if len(offsets):
+            # Zeros that are touched as they are used, whatever count a file claims.
+            checked = np.zeros(count, np.uint8)
+            self._passed, self._strings = checked.data, self._strings_of(checked)
         self._whole = False
 
     def get(self, number: int) -> memoryview | None:
@@ -65,6 +68,7 @@ class CheckedColumn(Column):
         elif len(self._bytes):
             raise self.file_data.reject("belongs to no string")
         self._whole, self._passed = True, None
+        self._strings = self._strings_of(np.empty(0, np.uint8))
 
     def _check_one(self, number: int) -> None:
         """Do as ``_check`` for one string, without the arrays that take most of its time."""

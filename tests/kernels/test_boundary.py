@@ -178,14 +178,28 @@ def test_strings_are_decoded() -> None:
     ]
 
 
+def test_only_checked_strings_are_decoded() -> None:
+    checked = np.array([1, 0], np.uint8)
+    offsets = np.array([0, 1, 2], np.uint64)
+    strings = StringArrays(offsets, np.frombuffer(b"ab", np.uint8), checked)
+    assert backends.current().decode(strings, [0, 0]) == ["a", "a"]
+    assert backends.current().decode(strings, [0, 1]) is None
+    checked[1] = 1
+    assert backends.current().decode(strings, [0, 1]) == ["a", "b"]
+    with pytest.raises(ValueError, match="checked and offsets differ"):
+        StringArrays(offsets, np.frombuffer(b"ab", np.uint8), checked[:1])
+
+
 def wrong(documents: Any, starts: Any) -> str | None:
     """Of three documents in blocks of two."""
     numbers = np.array(documents, np.uint16)
     return backends.current().find_wrong(numbers, np.array(starts, np.int64), 2, 3)
 
 
-def decode(data: bytes, offsets: Any, numbers: Any) -> list[str]:
-    strings = StringArrays(np.array(offsets, np.uint64), np.frombuffer(data, np.uint8))
+def decode(data: bytes, offsets: Any, numbers: Any) -> list[str] | None:
+    all_checked = np.empty(0, np.uint8)
+    bounds = np.array(offsets, np.uint64)
+    strings = StringArrays(bounds, np.frombuffer(data, np.uint8), all_checked)
     return backends.current().decode(strings, numbers)
 
 
