@@ -87,9 +87,9 @@ class NumpyBackend(Backend):
         return "documents" if falls else None
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        if min(numbers, default=0) < 0:
-            raise IndexError(min(numbers))
-        if len(arrays.checked) and not arrays.checked[list(numbers)].all():
+        if len(arrays.file.flags) or min(numbers, default=0) < 0:
+            return None
+        if max(numbers, default=0) >= len(arrays.offsets) - 1:
             return None
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         starts, data = arrays.offsets.data, arrays.data.data

@@ -115,7 +115,7 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Iterable
             warnings.warn(
                 f"no document has a term of the query {query!r:.100}: a list holds terms that "
                 f"are analysed already; to search for a text, pass the text, {text!r:.100}",
-                stacklevel=4,
+                stacklevel=3,
             )
 
 

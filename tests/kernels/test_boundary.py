@@ -11,6 +11,7 @@ import pytest
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import (
     CODE_POINTS,
+    FileBlocks,
     Limits,
     Matches,
     Places,
@@ -119,8 +120,6 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: wrong([], [0, 0]), ValueError, "wrong starts"),
         (lambda: wrong([0], [0, 2]), ValueError, "wrong starts"),
         (lambda: wrong([0, 1], [2, 1, 4]), ValueError, "wrong starts"),
-        (lambda: decode(b"ab", [0, 2], [1]), IndexError, "1|bounds"),
-        (lambda: decode(b"ab", [0, 2], [-1]), IndexError, "-1"),
         (lambda: decode(b"\xff", [0, 1], [0]), UnicodeDecodeError, "utf-8"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
@@ -178,16 +177,16 @@ def test_strings_are_decoded() -> None:
     ]
 
 
-def test_only_checked_strings_are_decoded() -> None:
-    checked = np.array([1, 0], np.uint8)
-    offsets = np.array([0, 1, 2], np.uint64)
-    strings = StringArrays(offsets, np.frombuffer(b"ab", np.uint8), checked)
-    assert backends.current().decode(strings, [0, 0]) == ["a", "a"]
-    assert backends.current().decode(strings, [0, 1]) is None
-    checked[1] = 1
-    assert backends.current().decode(strings, [0, 1]) == ["a", "b"]
-    with pytest.raises(ValueError, match="checked and offsets differ"):
-        StringArrays(offsets, np.frombuffer(b"ab", np.uint8), checked[:1])
+def test_a_string_that_is_nowhere_is_not_decoded() -> None:
+    assert decode(b"ab", [0, 1, 2], [0, 2]) is None
+    assert decode(b"ab", [0, 1, 2], [-1]) is None
+
+
+def test_an_array_beyond_its_file_is_refused() -> None:
+    offsets, data = np.array([0, 1], np.uint64), np.frombuffer(b"a", np.uint8)
+    for places in ([0, 16], [1, 0], [-1, 0], [0]):
+        with pytest.raises(ValueError, match=r"file|place"):
+            StringArrays(offsets, data, FileBlocks(np.ones(1, np.uint8), 16, places))
 
 
 def wrong(documents: Any, starts: Any) -> str | None:
@@ -197,9 +196,7 @@ def wrong(documents: Any, starts: Any) -> str | None:
 
 
 def decode(data: bytes, offsets: Any, numbers: Any) -> list[str] | None:
-    all_checked = np.empty(0, np.uint8)
-    bounds = np.array(offsets, np.uint64)
-    strings = StringArrays(bounds, np.frombuffer(data, np.uint8), all_checked)
+    strings = StringArrays(np.array(offsets, np.uint64), np.frombuffer(data, np.uint8))
     return backends.current().decode(strings, numbers)
 
 
