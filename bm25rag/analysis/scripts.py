@@ -90,13 +90,13 @@ def join_conjuncts(text: str) -> str:
 
 def _follows_mark(joiner: re.Match[str]) -> bool:
     start = joiner.start()
-    return start > 0 and _is_mark(joiner.string[start - 1])
+    return start > 0 and is_mark(joiner.string[start - 1])
 
 
 def find_words(text: str) -> list[str]:
     """Find words as people write them (see ``word_pattern``), with combining marks inside them."""
     # To list all marks takes 20 ms, which few questions need.
-    has_marks = any(char > _LAST_WITHOUT and _is_mark(char) for char in set(text))
+    has_marks = any(char > _LAST_WITHOUT and is_mark(char) for char in set(text))
     return word_pattern(has_marks).findall(text)
 
 
@@ -106,7 +106,8 @@ def find_ascii_words(text: str) -> list[str]:
     return word_pattern(marks=False).findall(text) if words is None else words
 
 
-def _is_mark(char: str) -> bool:
+def is_mark(char: str) -> bool:
+    """Whether a character is a combining mark."""
     return unicodedata.category(char)[0] == "M"
 
 
@@ -168,6 +169,4 @@ def marks() -> tuple[int, ...]:
         range(ord(_LAST_WITHOUT) + 1, 0x20000),
         range(0xE0100, 0xE01F0),
     )  # none elsewhere; saves 0.1 s
-    return tuple(
-        point for plane in planes for point in releasing_gil(plane) if _is_mark(chr(point))
-    )
+    return tuple(point for plane in planes for point in releasing_gil(plane) if is_mark(chr(point)))

@@ -151,7 +151,7 @@ class Column:
 class StringBatch(NamedTuple):
     """Byte strings one after another, the length of each, and a 1 for each that is ``None``."""
 
-    data: bytes
+    data: bytes | memoryview
     lengths: UInt64
     null: bytes
 

@@ -43,6 +43,11 @@ class CompiledScanner(Scanner):
         larger, numbers = words.adopt(scanned, table)
         return larger, numbers
 
+    def encode(self, texts: Sequence[str]) -> tuple[UInt8, UInt64]:
+        """Return the UTF-8 of strings; see ``Scanner``."""
+        data, lengths = scanning.encode(texts)
+        return data, lengths
+
     def _add_strings(self, texts: Texts, table: WordTable) -> tuple[WordTable, UInt32]:
         larger, numbers = scanning.add_strings(texts, table)
         return larger, numbers
@@ -57,9 +62,9 @@ class CompiledScanner(Scanner):
         return Scanned(*scanning.scan(texts, fold_table, least, possessives, spare))
 
     def _expand(
-        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
-        found, found_counts = words.expand(tokens, counts, starts, terms)
+        found, found_counts = words.expand(tokens, counts, plain, starts, terms)
         return found, found_counts
 
 
@@ -115,8 +120,10 @@ class CompiledBackend(Backend):
         checksums: UInt32 = building.checksums(data, offsets)
         return checksums
 
-    def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
-        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms)
+    def _count(
+        self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
+    ) -> tuple[Run, UInt32]:
+        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
         return Run(found, sizes, documents, tf, first), lengths
 
     def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
