@@ -121,7 +121,7 @@ class StringArrays:
     Parameters
     ----------
     offsets
-        Where each begins, and where the last ends, uint64 (n + 1,).
+        Where each begins, and where the last ends, uint32 or uint64 (n + 1,).
     data
         Their bytes, uint8.
     checked
@@ -131,8 +131,8 @@ class StringArrays:
 
     __slots__ = ("checked", "data", "offsets", "prepared")
 
-    def __init__(self, offsets: UInt64, data: UInt8, checked: UInt8) -> None:
-        _check_array("offsets", offsets, np.uint64)
+    def __init__(self, offsets: Unsigned, data: UInt8, checked: UInt8) -> None:
+        _check_array("offsets", offsets, np.uint32, np.uint64)
         _check_array("data", data, np.uint8)
         _check_array("checked", checked, np.uint8)
         _require(len(checked) in (0, len(offsets) - 1), "checked and offsets differ in length")

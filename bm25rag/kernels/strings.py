@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import cython
+import numpy as np
 
-from bm25rag.kernels.memory import view
+from bm25rag.kernels.memory import empty, view
 
 
 @cython.final
 @cython.cclass
 class _Strings:
-    """Where the strings of a column begin, their bytes, and which are checked."""
+    """Where the strings of a column begin, their bytes, and which are checked.
 
-    starts: cython.const[cython.ulonglong][::1]
+    Offsets are in one of two arrays; the other is empty.
+    """
+
+    narrow: cython.const[cython.uint][::1]
+    wide: cython.const[cython.ulonglong][::1]
     data: cython.const[cython.uchar][::1]
     checked: cython.const[cython.uchar][::1]
 
@@ -20,7 +25,9 @@ class _Strings:
 def prepare_strings(strings):
     """Return ``StringArrays`` as ``decode`` takes them."""
     prepared: _Strings = _Strings()
-    prepared.starts = view(strings.offsets)
+    is_narrow = strings.offsets.itemsize == 4
+    prepared.narrow = view(strings.offsets) if is_narrow else empty(0, np.uint32)
+    prepared.wide = empty(0, np.uint64) if is_narrow else view(strings.offsets)
     prepared.data = view(strings.data)
     prepared.checked = view(strings.checked)
     return prepared
@@ -61,13 +68,15 @@ def decode(strings: _Strings, numbers):
     number: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
+    is_narrow: cython.bint = strings.narrow.shape[0] > 0
+    count: cython.Py_ssize_t = strings.narrow.shape[0] + strings.wide.shape[0] - 1
     for number in numbers:
-        if not 0 <= number < strings.starts.shape[0] - 1:
+        if not 0 <= number < count:
             raise IndexError(number)
         if number < strings.checked.shape[0] and not strings.checked[number]:
             return None
-        start = strings.starts[number]
-        stop = strings.starts[number + 1]
+        start = strings.narrow[number] if is_narrow else strings.wide[number]
+        stop = strings.narrow[number + 1] if is_narrow else strings.wide[number + 1]
         if not start < stop <= strings.data.shape[0]:
             found.append("")
         elif cython.compiled:
