@@ -471,8 +471,11 @@ class Backend(ABC):
     """
 
     name: ClassVar[str]
-    # ``None``: texts are analysed word by word in Python.
-    scanner: ClassVar[Scanner | None] = None
+
+    @property
+    def scanner(self) -> Scanner | None:
+        """The scanner; ``None`` if texts are analysed word by word in Python."""
+        return None
 
     def search(
         self,
