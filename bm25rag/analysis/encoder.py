@@ -19,12 +19,12 @@ from bm25rag.analysis.settings import PAPER, Tokenizer, check_tokens
 from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.common.gil import release_gil, releasing_gil
+from bm25rag.common.gil import others_read, release_gil, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import SEVERAL, STOPPED, Scanned, Scanner, Texts
 
-# How many words are stemmed at a time, and characters of joined terms numbered.
+# How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
 _JOINED = 1 << 16
 _SEPARATOR = SEPARATOR.encode()
@@ -175,12 +175,14 @@ def _analyze(
     """
     found: list[str | None] = []
     sizes = np.ones(len(words), np.int64)
-    for first in releasing_gil(range(0, len(words), _STEMMED)):
+    # Fewer at a time cost more, so they are only where other threads wait for the GIL.
+    step = _STEMMED if others_read() else max(len(words), 1)
+    for first in releasing_gil(range(0, len(words), step)):
         own = None
         if odd is not None:
-            begin, end = np.searchsorted(odd, (first, first + _STEMMED))
+            begin, end = np.searchsorted(odd, (first, first + step))
             own = (odd[begin:end] - first).tolist()
-        analyzed, several = analyzer.analyze_words(words[first : first + _STEMMED], odd=own)
+        analyzed, several = analyzer.analyze_words(words[first : first + step], odd=own)
         found += analyzed
         for number, size in several.items():
             sizes[first + number] = size

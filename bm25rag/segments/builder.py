@@ -92,7 +92,8 @@ class SegmentBuilder:
         The metadata are as ``plain_metadata`` returns them.
         """
         read = self._encoder.reader(texts, stored)
-        self._reading.append(self._start(read, sum(map(len, texts))))
+        size = sum(map(len, texts)) if self._threads > 1 else 0
+        self._reading.append(self._start(read, size))
         release_gil()
         self._ids.extend(join_short(ids))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
