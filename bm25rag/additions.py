@@ -25,6 +25,8 @@ from bm25rag.segments.view import SegmentView
 CHUNK = 1 << 20
 # Most documents in a block, since each has metadata too.
 _MOST = 1 << 14
+# Texts of a list that are fetched into the processor's cache at once.
+_FETCHED = 1 << 10
 
 _END = object()
 _OPTIONAL = ("ids", "metadata", "payloads")
@@ -100,7 +102,7 @@ class NewDocuments:
         texts: list[str | TermList] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
-        for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
+        for number, text in enumerate(releasing_gil(shown(_fetched(self.texts), self.progress))):
             texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
             for name in in_step:
                 if (value := next(optional[name], _END)) is _END:
@@ -167,6 +169,17 @@ class NewRecords:
             metadata,
             _check_payload(document.payload, f"{name}.payload"),
         )
+
+
+def _fetched(items: Iterable[Any]) -> Iterable[Any]:
+    """Return items, those of a list some at a time.
+
+    To copy a part of a list touches all objects in it, which the processor fetches at once;
+    a loop would wait for each.
+    """
+    if not isinstance(items, (list, tuple)):
+        return items
+    return chain.from_iterable(items[n : n + _FETCHED] for n in range(0, len(items), _FETCHED))
 
 
 def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:

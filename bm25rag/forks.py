@@ -18,6 +18,7 @@ LATE = (
     "bm25rag.filters",
     "bm25rag.filters.values",
     "bm25rag.kernels.compiled",
+    "bm25rag.kernels.compiled_writing",
     "bm25rag.merging.merge",
     "bm25rag.merging.policy",
     "bm25rag.metadata.codec",

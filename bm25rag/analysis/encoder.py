@@ -19,12 +19,12 @@ from bm25rag.analysis.settings import PAPER, Tokenizer, check_tokens
 from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.common.gil import release_gil, releasing_gil
-from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8, utf8_each
+from bm25rag.common.gil import others_read, release_gil, releasing_gil
+from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Scanned, Scanner, Texts
+from bm25rag.kernels.boundary import SEVERAL, STOPPED, Scanned, Scanner, Texts
 
-# How many words are stemmed at a time, and characters of joined terms numbered.
+# How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
 _JOINED = 1 << 16
 _SEPARATOR = SEPARATOR.encode()
@@ -99,7 +99,7 @@ class Encoder:
         Returns
         -------
         tokens
-            The term of every token, uint32; ``STOPPED`` for a stop word.
+            The term of every token, uint32; stop words are left out, or ``STOPPED``.
         counts
             How many tokens each text has, uint32.
         """
@@ -175,12 +175,14 @@ def _analyze(
     """
     found: list[str | None] = []
     sizes = np.ones(len(words), np.int64)
-    for first in releasing_gil(range(0, len(words), _STEMMED)):
+    # Fewer at a time cost more, so they are only where other threads wait for the GIL.
+    step = _STEMMED if others_read() else max(len(words), 1)
+    for first in releasing_gil(range(0, len(words), step)):
         own = None
         if odd is not None:
-            begin, end = np.searchsorted(odd, (first, first + _STEMMED))
+            begin, end = np.searchsorted(odd, (first, first + step))
             own = (odd[begin:end] - first).tolist()
-        analyzed, several = analyzer.analyze_words(words[first : first + _STEMMED], odd=own)
+        analyzed, several = analyzer.analyze_words(words[first : first + step], odd=own)
         found += analyzed
         for number, size in several.items():
             sizes[first + number] = size
@@ -244,23 +246,24 @@ class _Scanner:
         self._rules = 1 if auto else 2, analyzer.splitter.drops_possessives
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
-        # The numbers of the terms of each word begin at its ``_starts`` in ``_numbers``.
+        # The term of each word; see ``Scanner.expand``. The numbers of those of several terms
+        # begin at their ``_starts`` in ``_numbers``.
+        self._plain = _Growing(np.uint32)
         self._numbers, self._starts = _Growing(np.uint32), _Growing(np.int64)
         self._starts.extend(np.zeros(1, np.int64))
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
-        encoded = utf8_each(texts)
+        data, lengths = self._scanner.encode(texts)
         release_gil()
-        strings = join(encoded)
-        arrays = _arrays(strings)
+        arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
         if peculiar := self._find_peculiar(arrays):
             folded = [utf8(self._fold(texts[number])) for number in peculiar]
             self._find_peculiar(_arrays(join(folded)))
-            for number, text in zip(peculiar, folded, strict=True):
-                encoded[number] = text
-            arrays = _arrays(join(encoded))
-        kept = strings if stored else join_none(len(texts))
+            arrays = _replace(arrays, peculiar, folded)
+        kept = (
+            StringBatch(data.data, lengths, bytes(len(texts))) if stored else join_none(len(texts))
+        )
         return Read(
             texts, kept, self._scanner.scan(arrays, self._table.entries, *self._rules, self._spare)
         )
@@ -281,12 +284,16 @@ class _Scanner:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
-        begins = self._starts.array[words]
-        sizes = self._starts.array[words.astype(np.int64) + 1] - begins
+        plain = self._plain.array[words]
+        several = np.flatnonzero((plain >= SEVERAL) & (plain != STOPPED))
+        # Only the terms of these words, one after another.
+        numbers = plain[several].astype(np.int64) - SEVERAL
+        begins = self._starts.array[numbers]
+        sizes = self._starts.array[numbers + 1] - begins
+        plain[several] = np.arange(len(several), dtype=np.uint32) + np.uint32(SEVERAL)
         starts = np.concatenate(([0], np.cumsum(sizes)))
-        # The terms of each word of the scan, one after another.
         terms = self._numbers.array[byte_positions(begins, sizes)]
-        return self._scanner.expand(scanned.tokens, scanned.counts, starts, terms)
+        return self._scanner.expand(scanned.tokens, scanned.counts, plain, starts, terms)
 
     def _analyze_new(self) -> None:
         end = int(self._words.used[1])
@@ -296,8 +303,16 @@ class _Scanner:
         is_odd = np.zeros(len(new), np.bool_)
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
         numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))
-        self._starts.extend(np.cumsum(sizes) + len(self._numbers.array))
-        self._numbers.extend(numbers)
+        is_plain = sizes == 1
+        of_plain = np.repeat(is_plain, sizes)
+        several = sizes[~is_plain]
+        plain = np.empty(len(new), np.uint32)
+        plain[is_plain] = numbers[of_plain]
+        first = SEVERAL + len(self._starts.array) - 1
+        plain[~is_plain] = np.arange(first, first + len(several))
+        self._plain.extend(plain)
+        self._starts.extend(np.cumsum(several) + len(self._numbers.array))
+        self._numbers.extend(numbers[~of_plain])
 
 
 class _Growing:
@@ -326,6 +341,22 @@ class _Growing:
             self._room[:known] = self.array
         self._room[known : known + len(values)] = values
         self.array = self._room[: known + len(values)]
+
+
+def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:
+    """Return texts, some of them replaced."""
+    lengths = np.diff(texts.ends, prepend=0)
+    ends = texts.ends[numbers]
+    pieces: list[Any] = []
+    done = 0
+    for other, start, end in zip(
+        others, (ends - lengths[numbers]).tolist(), ends.tolist(), strict=True
+    ):
+        pieces += texts.data[done:start].data, other
+        done = end
+    data = b"".join([*pieces, texts.data[done:].data])
+    lengths[numbers] = [len(other) for other in others]
+    return Texts(np.frombuffer(data, np.uint8), np.cumsum(lengths))
 
 
 def _arrays(strings: StringBatch) -> Texts:

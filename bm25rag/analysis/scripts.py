@@ -94,7 +94,7 @@ def join_conjuncts(text: str) -> str:
 
 def _follows_mark(joiner: re.Match[str]) -> bool:
     start = joiner.start()
-    return start > 0 and _is_mark(joiner.string[start - 1])
+    return start > 0 and is_mark(joiner.string[start - 1])
 
 
 def find_words(text: str) -> list[str]:
@@ -108,7 +108,8 @@ def find_ascii_words(text: str) -> list[str]:
     return word_pattern(NO_PAGES).findall(text) if words is None else words
 
 
-def _is_mark(char: str) -> bool:
+def is_mark(char: str) -> bool:
+    """Whether a character is a combining mark."""
     return unicodedata.category(char)[0] == "M"
 
 
@@ -157,7 +158,7 @@ def mark_pages(text: str) -> frozenset[int]:
     To list all marks takes 20 ms, and a pattern of them as long; a text has marks of few pages.
     """
     return frozenset(
-        [ord(char) >> 8 for char in set(text) if char > _LAST_WITHOUT and _is_mark(char)]
+        [ord(char) >> 8 for char in set(text) if char > _LAST_WITHOUT and is_mark(char)]
     )
 
 
@@ -165,7 +166,7 @@ def mark_ranges(pages: frozenset[int]) -> str:
     """Return the combining marks of some pages as ranges, for a class of a regular expression."""
     ranges: list[list[int]] = []
     points = (point for page in sorted(pages) for point in range(page << 8, page + 1 << 8))
-    for mark in (point for point in points if _is_mark(chr(point))):
+    for mark in (point for point in points if is_mark(chr(point))):
         if ranges and ranges[-1][1] == mark - 1:
             ranges[-1][1] = mark
         else:
@@ -180,6 +181,4 @@ def marks() -> tuple[int, ...]:
         range(ord(_LAST_WITHOUT) + 1, 0x20000),
         range(0xE0100, 0xE01F0),
     )  # none elsewhere; saves 0.1 s
-    return tuple(
-        point for plane in planes for point in releasing_gil(plane) if _is_mark(chr(point))
-    )
+    return tuple(point for plane in planes for point in releasing_gil(plane) if is_mark(chr(point)))

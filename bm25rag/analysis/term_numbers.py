@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count
+from typing import cast
 
 import numpy as np
 
@@ -49,9 +50,9 @@ class TermNumbers(ABC):
 
     def number_kept(self, terms: list[str | None]) -> UInt32:
         """Return the same for terms of which some are stop words: ``None``, and ``STOPPED``."""
+        if None not in terms:
+            return self.number(cast("list[str]", terms))
         kept = [term for term in terms if term is not None]
-        if len(kept) == len(terms):
-            return self.number(kept)
         numbers = np.full(len(terms), STOPPED, np.uint32)
         numbers[[term is not None for term in terms]] = self.number(kept)
         return numbers

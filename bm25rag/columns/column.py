@@ -32,7 +32,7 @@ class Column:
     Parameters
     ----------
     offsets
-        ``count + 1`` ascending positions in ``data``, uint64; empty if all are ``None``.
+        ``count + 1`` ascending positions in ``data``, uint32 or uint64; empty if all are ``None``.
     data
         The strings, one after another, uint8.
     null
@@ -150,7 +150,7 @@ class Column:
 class StringBatch(NamedTuple):
     """Byte strings one after another, the length of each, and a 1 for each that is ``None``."""
 
-    data: bytes
+    data: bytes | memoryview
     lengths: UInt64
     null: bytes
 
@@ -205,13 +205,18 @@ class ColumnBuilder:
 
 def arrange(lengths: Int64 | UInt64, data: UInt8, null: Bool) -> Column:
     """Make the column of strings that lie in ``data`` one after another."""
-    offsets = np.zeros(len(null) + 1, np.uint64)
-    np.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
+    offsets = np.zeros(len(null) + 1, offset_type(len(data)))
+    np.cumsum(lengths, out=offsets[1:], dtype=offsets.dtype)
     if len(null) and null.all():
         offsets = offsets[:0]
     if null.all() or not null.any():
         null = null[:0]
     return Column(offsets, data, null, len(lengths))
+
+
+def offset_type(size: int) -> type[np.uint32] | type[np.uint64]:
+    """Return the narrowest type for offsets into so many bytes."""
+    return np.uint32 if size < 1 << 32 else np.uint64
 
 
 def build_column(values: Iterable[bytes | memoryview | None]) -> Column:

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 class _Pattern:
     def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
+        self.pattern = pattern  # which needs no compiling
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(re.compile(self._pattern), name)
+        value = getattr(re.compile(self.pattern), name)
         setattr(self, name, value)
         return value
 

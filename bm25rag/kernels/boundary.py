@@ -39,6 +39,8 @@ from bm25rag.common.arrays import (
 
 # The term of a token that is a stop word.
 STOPPED = 0xFFFFFFFF
+# From here on up to STOPPED: words that are several terms, or none. Terms are below.
+SEVERAL = 0x80000000
 # Code points that the fold table has entries for.
 CODE_POINTS = 0x110000
 # Of which so many at a time are entered.
@@ -138,7 +140,7 @@ class StringArrays:
     Parameters
     ----------
     offsets
-        Where each begins, and where the last ends, uint64 (n + 1,).
+        Where each begins, and where the last ends, uint32 or uint64 (n + 1,).
     data
         Their bytes, uint8.
     file
@@ -147,8 +149,8 @@ class StringArrays:
 
     __slots__ = ("data", "file", "offsets", "prepared")
 
-    def __init__(self, offsets: UInt64, data: UInt8, file: FileBlocks | None = None) -> None:
-        _check_array("offsets", offsets, np.uint64)
+    def __init__(self, offsets: Unsigned, data: UInt8, file: FileBlocks | None = None) -> None:
+        _check_array("offsets", offsets, np.uint32, np.uint64)
         _check_array("data", data, np.uint8)
         self.offsets, self.data = offsets, data
         self.file = _check_blocks(file, (offsets, data))
@@ -408,6 +410,18 @@ class WordTable(NamedTuple):
 class Scanner(ABC):
     """Finds the words of texts, and numbers them; only compiled code has one."""
 
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> tuple[UInt8, UInt64]:
+        """Return the UTF-8 of strings, lone surrogates included.
+
+        Returns
+        -------
+        data
+            All strings, one after another.
+        lengths
+            The bytes of each, uint64 (n,).
+        """
+
     def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
         """Find texts that need more than the fold table, or of which it lacks characters.
 
@@ -488,29 +502,35 @@ class Scanner(ABC):
         return self._add_strings(texts, words)
 
     def expand(
-        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]:
-        """Put terms in the place of words, of which some are several terms or none.
+        """Put terms in the place of words, and nothing in that of stop words.
 
         Parameters
         ----------
         tokens, counts
             Words, and how many each text has; see ``Scanned``.
+        plain
+            The term of each word, or ``STOPPED``, uint32; ``SEVERAL`` and a number n for a word
+            that is several terms or none.
         starts, terms
-            The terms of a word are from its start to the next in ``terms``.
+            The terms of these words: from ``starts[n]`` on, int64, to the next in ``terms``.
 
         Returns
         -------
         tokens, counts
             The same for terms.
         """
-        for name, array in (("tokens", tokens), ("counts", counts), ("terms", terms)):
+        of_words = (("tokens", tokens), ("counts", counts), ("plain", plain), ("terms", terms))
+        for name, array in of_words:
             _check_array(name, array, np.uint32)
         _check_array("starts", starts, np.int64)
-        _require(_range(tokens, -1)[1] < len(starts) - 1, "a token is no word")
+        _require(_range(tokens, -1)[1] < len(plain), "a token is no word")
         _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        several = plain[(plain >= SEVERAL) & (plain != STOPPED)]
+        _require(int(several.max(initial=0)) < SEVERAL + len(starts) - 1, "a word has no terms")
         _check_rising("starts", starts, len(terms))
-        return self._expand(tokens, counts, starts, terms)
+        return self._expand(tokens, counts, plain, starts, terms)
 
     @abstractmethod
     def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
@@ -525,7 +545,7 @@ class Scanner(ABC):
 
     @abstractmethod
     def _expand(
-        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
+        self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
     ) -> tuple[UInt32, UInt32]: ...
 
 
@@ -536,8 +556,11 @@ class Backend(ABC):
     """
 
     name: ClassVar[str]
-    # ``None``: texts are analysed word by word in Python.
-    scanner: ClassVar[Scanner | None] = None
+
+    @property
+    def scanner(self) -> Scanner | None:
+        """The scanner; ``None`` if texts are analysed word by word in Python."""
+        return None
 
     def search(
         self,
@@ -710,7 +733,9 @@ class Backend(ABC):
         _check_rising("offsets", offsets, len(data))
         return self._checksums(data, offsets)
 
-    def count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
+    def count(
+        self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
+    ) -> tuple[Run, UInt32]:
         """Count the tokens of some documents.
 
         Parameters
@@ -723,6 +748,8 @@ class Backend(ABC):
             How many terms there are.
         first
             The number of the first document.
+        spare
+            Memory of earlier calls, to be used again; any threads may share it.
 
         Returns
         -------
@@ -734,9 +761,11 @@ class Backend(ABC):
         _check_array("tokens", tokens, np.uint32)
         _check_array("counts", counts, np.uint32)
         _require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
-        # STOPPED wraps around to 0.
-        _require(int((tokens + np.uint32(1)).max(initial=0)) <= terms, "a token has no term")
-        return self._count(tokens, counts, terms, first)
+        # STOPPED is -1 there.
+        least, most = _range(tokens.view(np.int32), -1)
+        _require(least >= -1 and most < terms, "a token has no term")
+        _require(len(tokens) < 1 << 32, "more tokens than can be counted together")
+        return self._count(tokens, counts, terms, first, spare)
 
     def fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         """Put the postings of a run into their places.
@@ -802,7 +831,7 @@ class Backend(ABC):
 
     @abstractmethod
     def _count(
-        self, tokens: UInt32, counts: UInt32, terms: int, first: int
+        self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
     ) -> tuple[Run, UInt32]: ...
 
     @abstractmethod

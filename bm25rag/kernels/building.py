@@ -5,7 +5,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.memory import empty, view
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Small = cython.fused_type(cython.uchar, cython.uint)
@@ -55,7 +55,7 @@ def _checksums(
         found[i] = running ^ _ALL
 
 
-def count(tokens, counts, terms):
+def count(tokens, counts, terms, spare):
     """Count the tokens of some documents; see ``Backend.count``.
 
     Returns
@@ -67,26 +67,23 @@ def count(tokens, counts, terms):
     """
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
     in_counts: cython.const[cython.uint][::1] = view(counts)
-    size: cython.Py_ssize_t = min(len(tokens), terms)
-    out_terms, out_sizes = np.empty(size, np.uint32), np.empty(size, np.uint32)
     lengths = np.zeros(len(counts), np.uint32)
-    numbers: cython.uint[::1] = zeros(terms, np.uint32)
-    latest: cython.longlong[::1] = empty(size, np.int64)
-    own: cython.uint[:, ::1] = view(np.empty((len(tokens), 3), np.uint32))
-    to_terms: cython.uint[::1] = view(out_terms)
-    to_sizes: cython.uint[::1] = view(out_sizes)
     to_lengths: cython.uint[::1] = view(lengths)
+    scratch = _scratch(len(tokens), spare)
+    postings: cython.uint[:, ::1] = view(scratch)
+    state: cython.uint[:, ::1] = view(np.zeros((terms, 2), np.uint32))
+    found: cython.Py_ssize_t
     used: cython.Py_ssize_t
     most: cython.uint = 0
-    found: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     with cython.nogil:
-        used = _count(in_tokens, in_counts, numbers, latest, own, to_terms, to_sizes, to_lengths)
-        for i in range(used):
-            latest[i] = found
-            found += to_sizes[i]
+        found = _count(in_tokens, in_counts, state, postings, to_lengths)
         for i in range(found):
-            most = max(most, own[i, 2])
+            most = max(most, postings[i, 2])
+        used = _count_used(state)
+    out_terms, out_sizes = np.empty(used, np.uint32), np.empty(used, np.uint32)
+    to_terms: cython.uint[::1] = view(out_terms)
+    to_sizes: cython.uint[::1] = view(out_sizes)
     are_few: cython.bint = len(counts) <= 1 << 16
     documents = np.empty(found, np.uint16 if are_few else np.uint32)
     tf = np.empty(found, np.uint8 if most < 1 << 8 else np.uint32)
@@ -96,15 +93,28 @@ def count(tokens, counts, terms):
     small: cython.uchar[::1] = view(tf) if is_small else empty(0, np.uint8)
     large: cython.uint[::1] = _none32() if is_small else view(tf)
     with cython.nogil:
+        _place(state, to_terms, to_sizes)
         if are_few and is_small:
-            _group(own, found, latest, few, small)
+            _group(postings, found, state, few, small)
         elif are_few:
-            _group(own, found, latest, few, large)
+            _group(postings, found, state, few, large)
         elif is_small:
-            _group(own, found, latest, many, small)
+            _group(postings, found, state, many, small)
         else:
-            _group(own, found, latest, many, large)
-    return out_terms[:used].copy(), out_sizes[:used].copy(), documents, tf, lengths
+            _group(postings, found, state, many, large)
+    spare.append(scratch)
+    return out_terms, out_sizes, documents, tf, lengths
+
+
+def _scratch(size, spare):
+    """Return room for so many postings, spare room if that is large enough."""
+    try:
+        scratch = spare.pop()
+        if len(scratch) >= size:
+            return scratch
+    except IndexError:
+        pass
+    return np.empty((size, 3), np.uint32)
 
 
 @cython.cfunc
@@ -113,54 +123,79 @@ def count(tokens, counts, terms):
 def _count(
     tokens: cython.const[cython.uint][::1],
     counts: cython.const[cython.uint][::1],
-    numbers: cython.uint[::1],
-    latest: cython.longlong[::1],
+    state: cython.uint[:, ::1],
     postings: cython.uint[:, ::1],
-    terms: cython.uint[::1],
-    sizes: cython.uint[::1],
     lengths: cython.uint[::1],
 ) -> cython.Py_ssize_t:
-    """List postings by document; return how many terms there are.
+    """List postings by document; return how many there are.
 
-    ``numbers`` gives each term that occurs a number, plus one, of which there are so few that
-    all else stays in the cache; ``latest`` holds the latest posting of each of them.
-    ``postings`` takes these numbers, documents and term frequencies.
+    ``state`` takes the latest posting of each term, plus one, and how many postings it has.
+    ``postings`` takes terms, documents and term frequencies.
     """
     found: cython.Py_ssize_t = 0
-    used: cython.Py_ssize_t = 0
     begin: cython.Py_ssize_t = 0
     document: cython.Py_ssize_t
     start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    length: cython.uint
     i: cython.Py_ssize_t
-    number: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    latest: cython.Py_ssize_t
+    is_new: cython.Py_ssize_t
     term: cython.uint
     for document in range(counts.shape[0]):
         start = found
-        for i in range(begin, begin + counts[document]):
+        stop = begin + counts[document]
+        length = 0
+        for i in range(begin, stop):
             term = tokens[i]
             if term == _STOPPED:
                 continue
-            lengths[document] += 1
-            number = numbers[term]
-            if number == 0:
-                terms[used] = term
-                sizes[used] = 0
-                latest[used] = -1
-                used += 1
-                numbers[term] = used
-                number = used
-            number -= 1
-            if latest[number] >= start:
-                postings[latest[number], 2] += 1
-            else:
-                latest[number] = found
-                sizes[number] += 1
-                postings[found, 0] = number
-                postings[found, 1] = document
-                postings[found, 2] = 1
-                found += 1
-        begin += counts[document]
+            length += 1
+            # No branch on whether the term is new in the document: no processor foresees it.
+            latest = state[term, 0]
+            is_new = latest <= start
+            place = found if is_new else latest - 1
+            state[term, 0] = place + 1
+            state[term, 1] += is_new
+            postings[found, 2] = 0
+            postings[place, 0] = term
+            postings[place, 1] = document
+            postings[place, 2] += 1
+            found += is_new
+        lengths[document] = length
+        begin = stop
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_used(state: cython.const[cython.uint][:, ::1]) -> cython.Py_ssize_t:
+    used: cython.Py_ssize_t = 0
+    term: cython.Py_ssize_t
+    for term in range(state.shape[0]):
+        used += state[term, 1] > 0
     return used
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _place(
+    state: cython.uint[:, ::1], terms: cython.uint[::1], sizes: cython.uint[::1]
+) -> cython.void:
+    """List the terms that occur; ``state`` then says where the postings of each begin."""
+    used: cython.Py_ssize_t = 0
+    start: cython.uint = 0
+    term: cython.Py_ssize_t
+    for term in range(state.shape[0]):
+        if state[term, 1]:
+            terms[used] = term
+            sizes[used] = state[term, 1]
+            used += 1
+            state[term, 0] = start
+            start += state[term, 1]
 
 
 @cython.cfunc
@@ -169,16 +204,16 @@ def _count(
 def _group(
     postings: cython.const[cython.uint][:, ::1],
     count: cython.Py_ssize_t,
-    places: cython.longlong[::1],
+    state: cython.uint[:, ::1],
     documents: Numbers[::1],
     tf: Small[::1],
 ) -> cython.void:
-    """Group postings by term; ``places`` says where those of each begin."""
+    """Group postings by term; ``state`` says where those of each begin."""
     i: cython.Py_ssize_t
     place: cython.Py_ssize_t
     for i in range(count):
-        place = places[postings[i, 0]]
-        places[postings[i, 0]] = place + 1
+        place = state[postings[i, 0], 0]
+        state[postings[i, 0], 0] = place + 1
         documents[place] = postings[i, 1]
         tf[place] = postings[i, 2]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bm25rag.common.arrays import Bool, Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import (
     Backend,
     Limits,
@@ -14,61 +14,30 @@ from bm25rag.kernels.boundary import (
     PostingsArrays,
     Queries,
     Run,
-    Scanned,
     Scanner,
     SegmentArrays,
     StringArrays,
     TermArrays,
-    Texts,
-    WordTable,
 )
-from bm25rag.kernels.loading import load
+from bm25rag.kernels.loading import WRITING, find, load
 
-# In this order: what another one imports comes first.
-for _name in ("selecting", "signs", "bigrams"):
-    load(_name)
-building, reading, searching = load("building"), load("reading"), load("searching")
-strings, words, scanning = load("strings"), load("words"), load("scanning")
-
-
-class CompiledScanner(Scanner):
-    """The compiled scanner."""
-
-    def new_words(self, room: int) -> WordTable:
-        """Return an empty table with room for some words, a power of two."""
-        table: WordTable = words.empty_table(room)
-        return table
-
-    def add_words(self, scanned: Scanned, table: WordTable) -> tuple[WordTable, UInt32]:
-        """Give the words of a scan numbers in a table."""
-        larger, numbers = words.adopt(scanned, table)
-        return larger, numbers
-
-    def _add_strings(self, texts: Texts, table: WordTable) -> tuple[WordTable, UInt32]:
-        larger, numbers = scanning.add_strings(texts, table)
-        return larger, numbers
-
-    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
-        peculiar, pages = scanning.find_peculiar(texts, fold_table)
-        return peculiar, pages
-
-    def _scan(
-        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
-    ) -> Scanned:
-        return Scanned(*scanning.scan(texts, fold_table, least, possessives, spare))
-
-    def _expand(
-        self, tokens: UInt32, counts: UInt32, starts: Int64, terms: UInt32
-    ) -> tuple[UInt32, UInt32]:
-        found, found_counts = words.expand(tokens, counts, starts, terms)
-        return found, found_counts
+load("selecting")  # which another one imports
+reading, searching, strings = load("reading"), load("searching"), load("strings")
+for _name in WRITING:
+    find(_name)  # or a build would be the first to miss it
 
 
 class CompiledBackend(Backend):
     """Compiled code."""
 
     name = "compiled"
-    scanner = CompiledScanner()
+
+    @property
+    def scanner(self) -> Scanner:
+        """The compiled scanner."""
+        from bm25rag.kernels.compiled_writing import SCANNER  # a megabyte that searches do not use
+
+        return SCANNER
 
     def _search(
         self,
@@ -119,14 +88,22 @@ class CompiledBackend(Backend):
         return starts
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
+        from bm25rag.kernels.compiled_writing import building
+
         checksums: UInt32 = building.checksums(data, offsets)
         return checksums
 
-    def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
-        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms)
+    def _count(
+        self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
+    ) -> tuple[Run, UInt32]:
+        from bm25rag.kernels.compiled_writing import building
+
+        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
         return Run(found, sizes, documents, tf, first), lengths
 
     def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+        from bm25rag.kernels.compiled_writing import building
+
         building.fill(run, codes, places)
 
 

@@ -10,6 +10,8 @@ from types import ModuleType
 
 from bm25rag.kernels.memory import INTERPRETED
 
+# The kernels for writing, in this order: what another one imports comes first.
+WRITING = ("building", "signs", "bigrams", "words", "scanning")
 _FOLDER = os.path.dirname(__file__)
 
 
@@ -29,10 +31,18 @@ def load(name: str) -> ModuleType:
     full = f"{__package__}.{name}"
     if INTERPRETED:
         return sys.modules.get(full) or _interpret(full, os.path.join(_FOLDER, f"{name}.py"))
+    find(name)
+    return importlib.import_module(full)
+
+
+def find(name: str) -> None:
+    """Look for a kernel that ``load`` will import later; raise if there is none."""
+    full = f"{__package__}.{name}"
+    if INTERPRETED:
+        return
     spec = PathFinder.find_spec(full, [_FOLDER])
     if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
         raise ImportError(_missing(name), name=full)
-    return importlib.import_module(full)
 
 
 def _interpret(full: str, path: str) -> ModuleType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,9 @@ class NumpyBackend(Backend):
         each = map(strings.__getitem__, map(slice, bounds, bounds[1:]))
         return np.fromiter(map(zlib.crc32, releasing_gil(each)), np.uint32, len(offsets) - 1)
 
-    def _count(self, tokens: UInt32, counts: UInt32, terms: int, first: int) -> tuple[Run, UInt32]:
+    def _count(
+        self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
+    ) -> tuple[Run, UInt32]:
         documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
         kept = tokens != STOPPED
         documents = documents[kept]

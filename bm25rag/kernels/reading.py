@@ -24,10 +24,16 @@ class _Blocks:
 @cython.final
 @cython.cclass
 class _Strings:
-    """Where the strings of a column begin, and their bytes; where both are in a file."""
+    """Where the strings of a column begin, and their bytes; where both are in a file.
+
+    Offsets are in one of two arrays; the other is empty.
+    """
 
     blocks: _Blocks
-    starts: cython.const[cython.ulonglong][::1]
+    narrow: cython.const[cython.uint][::1]
+    wide: cython.const[cython.ulonglong][::1]
+    is_narrow: cython.bint
+    count: cython.Py_ssize_t
     data: cython.const[cython.uchar][::1]
     starts_at: cython.Py_ssize_t
     data_at: cython.Py_ssize_t
@@ -73,7 +79,10 @@ def prepare_strings(strings):
     """Return ``StringArrays`` as ``decode`` takes them."""
     prepared: _Strings = _Strings()
     prepared.blocks = _prepare_blocks(strings.file)
-    prepared.starts = view(strings.offsets)
+    prepared.count = len(strings.offsets) - 1
+    prepared.is_narrow = strings.offsets.dtype == np.uint32
+    prepared.narrow = view(strings.offsets if prepared.is_narrow else np.empty(0, np.uint32))
+    prepared.wide = view(np.empty(0, np.uint64) if prepared.is_narrow else strings.offsets)
     prepared.data = view(strings.data)
     prepared.starts_at, prepared.data_at = strings.file.places
     return prepared
@@ -121,13 +130,21 @@ def _checked(blocks: _Blocks, start: cython.Py_ssize_t, stop: cython.Py_ssize_t)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _start(strings: _Strings, number: cython.Py_ssize_t) -> cython.ulonglong:
+    return strings.narrow[number] if strings.is_narrow else strings.wide[number]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _lies_right(strings: _Strings, number: cython.Py_ssize_t) -> cython.bint:
     """Whether a string is known to lie within the data."""
-    at: cython.Py_ssize_t = strings.starts_at + 8 * number
-    if not 0 <= number < strings.starts.shape[0] - 1 or not _checked(strings.blocks, at, at + 16):
+    width: cython.Py_ssize_t = 4 if strings.is_narrow else 8
+    at: cython.Py_ssize_t = strings.starts_at + width * number
+    if not 0 <= number < strings.count or not _checked(strings.blocks, at, at + 2 * width):
         return False
-    start: cython.ulonglong = strings.starts[number]
-    stop: cython.ulonglong = strings.starts[number + 1]
+    start: cython.ulonglong = _start(strings, number)
+    stop: cython.ulonglong = _start(strings, number + 1)
     if not start <= stop <= cython.cast(cython.ulonglong, strings.data.shape[0]):
         return False
     return _checked(strings.blocks, strings.data_at + start, strings.data_at + stop)
@@ -142,8 +159,8 @@ def decode(strings: _Strings, numbers):
     for number in numbers:
         if not _lies_right(strings, number):
             return None
-        start = strings.starts[number]
-        stop = strings.starts[number + 1]
+        start = _start(strings, number)
+        stop = _start(strings, number + 1)
         if start == stop:
             found.append("")
         elif cython.compiled:
@@ -201,9 +218,9 @@ def _find_term(
 def _is_string(
     strings: _Strings, number: cython.Py_ssize_t, name: cython.const[cython.uchar][::1]
 ) -> cython.bint:
-    start: cython.Py_ssize_t = strings.starts[number]
+    start: cython.Py_ssize_t = _start(strings, number)
     i: cython.Py_ssize_t
-    if cython.cast(cython.Py_ssize_t, strings.starts[number + 1]) - start != name.shape[0]:
+    if cython.cast(cython.Py_ssize_t, _start(strings, number + 1)) - start != name.shape[0]:
         return False
     for i in range(name.shape[0]):
         if strings.data[start + i] != name[i]:

@@ -108,6 +108,68 @@ class _Scan:
     text: cython.Py_ssize_t
 
 
+def encode(texts):
+    """Return the UTF-8 of texts; see ``Scanner.encode``."""
+    count: cython.Py_ssize_t = len(texts)
+    sizes = np.empty(count, np.uint64)
+    out_sizes: cython.ulonglong[::1] = view(sizes)
+    addresses: cython.ulonglong[::1] = empty(count, np.uint64)
+    encoded: list = []
+    total: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i, text in enumerate(texts):
+        # What is ASCII has its UTF-8; others would keep theirs if they were asked for it.
+        if cython.compiled and text.isascii():
+            addresses[i] = cython.cast(
+                cython.ulonglong,
+                PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+            )
+        else:
+            utf8 = _utf8(text)
+            encoded.append(utf8)
+            size = len(utf8)
+            if cython.compiled:
+                addresses[i] = cython.cast(cython.ulonglong, PyBytes_AsString(utf8))  # noqa: F821
+        out_sizes[i] = size
+        total += size
+    if not cython.compiled:
+        return np.frombuffer(b"".join(encoded), np.uint8), sizes
+    data = np.empty(total, np.uint8)
+    out: cython.uchar[::1] = view(data)
+    with cython.nogil:
+        _copy(addresses, out_sizes, out)
+    return data, sizes
+
+
+def _utf8(text):
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(
+    addresses: cython.const[cython.ulonglong][::1],
+    sizes: cython.const[cython.ulonglong][::1],
+    data: cython.uchar[::1],
+) -> cython.void:
+    """Copy strings, one after another."""
+    place: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i in range(addresses.shape[0]):
+        if sizes[i]:
+            memcpy(  # noqa: F821 - of the .pxd
+                cython.address(data[place]),
+                cython.cast(cython.p_char, addresses[i]),
+                sizes[i],
+            )
+        place += sizes[i]
+
+
 def find_peculiar(texts, fold_table):
     """Find texts that need more than the fold table; see ``Scanner.find_peculiar``."""
     data: cython.const[cython.uchar][::1] = view(texts.data)
@@ -229,7 +291,7 @@ def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
     it.origins = empty(BLOCK + 1, np.int64)
     it.hashes = empty(TOGETHER + 1, np.uint64)
     room: cython.Py_ssize_t = 64
-    while 32 * room < size:  # English has a new word every 60 bytes, Chinese every 20
+    while 48 * room < size:  # English has a new word every 60 bytes, Chinese every 20
         room *= 2
     it.words = new_words(room)
     return it
@@ -377,6 +439,9 @@ def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
     # From A to a, or 0 to keep case.
     to_lower: cython.uchar = (it.table[65] - 65) & 0xFF
     signs: cython.uchar = 2 if it.table[_FULL_STOP] >> SIGN & 0xFF else 0
+    # A byte like all others, or the loops would take four at a time. If there is no such
+    # character, that is what it becomes.
+    strange: cython.uchar = _STRANGE
     letter: cython.Py_ssize_t
     text: cython.Py_ssize_t
     start: cython.Py_ssize_t = 0
@@ -385,13 +450,14 @@ def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
     for letter in range(128):
         if it.table[letter] >> SIZE & 0xFF > 1:
             it.strange = letter
+            strange = letter
     for text in range(it.ends.shape[0]):
         stop = max(it.ends[text] - 1, start)
         for i in range(start, stop):
-            source[i + text] = _lower(data[i], to_lower, it.strange)
+            source[i + text] = _lower(data[i], to_lower, strange)
             inside[i + text + 1] = _role(data[i], data[i + 1], signs)
         for i in range(stop, it.ends[text]):
-            source[i + text] = _lower(data[i], to_lower, it.strange)
+            source[i + text] = _lower(data[i], to_lower, strange)
             inside[i + text + 1] = _role(data[i], 0, signs)
         start = it.ends[text]
         source[start + text] = 0
@@ -402,7 +468,7 @@ def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _lower(byte: cython.uchar, to_lower: cython.uchar, strange: cython.int) -> cython.uchar:
+def _lower(byte: cython.uchar, to_lower: cython.uchar, strange: cython.uchar) -> cython.uchar:
     letter: cython.uchar = (byte - 65) & 0xFF
     lowered: cython.uchar = (byte + (to_lower if letter < 26 else 0)) & 0xFF
     return _STRANGE if byte == strange else lowered

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import BEYOND, WordTable
+from bm25rag.kernels.boundary import BEYOND, SEVERAL, STOPPED, WordTable
 from bm25rag.kernels.memory import empty, view
 
 # Words that are looked up together.
@@ -22,8 +22,8 @@ _ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
 _LOW_HALF = cython.declare(cython.ulonglong, (1 << 32) - 1)
 _A = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 _B = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
-# Above all numbers of terms: a word that is several terms, or none.
-_SEVERAL = cython.declare(cython.uint, 0xFFFFFFFE)
+_SEVERAL = cython.declare(cython.uint, SEVERAL)
+_STOPPED = cython.declare(cython.uint, STOPPED)
 
 
 @cython.cclass
@@ -122,19 +122,24 @@ def _prefetch(
     stop: cython.Py_ssize_t,
     hashes: cython.ulonglong[::1],
 ) -> cython.void:
-    """Hash words, and have their slots fetched into the cache.
+    """Hash words, and have their slots and entries fetched into the cache.
 
-    What is read here depends on nothing that was read before, so the processor fetches many
-    slots at once; ``number_words`` would wait for each.
+    What a loop reads here depends on nothing that it read before, so the processor fetches many
+    at once; ``number_words`` would wait for each.
     """
     slots: cython.ulonglong[::1] = words.slots
+    entries: cython.ulonglong[:, ::1] = words.entries
     mask: cython.ulonglong = slots.shape[0] - 1
     seen: cython.ulonglong = 0
+    word: cython.ulonglong
     row: cython.Py_ssize_t
     for row in range(begin, stop):
         hashes[row - begin] = _hash(found[row, 0], found[row, 1])
     for row in range(begin, stop):
         seen |= slots[hashes[row - begin] & mask]
+    for row in range(begin, stop):
+        word = slots[hashes[row - begin] & mask] & _LOW_HALF
+        seen |= entries[word - (word > 0), 0]
     hashes[_TOGETHER] = seen  # or the compiler would leave the loop out
 
 
@@ -275,49 +280,43 @@ def adopt(scanned, table):
     return words.arrays, numbers
 
 
-def expand(tokens, counts, starts, terms):
+def expand(tokens, counts, plain, starts, terms):
     """Put terms in the place of words; see ``Scanner.expand``."""
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
+    in_counts: cython.const[cython.uint][::1] = view(counts)
+    in_plain: cython.const[cython.uint][::1] = view(plain)
     in_starts: cython.const[cython.longlong][::1] = view(starts)
     in_terms: cython.const[cython.uint][::1] = view(terms)
-    in_counts: cython.const[cython.uint][::1] = view(counts)
-    plain: cython.uint[::1] = empty(len(starts) - 1, np.uint32)
     more: cython.Py_ssize_t
+    total: cython.Py_ssize_t
     with cython.nogil:
-        more = _list_plain(in_tokens, in_starts, in_terms, plain)
-    found, found_counts = np.empty(len(tokens) + more, np.uint32), np.empty(len(counts), np.uint32)
+        more = _count_more(in_tokens, in_plain, in_starts)
+    # One more, because a stop word is written, too, before what follows it takes its place.
+    found = np.empty(len(tokens) + more + 1, np.uint32)
+    found_counts = np.empty(len(counts), np.uint32)
     out: cython.uint[::1] = view(found)
     out_counts: cython.uint[::1] = view(found_counts)
     with cython.nogil:
-        _expand(in_tokens, in_counts, in_starts, in_terms, plain, out, out_counts)
-    return found, found_counts
+        total = _expand(in_tokens, in_counts, in_plain, in_starts, in_terms, out, out_counts)
+    return found[:total], found_counts
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _list_plain(
+def _count_more(
     tokens: cython.const[cython.uint][::1],
+    plain: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
-    terms: cython.const[cython.uint][::1],
-    plain: cython.uint[::1],
 ) -> cython.Py_ssize_t:
-    """Note the term of each word that is one, and return how many more terms there are than words.
-
-    ``plain`` takes ``_SEVERAL`` for the others.
-    """
+    """Return how many more terms than one the words have that are several terms."""
     more: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    word: cython.uint
-    for i in range(plain.shape[0]):
-        if starts[i + 1] - starts[i] == 1 and terms[starts[i]] != _SEVERAL:
-            plain[i] = terms[starts[i]]
-        else:
-            plain[i] = _SEVERAL
+    word: cython.Py_ssize_t
     for i in range(tokens.shape[0]):
-        word = tokens[i]
-        if plain[word] == _SEVERAL:
-            more += starts[word + 1] - starts[word] - 1
+        if plain[tokens[i]] ^ _SEVERAL < _STOPPED ^ _SEVERAL:
+            word = plain[tokens[i]] - _SEVERAL
+            more += max(starts[word + 1] - starts[word] - 1, 0)
     return more
 
 
@@ -327,32 +326,36 @@ def _list_plain(
 def _expand(
     tokens: cython.const[cython.uint][::1],
     counts: cython.const[cython.uint][::1],
+    plain: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
     terms: cython.const[cython.uint][::1],
-    plain: cython.const[cython.uint][::1],
     found: cython.uint[::1],
     found_counts: cython.uint[::1],
-) -> cython.void:
+) -> cython.Py_ssize_t:
+    """Write terms and how many each text has; return how many there are."""
     place: cython.Py_ssize_t = 0
     token: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t = 0
     begin: cython.Py_ssize_t
     text: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    word: cython.uint
+    word: cython.Py_ssize_t
     term: cython.uint
     for text in range(counts.shape[0]):
         begin = place
         stop += counts[text]
         while token < stop:
             term = plain[tokens[token]]
-            if term != _SEVERAL:
-                found[place] = term
-                place += 1
-            else:
-                word = tokens[token]
+            token += 1
+            # Whether it is between them, in one comparison.
+            if term ^ _SEVERAL < _STOPPED ^ _SEVERAL:
+                word = term - _SEVERAL
                 for i in range(starts[word], starts[word + 1]):
                     found[place] = terms[i]
-                    place += 1
-            token += 1
+                    place += terms[i] != _STOPPED
+            else:
+                # No branch on stop words: no processor foresees where they are.
+                found[place] = term
+                place += term != _STOPPED
         found_counts[text] = place - begin
+    return place

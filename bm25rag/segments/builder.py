@@ -66,6 +66,7 @@ class SegmentBuilder:
         self._tokens: list[UInt32] = []
         self._counts: list[UInt32] = []
         self._counting: list[Callable[[], Counted]] = []
+        self._spare: list[Any] = []
         self._done = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
@@ -91,7 +92,8 @@ class SegmentBuilder:
         The metadata are as ``plain_metadata`` returns them.
         """
         read = self._encoder.reader(texts, stored)
-        self._reading.append(self._start(read, sum(map(len, texts))))
+        size = sum(map(len, texts)) if self._threads > 1 else 0
+        self._reading.append(self._start(read, size))
         release_gil()
         self._ids.extend(join_short(ids))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
@@ -129,7 +131,8 @@ class SegmentBuilder:
         none = np.empty(0, np.uint32)
         tokens = np.concatenate([none, *self._tokens])
         counts = np.concatenate([none, *self._counts])
-        count = partial(backend.current().count, tokens, counts, len(self._encoder), self._done)
+        of_terms = partial(backend.current().count, tokens, counts, len(self._encoder))
+        count = partial(of_terms, self._done, self._spare)
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
         self._tokens, self._counts = [], []
@@ -147,7 +150,7 @@ class SegmentBuilder:
             run, counts = wait()
             runs.append(run)
             each.append(counts)
-        del self._counting, wait, run  # or the runs would stay in memory
+        del self._counting, wait, run, self._spare  # or they would stay in memory
         lengths = np.concatenate(each)
         tokens = int(lengths.sum(dtype=np.int64))
         postings = self._start(partial(build_postings, terms, runs, lengths), tokens)

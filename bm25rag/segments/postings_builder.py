@@ -154,13 +154,13 @@ class _Pairs:
         """Return the code of every posting."""
         pairs = self._pairs(run)
         if self._is_grid:
-            return self._code_of[pairs]
+            return self._code_of.take(pairs)  # in half the time of an index
         return np.searchsorted(self._distinct, pairs).astype(self.type)
 
     def _pairs(self, run: Run) -> Unsigned:
         tf: Unsigned = run.tf.astype(self._width.dtype)
         tf *= self._width
-        tf += self._all_lengths[run.first :][run.documents]
+        tf += self._all_lengths[run.first :].take(run.documents)
         return tf
 
 

@@ -24,7 +24,7 @@ from bm25rag.storage.fs import new_file
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 LOCK = "lock"
 

@@ -20,7 +20,7 @@ from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import ArraysFile, FileRecord, write_arrays
+from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
 from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
 from bm25rag.storage.fs import flush_folder
@@ -130,11 +130,11 @@ def _read_doc_blocks(file: ArraysFile, documents: int) -> CheckedDocBlocks:
 
 
 def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
-    """Read the fields of the metadata; a segment without metadata, or of version 1, has none."""
+    """Read the fields of the metadata; a segment without metadata, or of bm25rag 0.1, has none."""
     if "fields.counts" not in file:
         return None
     paths, strings = (
-        _read_column(file, name, max(len(file.array(f"{name}.offsets", "u8")) - 1, 0), full=True)
+        _read_column(file, name, max(len(_offsets(file, name)) - 1, 0), full=True)
         for name in ("fields.paths", "fields.strings")
     )
     from bm25rag.storage.checked_fields import CheckedFields  # many indexes have no metadata
@@ -143,13 +143,17 @@ def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
 
 
 def _read_column(file: ArraysFile, name: str, count: int, full: bool = False) -> CheckedColumn:
-    offsets = file.array(f"{name}.offsets", "u8")
+    offsets = _offsets(file, name)
     null = file.array(f"{name}.null", "b1")
     if len(offsets) != count + 1 and (full or len(offsets)):
         raise file.reject(f"{name}.offsets", f"has {len(offsets)} elements, expected {count + 1}")
     if len(null) and (full or len(null) != count or not len(offsets)):
         raise file.reject(f"{name}.null", f"has {len(null)} elements")
     return CheckedColumn(offsets, file.array(f"{name}.data", "u1"), null, count)
+
+
+def _offsets(file: ArraysFile, name: str) -> CheckedArray:
+    return file.array(f"{name}.offsets", "u4", "u8")
 
 
 def _read_changes(folder: str, record: FileRecord, count: int) -> Changes:

@@ -11,6 +11,7 @@ import pytest
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import (
     CODE_POINTS,
+    SEVERAL,
     FileBlocks,
     Limits,
     Matches,
@@ -133,6 +134,7 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: scan(b"ab", [2], least=3), ValueError, "least is neither"),
         (lambda: expand(tokens=[1]), ValueError, "a token is no word"),
         (lambda: expand(starts=[0, 2]), ValueError, "starts do not ascend from 0 to 1"),
+        (lambda: expand(plain=[SEVERAL + 1]), ValueError, "a word has no terms"),
         (lambda: expand(counts=[2]), ValueError, "counts are not of the tokens"),
     ],
 )
@@ -201,7 +203,7 @@ def decode(data: bytes, offsets: Any, numbers: Any) -> list[str] | None:
 
 
 def count(tokens: Any, counts: Any, terms: int) -> Any:
-    return backends.current().count(np.array(tokens, "u4"), np.array(counts, "u4"), terms, 0)
+    return backends.current().count(np.array(tokens, "u4"), np.array(counts, "u4"), terms, 0, [])
 
 
 def fill(terms: Any, documents: Any, targets: int = 0) -> None:
@@ -220,9 +222,11 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
     return scanner.scan(texts, np.zeros(points, np.uint64), least, False, [])
 
 
-def expand(tokens: Any = (0,), counts: Any = (1,), starts: Any = (0, 1)) -> Any:
+def expand(
+    tokens: Any = (0,), counts: Any = (1,), plain: Any = (SEVERAL,), starts: Any = (0, 1)
+) -> Any:
     scanner = backends.current().scanner
     if scanner is None:
         pytest.skip("this backend has no scanner")
-    small = [np.array(one, "u4") for one in (tokens, counts)]
+    small = [np.array(one, "u4") for one in (tokens, counts, plain)]
     return scanner.expand(*small, np.array(starts, "i8"), np.zeros(1, "u4"))

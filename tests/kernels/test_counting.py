@@ -14,6 +14,7 @@ from bm25rag import BM25Index
 from bm25rag.columns.column import build_column
 from bm25rag.columns.string_table import keys_of
 from bm25rag.kernels import backend as backends
+from bm25rag.kernels.boundary import STOPPED
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -33,12 +34,38 @@ def test_a_run_holds_any_number_of_documents_and_any_tf(
     counts = np.ones(documents, np.uint32)
     counts[-1] = tf
     tokens = np.zeros(int(counts.sum()), np.uint32)
-    run, lengths = backends.current().count(tokens, counts, 1, 7)
+    run, lengths = backends.current().count(tokens, counts, 1, 7, [])
     assert (run.terms.tolist(), run.sizes.tolist(), run.first) == ([0], [documents], 7)
     assert run.documents.tolist() == list(range(documents))
     assert run.tf.tolist() == lengths.tolist() == counts.tolist()
     assert run.documents.itemsize <= np.dtype(types[0]).itemsize
     assert run.tf.itemsize <= np.dtype(types[1]).itemsize
+
+
+_TOKENS = st.lists(st.lists(st.sampled_from([0, 1, 2, 5, STOPPED]), max_size=12), max_size=6)
+
+
+@given(calls=st.lists(_TOKENS, min_size=1, max_size=3))
+def test_a_run_holds_every_token_that_is_no_stop_word(calls: list[list[list[int]]]) -> None:
+    """However much memory an earlier call has left."""
+    spare: list[Any] = []
+    for documents in calls:
+        tokens = np.array([token for one in documents for token in one], np.uint32)
+        counts = np.array([len(one) for one in documents], np.uint32)
+        run, lengths = backends.current().count(tokens, counts, 6, 0, spare)
+        kept = [[token for token in one if token != STOPPED] for one in documents]
+        assert lengths.tolist() == [len(one) for one in kept]
+        postings = zip(
+            np.repeat(run.terms, run.sizes).tolist(),
+            run.documents.tolist(),
+            run.tf.tolist(),
+            strict=True,
+        )
+        expected = {(t, n, one.count(t)) for n, one in enumerate(kept) for t in one}
+        assert sorted(postings) == sorted(expected)
+        ends = np.cumsum(run.sizes)[:-1]
+        for part in np.split(run.documents, ends):
+            assert part.tolist() == sorted(part.tolist())
 
 
 def test_terms_of_lists_may_be_any_strings() -> None:

@@ -77,7 +77,7 @@ class Folder:
         body = {"commit": self.commit, "settings": self.settings, "segments": segments}
         spelled = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         checksum = zlib.crc32(spelled.encode("utf-8", "surrogatepass"))
-        outer = {"format": "bm25rag", "version": 1, "checksum": checksum, "body": body}
+        outer = {"format": "bm25rag", "version": 2, "checksum": checksum, "body": body}
         written = json.dumps(outer, ensure_ascii=False).encode("utf-8", "surrogatepass")
         (folder / "manifest.json").write_bytes(written)
 
