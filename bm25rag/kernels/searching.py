@@ -53,8 +53,9 @@ _LOOK_UP = cython.declare(cython.double, 40.0)
 _FADING = cython.declare(cython.double, 0.95)
 # What subtracting a shift from a floor can be off by, for their size, and more.
 _ROUNDING = cython.declare(cython.double, 1e-15)
-# A term is frequent if it is in one of so many documents.
-_FREQUENT = cython.declare(cython.Py_ssize_t, 8)
+# A term is frequent if it is in one of so many documents. With 8, queries of 20 to 60 terms
+# without stop words looked up what they had better walked, and took a fifth longer.
+_FREQUENT = cython.declare(cython.Py_ssize_t, 3)
 # Bounds are raised by this much, beyond any rounding of theirs.
 _SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 _INFINITY = cython.declare(cython.double, float("inf"))
