@@ -1100,6 +1100,41 @@ def prepare_terms(terms):
     return prepared
 
 
+def number_terms(queries, numbers):
+    """Look up the terms of queries; see ``Backend.number_terms``."""
+    total: cython.Py_ssize_t = 0
+    for query in queries:
+        if not isinstance(query, (list, tuple)):
+            return None
+        total += len(query)
+    pointers = np.empty(len(queries) + 1, np.int64)
+    terms = np.empty(total, np.int64)
+    out_pointers: cython.longlong[::1] = view(pointers)
+    out_terms: cython.longlong[::1] = view(terms)
+    place: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t = 0
+    for query in queries:
+        out_pointers[i] = place
+        i += 1
+        for term in query:
+            if place == total:  # another thread has changed a list
+                return None
+            out_terms[place] = _number_of(numbers, term)
+            place += 1
+    out_pointers[i] = place
+    return pointers, terms[:place]
+
+
+@cython.cfunc
+@cython.inline
+def _number_of(numbers, term) -> cython.longlong:
+    if cython.compiled:
+        found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
+        if found != cython.NULL:
+            return cython.cast(object, found)
+    return numbers[term]  # perhaps looked up by the dictionary itself
+
+
 def search(segment: _Segment, terms: _Terms, queries, floors, limits, matches):
     """Find the best k matches of each query in one segment; see ``Backend.search``."""
     pointers: cython.const[cython.longlong][::1] = view(queries.pointers)

@@ -11,11 +11,12 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Float64, Int64
 from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Backend, Limits, Matches
+from bm25rag.kernels.boundary import Backend, Limits, Matches, Queries
 from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts
 from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot, by_row
+from bm25rag.search.term_cache import TermCacheFullError
 
 # With fewer queries for each thread, another thread costs more than it saves.
 _QUERIES_PER_THREAD = 32
@@ -33,6 +34,8 @@ _HEAVY_BY_K = 1 << 10
 # With at most this many documents for each posting, and all documents in one window, the kernel
 # looks at the sums of all documents, instead of those that can be among the best alone.
 SPARSE = 4
+
+_UNWEIGHTED = np.empty(0)
 
 
 def search(
@@ -69,9 +72,9 @@ def search(
     if len(snapshot.views) > 1 or masks[0] is not None:  # segments may be skipped
         result.rows.fill(-1)
         result.scores.fill(-np.inf)
-    resolved = resolve_queries(snapshot, queries)
-    floor = _floor(min_score)
     hot = backend.current()
+    resolved = _resolve(snapshot, queries, hot)
+    floor = _floor(min_score)
 
     def fill(first: int, last: int) -> None:
         block = _Block(result, resolved, first, last, floor)
@@ -103,6 +106,18 @@ def search(
         for other in others:
             other.result()
     return result
+
+
+def _resolve(snapshot: Snapshot, queries: Sequence[Terms], hot: Backend) -> ResolvedQueries:
+    """Look up the terms of queries, in compiled code if that can."""
+    cache, _ = snapshot.term_numbers(())
+    try:
+        numbered = hot.number_terms(queries, cache)
+    except TermCacheFullError:
+        numbered = None
+    if numbered is None:
+        return resolve_queries(snapshot, queries)
+    return ResolvedQueries(cache, Queries(*numbered, _UNWEIGHTED))
 
 
 class _Block:
