@@ -41,8 +41,8 @@ _LISTED = cython.declare(cython.Py_ssize_t, 24)
 _FULL = cython.declare(cython.Py_ssize_t, 1)
 # Documents for each posting from which on every posting's sum is cleared, instead of a window's.
 _CLEARED = cython.declare(cython.Py_ssize_t, 4)
-# Of the only window, so many documents for each one wanted are sorted without a histogram.
-_SORTED_BY_K = cython.declare(cython.Py_ssize_t, 2)
+# So many documents that wait in the only window are sorted without a histogram.
+_UNCOUNTED = cython.declare(cython.Py_ssize_t, 24)
 # The histogram of sums, and how many times the largest of the first window it reaches up to.
 _BINS = cython.declare(cython.Py_ssize_t, 512)
 _LAST_BIN = cython.declare(cython.double, 511.0)
@@ -779,7 +779,7 @@ def _rank(
                     segment, codes, query, scratch, term, query.starts[term, block + 1],
                     base, least - missing, waiting,
                 )  # fmt: skip
-            if base == 0 and end == size and waiting <= _SORTED_BY_K * k:
+            if base == 0 and end == size and waiting <= max(k, _UNCOUNTED):
                 return _gather(scratch, waiting, shift, bound)
             found = _append(scratch, waiting, first + base, found, k, shift, bound)
             bound = _raised(scratch, bound, shift)
