@@ -18,6 +18,10 @@ COLLECTIONS = Path(__file__).parents[1].parent / "shared" / "collections"
 WORK = Path(__file__).parent / ".work"
 LENGTHS = (1, 2, 3, 5, 10, 20, 40)
 _PER_LENGTH = 300
+# The name of the queries that are documents of so many terms, and how many there are.
+PASSAGES = "passages"
+_PASSAGE_TERMS = range(80, 201)
+_PER_PASSAGES = 100
 
 Queries = list[list[str]]
 
@@ -122,8 +126,17 @@ def write_queries(folder: Path, queries: dict[str, Queries]) -> None:
 
 def read_queries(folder: Path, name: str) -> Queries:
     """Return one set of queries."""
+    if name == PASSAGES:
+        return _passages(folder)
     found: Queries = json.loads((folder / "queries.json").read_text("ascii"))[name]
     return found
+
+
+def _passages(folder: Path) -> Queries:
+    """Return random documents as queries."""
+    lines = (line.split() for line in read_lines(folder))
+    fitting = [terms for terms in lines if len(terms) in _PASSAGE_TERMS]
+    return random.Random(80).sample(fitting, min(_PER_PASSAGES, len(fitting)))
 
 
 def read_lines(folder: Path, limit: int | None = None) -> Iterator[str]:

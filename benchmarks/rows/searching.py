@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, WORK, Corpus
+from benchmarks.corpora import (
+    ALL_WORDS,
+    ENWIKI,
+    LENGTHS,
+    PASSAGES,
+    SCIFACT,
+    SMALL,
+    WORK,
+    Corpus,
+)
 from benchmarks.engines import ENGINES, OURS
 from benchmarks.report import SMALL_GROUP, Report, Row, raced
 from benchmarks.workers import Figure, Worker, race, start
@@ -17,6 +26,7 @@ TARGETS = {
     SCIFACT: {10: (1.5, 2.0), 100: (1.5, 2.0), 1000: (1.5, 2.0)},
 }
 _SMALL_TARGETS = {10: (2.0, 3.0), 100: (1.5, 2.0), 1000: (1.5, 2.0)}
+_BY_LENGTH = "batch search, short and long queries"
 _LONG, _LONG_TARGET = 40, (2.0, 3.0)
 _SLOW = ("rank_bm25", "bm25s numpy")
 _MICRO = 1e6
@@ -114,7 +124,7 @@ def _main(report: Report, corpus: Corpus, rounds: int, quick: bool) -> None:
 
 
 def _others(report: Report, corpus: Corpus, engines: Field) -> None:
-    """Measure other k, short and long queries."""
+    """Measure other k, short and long queries, and passages of 80 to 200 terms as queries."""
     for k in (1, 37, 5000):
         figures = engines.race(_FEW, k)
         report.add(_row("batch search, other k", corpus, f"k={k}", figures))
@@ -123,7 +133,11 @@ def _others(report: Report, corpus: Corpus, engines: Field) -> None:
         figures = engines.race(_FEW, 10)
         work = f"k=10, {length} term{'s' if length > 1 else ''}"
         targets = _LONG_TARGET if length == _LONG else (None, None)
-        report.add(_row("batch search, short and long queries", corpus, work, figures, targets))
+        report.add(_row(_BY_LENGTH, corpus, work, figures, targets))
+    engines.choose(corpus.folder, PASSAGES)
+    figures = engines.race(_FEW, 10)
+    targets = _LONG_TARGET if corpus is SCIFACT else (None, None)
+    report.add(_row(_BY_LENGTH, corpus, "k=10, a passage as the query", figures, targets))
 
 
 def _small(report: Report, corpus: Corpus, rounds: int) -> None:

@@ -20,7 +20,7 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -710,6 +710,31 @@ class Backend(ABC):
         words
             The words; ``None`` if a sign may be inside one of them, or this backend does not
             look for words.
+        """
+        return None
+
+    def number_terms(
+        self, queries: Sequence[Iterable[str]], numbers: dict[str, int]
+    ) -> tuple[Int64, Int64] | None:
+        """Look up the terms of queries.
+
+        Parameters
+        ----------
+        queries
+            The terms of each query.
+        numbers
+            The number of each term, at least -1.
+
+        Returns
+        -------
+        pointers, terms
+            As ``Queries`` takes them; ``None`` if not all queries are lists or tuples, or this
+            backend does not look for terms.
+
+        Raises
+        ------
+        KeyError
+            If a term has no number.
         """
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
@@ -73,6 +73,13 @@ class CompiledBackend(Backend):
     def find_plain_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII; see ``Backend``."""
         found: list[str] | None = strings.find_plain_words(text)
+        return found
+
+    def number_terms(
+        self, queries: Sequence[Iterable[str]], numbers: dict[str, int]
+    ) -> tuple[Int64, Int64] | None:
+        """Look up the terms of queries; see ``Backend``."""
+        found: tuple[Int64, Int64] | None = searching.number_terms(queries, numbers)
         return found
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:

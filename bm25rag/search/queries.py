@@ -15,6 +15,7 @@ import numpy as np
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import are_strings, check_real
+from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Queries
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_cache import TermCache
@@ -78,6 +79,13 @@ def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQue
     queries
         The terms of each query, or their weights.
     """
+    cache, _ = snapshot.term_numbers(())
+    try:
+        numbered = backend.current().number_terms(queries, cache)
+    except KeyError:  # a term is new
+        numbered = None
+    if numbered is not None:
+        return ResolvedQueries(cache, Queries(*numbered, _UNWEIGHTED))
     cache, numbers = snapshot.term_numbers(list(chain.from_iterable(queries)))
     ends = accumulate(map(len, queries), initial=0)
     pointers = np.fromiter(ends, np.int64, len(queries) + 1)

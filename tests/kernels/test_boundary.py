@@ -191,6 +191,28 @@ def test_an_array_beyond_its_file_is_refused() -> None:
             StringArrays(offsets, data, FileBlocks(np.ones(1, np.uint8), 16, places))
 
 
+def test_terms_of_queries_get_their_numbers() -> None:
+    numbers = {"red": 0, "sea": -1, "new": 2}
+    found = backends.current().number_terms([["red", "new"], (), ("sea", "red", "new")], numbers)
+    if found is None:
+        pytest.skip("this backend does not look for terms")
+    pointers, terms = found
+    assert pointers.tolist() == [0, 2, 2, 5]
+    assert terms.tolist() == [0, 2, -1, 0, 2]
+    assert pointers.dtype == terms.dtype == np.int64
+
+
+def test_terms_with_weights_get_no_numbers() -> None:
+    assert backends.current().number_terms([["red"], {"red": 2.0}], {"red": 0}) is None
+
+
+def test_a_term_that_cannot_be_looked_up_is_an_error() -> None:
+    if backends.current().number_terms([], {}) is None:
+        pytest.skip("this backend does not look for terms")
+    with pytest.raises(KeyError, match="red"):
+        backends.current().number_terms([["red"]], {})
+
+
 def wrong(documents: Any, starts: Any) -> str | None:
     """Of three documents in blocks of two."""
     numbers = np.array(documents, np.uint16)
