@@ -9,10 +9,10 @@ import click
 from bm25rag.cli.evaluate import parse_measures
 from bm25rag.cli.options import PATH, examples
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import one_line, write_message, write_result
+from bm25rag.cli.terminal import one_line, visible, write_message, write_result
 from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.cost import PRICES, read_prices
-from bm25rag.evaluation.report import to_html, to_markdown
+from bm25rag.evaluation.report import about, to_html, to_markdown
 
 __all__ = ["bench_command"]
 
@@ -87,7 +87,9 @@ def bench_command(
     )
     markdown = to_markdown(report)
     (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")
-    (output / "report.md").write_text(markdown, encoding="utf-8")
+    said = "\n".join(about(report))
+    (output / "report.md").write_text(f"{markdown}\n{said}\n", encoding="utf-8")
     (output / "report.html").write_text(to_html(report), encoding="utf-8")
     write_result(markdown.rstrip("\n"))
+    write_message(visible(said))
     write_message(f"Written: {one_line(output / 'report.html')}, report.md, report.json")
