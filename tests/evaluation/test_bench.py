@@ -121,8 +121,8 @@ def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
     assert report["setting"]["queries"] == 4
     if row["peak"] is not None:  # where the platform reports it
         assert row["resident"] <= row["peak"]
-        assert row["instance"] == "m7g.medium"
-        assert row["cost"] == pytest.approx(0.0408 / 3600 * time["mean"] / 1000 * 1e6)
+        assert row["instance"] == "c7g.medium"
+        assert row["cost"] == pytest.approx(0.0363 / 3600 * time["mean"] / 1000 * 1e6)
 
 
 @pytest.mark.parametrize(
