@@ -223,7 +223,7 @@ def _check_members(members: list[zipfile.ZipInfo], name: str, free: int) -> None
         if (
             parts[0] != name
             or len(parts) < 2
-            or any(part == ".." or set(part) & set(':\\\0') for part in parts)
+            or any(part == ".." or set(part) & set(":\\\0") for part in parts)
             or kind not in (0, stat.S_IFREG)
         ):
             raise ValueError(f"the archive has {one.filename!r}, which is not a file in {name}/")

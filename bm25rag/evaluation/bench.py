@@ -110,7 +110,7 @@ def benchmark(
     }
     output = Path(folder)
     _claim(output, {"setting": setting, "machine": machine()})
-    job = {
+    job: dict[str, Any] = {
         "collection": collection,
         "folder": str(Path.cwd()),
         "k": k,

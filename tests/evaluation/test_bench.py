@@ -19,6 +19,7 @@ from bm25rag.evaluation.systems import SYSTEMS, CannotRunError, Made, make_syste
 from bm25rag.evaluation.systems.base import SavedSystem
 from bm25rag.evaluation.worker import Measurement
 from support.commands import fails, ok
+from support.environment import collection as folder_of
 from support.evaluation import QUERIES, TEXTS, write_tiny_collection
 
 pytest.importorskip("pytrec_eval")
@@ -170,6 +171,7 @@ def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) ->
     assert Made("os.path:exists").version() is None
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collection: str) -> None:
     expected = {
         "factories:crashing": "ended by signal 6",
@@ -178,7 +180,7 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
         "factories:repeating": "returned nonsense: a document occurs twice for query '1'",
         "factories:unordered": "returned nonsense: scores for query '1' are not in descending",
         "factories:undefined": "returned nonsense: a score for query '1' is not a number",
-        "factories:numbering": "ids (str), or pairs of id and score, or documents that have ids; it",
+        "factories:numbering": "ids (str), or pairs of id and score, or documents that have ids",
         "factories:forgetting": "documents that have ids; it returned None",
         "factories:nothing": "failed: TypeError: 'NoneType' object is not iterable",
         "factories:leaving": "ended with exit code 3",
@@ -206,6 +208,7 @@ def test_a_system_that_needs_more_memory_than_allowed_fails_alone(collection: st
     assert "MemoryError" in row["error"]
 
 
+@pytest.mark.slow
 def test_systems_save_one_after_the_other_and_each_has_its_own_size(collection: str) -> None:
     names = ("bm25rag lucene", "bm25s numpy", "bm25rag atire")
     first, between, last = measure(collection, *names)["rows"]
@@ -385,9 +388,9 @@ def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: 
 
 
 @pytest.mark.slow
-def test_the_engines_that_are_installed_agree_on_a_real_collection(collections: Path) -> None:
+def test_the_engines_that_are_installed_agree_on_a_real_collection() -> None:
     report = benchmark(
-        str(collections / "cranfield"),
+        str(folder_of("cranfield")),
         "real",
         ["bm25rag lucene", "bm25s numpy", "rank_bm25"],
         measures=["nDCG@10"],

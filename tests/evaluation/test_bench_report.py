@@ -78,7 +78,8 @@ def test_what_has_no_cost_has_no_dynascore_and_the_others_have_theirs() -> None:
 
 def test_where_no_cost_is_known_accuracy_and_latency_count() -> None:
     rows = [row("a", 0.30, 10.0, None), row("b", 0.40, 110.0, None)]
-    assert dynascores(some_report(rows=rows)) == pytest.approx({"a": 20 - 1 / 3, "b": 80 / 3 - 11 / 3})
+    expected = {"a": 0.5 * 40 - 1 / 3, "b": 80 / 3 - 11 / 3}  # a point costs 10 ms
+    assert dynascores(some_report(rows=rows)) == pytest.approx(expected)
 
 
 def test_what_was_measured_where_and_under_which_limits_is_said() -> None:

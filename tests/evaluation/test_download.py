@@ -157,7 +157,15 @@ def link() -> zipfile.ZipInfo:
 
 @pytest.mark.parametrize(
     "name",
-    ["../out", "scifact/../../out", "/out", "other/corpus.jsonl", "scifact", "scifact/c:out", link()],
+    [
+        "../out",
+        "scifact/../../out",
+        "/out",
+        "other/corpus.jsonl",
+        "scifact",
+        "scifact/c:out",
+        link(),
+    ],
     ids=str,
 )
 def test_an_archive_that_leads_elsewhere_is_refused(

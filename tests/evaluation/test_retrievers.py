@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def vector(text: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Count pairs of letters, which stands for what a model would make of a text."""
     counts = np.zeros(26 * 26)
     letters = [ord(c) - 97 for c in text.lower() if "a" <= c <= "z"]
-    for first, second in zip(letters, letters[1:], strict=False):
+    for first, second in pairwise(letters):
         counts[26 * first + second] += 1
     return counts / (np.linalg.norm(counts) or 1.0)
 
@@ -135,5 +136,5 @@ def test_what_is_not_a_ranking_is_refused(
 
 
 def test_what_is_not_a_retriever_is_refused() -> None:
-    with pytest.raises(TypeError, match="expected a callable .* or Haystack, got list"):
+    with pytest.raises(TypeError, match=r"expected a callable .* or Haystack, got list"):
         run_of([], QUERIES)
