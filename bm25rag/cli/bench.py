@@ -30,6 +30,7 @@ __all__ = ["bench_command"]
 @click.option(
     "--system", "systems", multiple=True, metavar="NAME", help="Repeatable.  [default: all]"
 )
+@click.option("--split", default="test", show_default=True, help="Judgements of a BEIR folder.")
 @click.option(
     "--measure",
     "-m",
@@ -53,6 +54,7 @@ def bench_command(
     collection: str,
     output: Path,
     systems: tuple[str, ...],
+    split: str,
     measures: tuple[str, ...],
     k: int,
     trials: int,
@@ -76,6 +78,7 @@ def bench_command(
         collection,
         output,
         systems or None,
+        split=split,
         k=k,
         measures=measures,
         cpus=cpus,

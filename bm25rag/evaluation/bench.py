@@ -46,6 +46,7 @@ def benchmark(
     folder: str | PathLike[str],
     systems: Sequence[str] | None = None,
     *,
+    split: str = "test",
     k: int = 10,
     measures: Sequence[str] = MEASURES,
     cpus: int = 1,
@@ -66,6 +67,8 @@ def benchmark(
         The folder for the rows; systems that were measured there are not measured again.
     systems
         Names from ``SYSTEMS``, or ``module:factory``; ``None`` for all of ``SYSTEMS``.
+    split
+        Which judgements of a BEIR folder.
     k
         Results per query.
     measures
@@ -93,7 +96,7 @@ def benchmark(
     ValueError
         If the folder holds results from a different machine or setting.
     """
-    loaded = load_collection(collection)
+    loaded = load_collection(collection, split)
     evaluator = Evaluator(loaded.qrels, measures)
     known, digest = _known(loaded)
     setting = {
@@ -111,7 +114,7 @@ def benchmark(
     output = Path(folder)
     _claim(output, {"setting": setting, "machine": machine()})
     job: dict[str, Any] = {
-        "collection": collection,
+        "collection": (collection, split),
         "folder": str(Path.cwd()),
         "k": k,
         # Deep enough for all measures: recall at 100 needs 100 results.

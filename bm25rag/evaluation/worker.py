@@ -43,14 +43,14 @@ class Measurement:
         if isinstance(self._system, SavedSystem):
             self._system.load(Path(self._job["saved"]))
         else:
-            self._system.build(list(load_collection(self._job["collection"]).read()))
+            self._system.build(list(load_collection(*self._job["collection"]).read()))
         self._system.search(self._job["query"], self._job["k"])
         self._system.close()
 
 
 def measured(system: System, job: dict[str, Any]) -> dict[str, Any]:
     """Build and measure a system."""
-    collection = load_collection(job["collection"])
+    collection = load_collection(*job["collection"])
     documents = list(collection.read())
     queries, k = collection.queries, job["k"]
     asked = list(queries.values())

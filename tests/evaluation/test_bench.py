@@ -158,7 +158,13 @@ def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path)
 
 
 def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) -> None:
-    job = {"collection": collection, "k": 2, "depth": 4, "warmup": 1, "trials": 3}
+    job: dict[str, Any] = {
+        "collection": (collection, "test"),
+        "k": 2,
+        "depth": 4,
+        "warmup": 1,
+        "trials": 3,
+    }
     job |= {"threads": [1, 2], "saved": str(tmp_path / "saved"), "query": "sea"}
     raw = worker.measured(make_system("bm25rag bm25+"), job)
     assert [len(trial) for trial in raw["trials"]] == [4, 4, 4]
@@ -382,6 +388,11 @@ def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: 
     assert written.startswith(result.stdout)
     assert "4 documents, 4 queries, k=10; 1 trials" in written
     assert "factories:alphabet" in Path("out/report.html").read_text(encoding="utf-8")
+    Path(collection, "qrels", "dev.tsv").write_text("1\tapple\t1\n1\tplum\t1\n", encoding="utf-8")
+    other = ok("bench", collection, "--split", "dev", "-o", "dev", "--trials", 1, *systems[:2])
+    assert "4 documents, 1 queries" in other.stderr
+    assert "Note: 1, judged relevant, are not in the collection" in other.stderr
+    fails(3, "no such split; those in this folder are ['dev', 'test']", *arguments, "--split", "x")
     fails(2, "unknown measure", *arguments, "-m", "best")
     fails(3, "no dataset 'nowhere'", "bench", "nowhere", "-o", "out2")
     fails(3, "prices.json: No such file", *arguments, "--prices", "prices.json")

@@ -177,6 +177,11 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
     collection = quality.load(folder, "english")
     assert quality.measure(collection, "now") == (100.0, 6)
     assert quality.measure(collection, "0.1")[0] < 100
-    written = quality.table(tmp_path, ["xquad-en"])
+    written = quality.analysis_table(tmp_path, ["xquad-en"])
     assert "| xquad-en | english |" in written
-    assert "Lucene: not measured, " in written
+    assert "Lucene, english: not measured, " in written
+    for which, settings in (("variants", 7), ("words", 4)):
+        head, _, published, row = quality.paper_table(which, tmp_path, ["xquad-en"]).splitlines()
+        assert published.startswith("| scifact, published | 68.7 |")
+        assert row.startswith("| xquad-en | ")
+        assert head.count("|") == published.count("|") == row.count("|") == settings + 2
