@@ -238,8 +238,14 @@ def _systems(report: Mapping[str, Any], path: Path) -> Path:
             fontsize=9,
             ha="left" if left else "right",
             va="center",
-            arrowprops={"arrowstyle": "-", "lw": 0.6, "color": _INK, "shrinkA": 0, "shrinkB": 4,
-                "relpos": (0.0 if left else 1.0, 0.5)}
+            arrowprops={
+                "arrowstyle": "-",
+                "lw": 0.6,
+                "color": _INK,
+                "shrinkA": 0,
+                "shrinkB": 4,
+                "relpos": (0.0 if left else 1.0, 0.5),
+            }
             if abs(middle - where[name][1]) > 2
             else None,
         )

@@ -86,7 +86,7 @@ def publish(results: Results, pictures: Mapping[str, Path], root: Path) -> None:
         )
         put_into(readme, "picture", [_shown(pictures["throughput"], readme), caption])
     if rows := headlines(results.rows):
-        below = [f"{_shown(pictures['systems'], readme)}\n{_READERS}"] if results.systems else []
+        below = [f"{_shown(pictures['systems'], readme)} {_READERS}"] if results.systems else []
         put_into(readme, "speed", [rows, *below])
     parts = [about(results)]
     if rows := behind_table(results.rows):
@@ -107,7 +107,7 @@ def publish(results: Results, pictures: Mapping[str, Path], root: Path) -> None:
 
 _ALONE = ("latency", "speed-up")
 _READERS = (
-    "*Retrievers with their own analysis on SciFact, by `bm25rag bench scifact/ --output measured/` "
+    "*Retrievers and their own analysis on SciFact: `bm25rag bench scifact/ --output measured/` "
     "([the table](docs/performance.md#figures), [yours](docs/evaluation.md)).*"
 )
 _ALT = {
@@ -129,7 +129,7 @@ def _caption(results: Results) -> str:
     engines = ", ".join(f"{name} {used[name]}" for name in ("bm25rag", "bm25s", "tantivy"))
     return (
         "Questions answered per second by one thread on 150,000 passages of English Wikipedia; "
-        f"{engines}. Measured on {known['date']} on {host['processor']}, {host['cores']} cores, "
+        f"{engines}.\nMeasured on {known['date']} on {host['processor']}, {host['cores']} cores, "
         f"Python {host['python']}."
     )
 

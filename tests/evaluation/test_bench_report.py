@@ -7,52 +7,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bm25rag.evaluation.report import about, dynascores, to_html, to_markdown
-
-
-def row(system: str, accuracy: float, latency: float, cost: float | None) -> dict[str, Any]:
-    """Make a row as a benchmark writes it."""
-    times = {"mean": latency, "median": latency, "p95": 2 * latency, "p99": 3 * latency}
-    spread = {"least_trial": latency, "largest_trial": latency, "percentiles": [latency] * 51}
-    return {
-        "system": system,
-        "measures": {"nDCG@10": accuracy},
-        "latency": times | spread,
-        "throughput": {"1": 1000 / latency},
-        "build_seconds": 1.0,
-        "resident": 1 << 20,
-        "peak": 1 << 20,
-        "disk": None,
-        "cold_start": None,
-        "cost": cost,
-        "cost_in_batches": cost,
-        "limits": ["1 CPU", "4 GiB"],
-        "version": "1.0",
-        "date": "2026-11-22T10:00:00+00:00",
-    }
-
-
-GONE = {"system": "gone", "cost": None, "date": "2026-11-21T10:00:00+00:00"}
-HOSTILE = "</script><script>document.title='taken'</script>|x"
-
-
-def some_report(**change: Any) -> dict[str, Any]:
-    """Make a report of three systems and one that failed."""
-    rows = [
-        row("fast", 0.30, 10.0, 1.0),
-        row("good", 0.40, 110.0, 11.0),
-        row(HOSTILE, 0.41, 400.0, 40.0),
-        GONE | {"error": "not installed: <b>gone</b>"},
-    ]
-    setting = {"collection": "a <tiny> one", "documents": 4, "queries": 4, "k": 10, "trials": 2}
-    setting |= {"cpus": 1, "memory": 4, "measures": ["nDCG@10"]}
-    machine = {"processor": "P", "cores": 2, "memory": "8 GiB", "system": "Linux", "python": "3.11"}
-    report = {"setting": setting, "machine": machine, "rows": rows, "prices": "some", "notes": []}
-    return report | change
+from support.evaluation import GONE, row, some_report
 
 
 def test_the_table_has_the_best_first_and_says_why_a_row_is_empty() -> None:
