@@ -23,6 +23,7 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import AUTO_0_1, PAPER
 from bm25rag.evaluation.systems.base import CannotRunError
 from bm25rag.evaluation.systems.lucene import java_class
+from bm25rag.scoring.variants import VariantName
 
 DEPTH = 10
 LANGUAGES = {
@@ -266,7 +267,7 @@ class _Columns(NamedTuple):
 
 
 # Variant, k1 and b of the paper's Table 3, and what it has for SciFact.
-_VARIANTS = (
+_VARIANTS: tuple[tuple[VariantName, float, float, float], ...] = (
     ("lucene", 1.5, 0.75, 68.7), ("lucene", 1.2, 0.75, 68.0), ("lucene", 0.9, 0.4, 67.6),
     ("robertson", 1.2, 0.75, 68.3), ("atire", 1.2, 0.75, 68.1), ("bm25l", 1.2, 0.75, 68.7),
     ("bm25+", 1.2, 0.75, 68.1),

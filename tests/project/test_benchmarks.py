@@ -100,7 +100,7 @@ def test_systems_have_a_picture_and_a_table_with_the_command(tmp_path: Path) -> 
     publish(results, {"systems": tmp_path / "benchmarks" / "systems.svg"}, tmp_path)
     written = readme.read_text("utf-8")
     assert "tantivy | is 2.5 times as fast |\n\n![nDCG@10 of each retriever" in written
-    assert "by `bm25rag bench scifact/ --output measured/`" in written
+    assert "SciFact: `bm25rag bench scifact/ --output measured/` ([" in written
     written = page.read_text("utf-8")
     assert "](../benchmarks/systems.svg)\n\n| system | Dynascore | nDCG@10 |" in written
     assert "python -m benchmarks --only systems" in written
