@@ -16,6 +16,8 @@ from bm25rag.evaluation.report import about, to_html, to_markdown
 
 __all__ = ["bench_command"]
 
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
 
 @click.command(
     "bench",
@@ -47,8 +49,10 @@ __all__ = ["bench_command"]
 )
 @click.option("--trials", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--cpus", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option("--memory", default=4.0, show_default=True, type=float, help="GiB.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds for each system.")
+@click.option("--memory", default=4.0, show_default=True, type=_POSITIVE, help="GiB.")
+@click.option(
+    "--timeout", default=600.0, show_default=True, type=_POSITIVE, help="Seconds for each system."
+)
 @click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of rentable machines.")
 def bench_command(
     collection: str,

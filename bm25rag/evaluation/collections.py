@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
+from bm25rag.evaluation.beir import BEIR
 from bm25rag.evaluation.files import read_qrels
 from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
@@ -140,7 +141,14 @@ def load_collection(name: str, split: str = "test") -> Collection:
         A folder, or a name of ``ir_datasets``.
     split
         Which judgements of a BEIR folder.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As the two do; of a name of BEIR, with the command that downloads it.
     """
+    if name in BEIR and not Path(name).is_dir():
+        raise FileNotFoundError(f"{name}: no such folder; 'bm25rag download {name} .' makes it")
     return load_beir(name, split) if Path(name).is_dir() else load_ir_dataset(name)
 
 
