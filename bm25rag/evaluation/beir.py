@@ -47,7 +47,8 @@ class Archive(NamedTuple):
     md5: str
 
 
-# From BEIR's README. BioASQ, Signal-1M, TREC-NEWS and Robust04 may not be passed on.
+# From BEIR's README; the queries of msmarco are those of its split "dev". BioASQ, Signal-1M, TREC-NEWS
+# and Robust04 may not be passed on.
 BEIR: dict[str, Archive] = {
     "msmarco": Archive("8.84M", "6,980", "444067daf65d982533ea17ebd59501e4"),
     "trec-covid": Archive("171K", "50", "ce62140cb23feb9becf6270d0d1fe6d1"),

@@ -195,7 +195,7 @@ function drawScatter(place, name, title) {
   for (const p of points) svg += `<circle cx="${x.at(p[name])}" cy="${y.at(p.accuracy)}" r="${frontier.includes(p) ? 5 : 4}" fill="var(--${frontier.includes(p) ? "front" : "mark"})">`
     + `<title>${escaped(p.system)}: ${shown(p.accuracy)}, ${shown(p[name])}</title></circle>`;
   holder.innerHTML = `<svg viewBox="0 0 ${WIDE} ${H}" role="img">${svg}</svg>`
-    + `<p>${frontier.length > 1 ? "The line is the Pareto frontier" : "The larger point is the whole Pareto frontier"}: nothing is both better and cheaper.</p>`;
+    + `<p>${frontier.length > 1 ? "The line is the Pareto frontier" : "The larger point is the whole Pareto frontier"}: nothing is both better and ${name === "cost" ? "cheaper" : "faster"}.</p>`;
 }
 function drawDistribution() {
   const holder = document.getElementById("distribution");
