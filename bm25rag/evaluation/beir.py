@@ -47,8 +47,8 @@ class Archive(NamedTuple):
     md5: str
 
 
-# From BEIR's README; the queries of msmarco are those of its split "dev". BioASQ, Signal-1M, TREC-NEWS
-# and Robust04 may not be passed on.
+# From BEIR's README; the queries of msmarco are those of its split "dev". BioASQ, Signal-1M,
+# TREC-NEWS and Robust04 may not be passed on.
 BEIR: dict[str, Archive] = {
     "msmarco": Archive("8.84M", "6,980", "444067daf65d982533ea17ebd59501e4"),
     "trec-covid": Archive("171K", "50", "ce62140cb23feb9becf6270d0d1fe6d1"),
@@ -68,7 +68,7 @@ BEIR: dict[str, Archive] = {
 }
 _BLOCK = 1 << 20
 _SECONDS = 60.0  # without a byte
-# The largest has 5 GB unpacked.
+# Ten times what the largest, 8.8 million short passages, can have.
 _MOST_BYTES = 32 << 30
 
 

@@ -173,10 +173,10 @@ def _notes(collection: Collection, known: set[str]) -> list[str]:
         if not any(grade > 0 for grade in grades.values())
     ]
     left_out = (
-        (absent, "judged relevant, are not in the collection: no system can find them"),
-        (empty, "judged queries, have no relevant document and count as 0"),
+        (absent, "documents that are judged relevant and not in the collection"),
+        (empty, "judged queries without a relevant document, which count as 0"),
     )
-    return [f"{len(ids):,}, {why} ({ids[0]!r} ...)" for ids, why in left_out if ids]
+    return [f"{what}: {len(ids):,} ({ids[0]!r} ...)" for ids, what in left_out if ids]
 
 
 def _claim(folder: Path, now: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from typing import Any
 
 from bm25rag.evaluation.dynascore import dynascore
@@ -94,7 +95,7 @@ def to_markdown(report: dict[str, Any]) -> str:
     heads = ["system", "Dynascore", *measures, "mean ms", "trials", "median", "p95", "p99"]
     heads += ["queries/s", "peak MiB", "resident MiB", "disk MiB", "build s", "cold start s"]
     heads += ["$ a million", "in batches"]
-    rows = sorted(measured(report), key=lambda row: -scores.get(row["system"], 0.0))
+    rows = sorted(measured(report), key=lambda row: -scores.get(row["system"], -math.inf))
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     for row in rows:
         time = row["latency"]

@@ -391,7 +391,10 @@ def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: 
     Path(collection, "qrels", "dev.tsv").write_text("1\tapple\t1\n1\tplum\t1\n", encoding="utf-8")
     other = ok("bench", collection, "--split", "dev", "-o", "dev", "--trials", 1, *systems[:2])
     assert "4 documents, 1 queries" in other.stderr
-    assert "Note: 1, judged relevant, are not in the collection" in other.stderr
+    assert (
+        "Note: documents that are judged relevant and not in the collection: 1 ('plum' ...)."
+        in other.stderr
+    )
     fails(3, "no such split; those in this folder are ['dev', 'test']", *arguments, "--split", "x")
     fails(2, "unknown measure", *arguments, "-m", "best")
     fails(3, "scifact: no such folder; 'bm25rag download scifact .'", "bench", "scifact", "-o", "x")
