@@ -10,7 +10,7 @@ from bm25rag.cli.evaluate import parse_measures
 from bm25rag.cli.options import PATH, examples
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, visible, write_message, write_result
-from bm25rag.evaluation.bench import benchmark
+from bm25rag.evaluation.bench import BENCH_MEASURES, benchmark
 from bm25rag.evaluation.cost import PRICES, read_prices
 from bm25rag.evaluation.report import about, to_html, to_markdown
 
@@ -39,7 +39,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     "measures",
     multiple=True,
     metavar="NAME",
-    default=("nDCG@10", "RR@10", "R@100"),
+    default=BENCH_MEASURES,
     show_default=True,
     callback=parse_measures,
     help="The first is the accuracy of plots and Dynascores.",

@@ -27,13 +27,15 @@ from bm25rag.evaluation.cost import (
     cost_by_latency,
     cost_by_throughput,
 )
-from bm25rag.evaluation.measures import MEASURES, Evaluator
+from bm25rag.evaluation.measures import Evaluator
 from bm25rag.evaluation.measuring import machine, percentile
 from bm25rag.evaluation.processes import FailedError, MissingError, Process
 from bm25rag.evaluation.retrievers import ranks
 from bm25rag.evaluation.systems import SYSTEMS
 
-__all__ = ["benchmark"]
+__all__ = ["BENCH_MEASURES", "benchmark"]
+
+BENCH_MEASURES = ("nDCG@10", "RR@10", "R@100")
 
 _GIB = 1 << 30
 # How many results measures of whole rankings use.
@@ -48,7 +50,7 @@ def benchmark(
     *,
     split: str = "test",
     k: int = 10,
-    measures: Sequence[str] = MEASURES,
+    measures: Sequence[str] = BENCH_MEASURES,
     cpus: int = 1,
     memory: float | None = 4.0,
     trials: int = 5,

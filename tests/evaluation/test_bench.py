@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from bm25rag import BM25Index, Document
 from bm25rag.evaluation import evaluate, load_beir, run_of, worker
 from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.systems import SYSTEMS, CannotRunError, Made, make_system
-from bm25rag.evaluation.systems.base import SavedSystem
+from bm25rag.evaluation.systems.base import Found, SavedSystem, System
 from bm25rag.evaluation.worker import Measurement
 from support.commands import fails, ok
 from support.environment import collection as folder_of
@@ -175,6 +176,30 @@ def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) ->
     assert raw["disk"] > 1000
     assert json.loads(Measurement(job).measure())["version"] == version("bm25rag")
     assert Made("os.path:exists").version() is None
+
+
+def test_memory_is_that_of_the_system_without_the_rankings_that_are_kept(
+    collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class Asked(System):
+        def build(self, documents: Sequence[Document]) -> None:
+            """Index nothing."""
+
+        def search(self, query: str, k: int) -> Found:
+            asked.append(k)
+            return []
+
+    def memory(name: str) -> int:
+        assert set(asked) == {2}
+        return 7
+
+    monkeypatch.setattr(worker, "memory", memory)
+    job: dict[str, Any] = {"collection": (collection, "test"), "k": 2, "depth": 1000}
+    raw = worker.measured(Asked(), job | {"warmup": 1, "trials": 1, "threads": [1]})
+    assert (raw["resident"], raw["peak"]) == (7, 7)
+    assert asked[-4:] == [1000] * 4
 
 
 @pytest.mark.slow
