@@ -132,7 +132,7 @@ def benchmark(
     rows = []
     for name in systems or list(SYSTEMS):
         file = output / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.row.json"
-        row = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"error": ""}
+        row = _read(file) if file.exists() else {"error": ""}
         if "error" in row:  # also if it failed before: what was missing may be there now
             now = datetime.now(UTC).isoformat(timespec="seconds")
             raw = _run(job | {"system": name}, timeout)
@@ -188,15 +188,24 @@ def _claim(folder: Path, now: dict[str, Any]) -> None:
     if not file.exists():
         _write(file, now)
         return
-    then = json.loads(file.read_text(encoding="utf-8"))
+    then = _read(file)
     for part in now:
         for name in now[part]:
-            old, new = then[part].get(name), now[part][name]
+            old, new = then.get(part, {}).get(name), now[part][name]
             if old != new:
                 raise ValueError(
                     f"{folder}: its results are from a different {part}: {name} was {old!r} and "
                     f"is {new!r}; use a different folder, results are never mixed"
                 )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as cause:
+        message = f"{file}: not what a benchmark writes; remove it, or use a different folder"
+        raise ValueError(message) from cause
+    return dict(value)
 
 
 def _write(file: Path, value: Any) -> None:

@@ -314,6 +314,9 @@ def test_results_of_other_settings_and_machines_are_never_mixed(collection: str)
     file.write_text(json.dumps(setting), encoding="utf-8")
     with pytest.raises(ValueError, match="different machine: processor was 'another'"):
         measure(collection, "factories:alphabet")
+    file.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"setting\.json: not what a benchmark writes; remove it"):
+        measure(collection, "factories:alphabet")
 
 
 def test_recall_at_100_is_measured_deeper_than_the_timed_searches(collection: str) -> None:

@@ -70,6 +70,7 @@ def expected(search: Callable[[str, int], list[Any]]) -> float:
 
 
 def test_dense_hybrid_and_reranking_retrievers_are_evaluated(index: BM25Index) -> None:
+    pytest.importorskip("pytrec_eval")
     for search in (dense, hybrid(index), reranking(index)):
         run = run_of(search, QUERIES, k=4)
         assert evaluate(run, QRELS, "RR").mean["RR"] == pytest.approx(expected(search))
@@ -77,6 +78,8 @@ def test_dense_hybrid_and_reranking_retrievers_are_evaluated(index: BM25Index) -
 
 
 def test_an_index_as_a_callable_has_the_measures_of_the_index(index: BM25Index) -> None:
+    pytest.importorskip("pytrec_eval")
+
     def search(query: str, k: int) -> list[tuple[str, float]]:
         return [(hit.id, hit.score) for hit in index.search(query, k=k)]
 
