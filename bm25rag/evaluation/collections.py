@@ -145,11 +145,18 @@ def load_collection(name: str, split: str = "test") -> Collection:
     Raises
     ------
     FileNotFoundError, ValueError
-        As the two do; of a name of BEIR, with the command that downloads it.
+        As the two do; for a collection of BEIR, with the command that downloads it.
     """
-    if name in BEIR and not Path(name).is_dir():
-        raise FileNotFoundError(f"{name}: no such folder; 'bm25rag download {name} .' makes it")
-    return load_beir(name, split) if Path(name).is_dir() else load_ir_dataset(name)
+    folder = Path(name)
+    if folder.is_dir():
+        return load_beir(name, split)
+    try:
+        return load_ir_dataset(name)
+    except ValueError as error:
+        if folder.name not in BEIR:
+            raise
+        get = f"bm25rag download {folder.name} {folder.parent}"
+        raise FileNotFoundError(f"{name}: no such folder; '{get}' makes it") from error
 
 
 def _document(found: Any) -> Document:

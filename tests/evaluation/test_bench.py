@@ -425,7 +425,9 @@ def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: 
     )
     fails(3, "no such split; those in this folder are ['dev', 'test']", *arguments, "--split", "x")
     fails(2, "unknown measure", *arguments, "-m", "best")
-    fails(3, "scifact: no such folder; 'bm25rag download scifact .'", "bench", "scifact", "-o", "x")
+    for missing, parent in (("scifact", "."), ("data/beir/scifact", Path("data/beir"))):
+        get = f"{missing}: no such folder; 'bm25rag download scifact {parent}' makes it"
+        fails(3, get, "bench", missing, "-o", "x")
     fails(2, "0.0 is not in the range x>0", *arguments, "--memory", 0)
     fails(3, "no dataset 'nowhere'", "bench", "nowhere", "-o", "out2")
     fails(3, "prices.json: No such file", *arguments, "--prices", "prices.json")
