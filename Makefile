@@ -94,8 +94,7 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 adapters: $(ADAPTERS:%=adapter-%)  ## Check each adapter: its wheel alone, then its lowest versions.
 
 adapter-%: .venv-%/.installed .venv-%-lowest/.installed
-	$(PY) tools/adapters.py check $* .venv-$*/$(BIN)/python
-	$(PY) tools/adapters.py check $* .venv-$*-lowest/$(BIN)/python --lowest
+	$(PY) tools/adapters.py check $* .venv-$*/$(BIN)/python .venv-$*-lowest/$(BIN)/python
 
 # pytest-asyncio warns where its options are missing, as for adapters that do without it.
 together: .venv-together/.installed  ## Run the tests of all adapters in one environment.

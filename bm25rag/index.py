@@ -31,7 +31,7 @@ from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, 
 from bm25rag.kernels.backend import cores
 from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
 from bm25rag.search.filtered_search import search_filtered, search_one
-from bm25rag.search.queries import Query, Terms, terms_of, warn_of_texts
+from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
@@ -94,22 +94,6 @@ class _State(NamedTuple):
         snapshot, next_id, probe, extra = self
         views = list(snapshot.views)
         return StoredState(snapshot.analyzer, snapshot.parameters, views, next_id, probe, extra)
-
-
-class _Asked(NamedTuple):
-    """What a search is asked for: checked, and its queries analysed."""
-
-    snapshot: Snapshot
-    terms: list[Terms]
-    k: int
-    filter: Filter | None
-    min_score: float | None
-    corrections: list[dict[str, str]]
-
-    def warn_of_texts(self, queries: Sequence[Query], counts: Sequence[int]) -> None:
-        """Warn about lists that were probably meant as texts, given how many matches each has."""
-        if self.filter is None:  # or a warning would tell what rejected documents hold
-            warn_of_texts(self.snapshot, queries, counts)
 
 
 class BM25Index:
@@ -247,12 +231,16 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        asked = self._ask([query], k, filter, min_score, correct, "query")
-        snapshot, terms, most, parsed, floor, corrections = asked
-        rows, scores = search_one(snapshot, terms[0], most, parsed, floor)
-        if not rows:
-            asked.warn_of_texts([query], [0])
-        return snapshot.hits(rows, scores, *corrections)
+        most, parsed, floor = _check_search(k, filter, min_score)
+        snapshot = self._snapshot
+        terms, corrections = terms_of(snapshot.analyzer, query), None
+        if check_flag("correct", correct):
+            (corrected,) = _correct(snapshot, [terms], parsed)
+            terms, corrections = corrected.terms, corrected.corrections
+        rows, scores = search_one(snapshot, terms, most, parsed, floor)
+        if not rows and parsed is None:  # or a warning would tell what rejected documents hold
+            warn_of_texts(snapshot, [query], [0])
+        return snapshot.hits(rows, scores, corrections)
 
     def search_batch(
         self,
@@ -292,36 +280,19 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        asked = self._ask(batch, k, filter, min_score, correct, "queries[{}]")
-        snapshot, terms, most, parsed, floor, corrections = asked
-        result = search_filtered(snapshot, terms, most, parsed, floor, workers)
-        result.corrections = corrections
-        asked.warn_of_texts(batch, result.counts.tolist())
-        return result
-
-    def _ask(
-        self,
-        queries: Sequence[Query],
-        k: int,
-        filter: FilterSpec | None,
-        min_score: float | None,
-        correct: bool,
-        name: str,
-    ) -> _Asked:
-        """Check what a search is given, and analyse its queries."""
-        most = check_count("k", k)
-        floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-        parsed = _parse_filter(filter)
+        most, parsed, floor = _check_search(k, filter, min_score)
         snapshot = self._snapshot
-        terms = terms_of(snapshot.analyzer, queries, name)
+        terms = terms_of_each(snapshot.analyzer, batch)
         corrections = []
         if check_flag("correct", correct):
-            from bm25rag.search.correction import correct_queries
-
-            corrected = correct_queries(snapshot, terms, parsed)
+            corrected = _correct(snapshot, terms, parsed)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
-        return _Asked(snapshot, terms, most, parsed, floor, corrections)
+        result = search_filtered(snapshot, terms, most, parsed, floor, workers)
+        result.corrections = corrections
+        if parsed is None:  # as in ``search``
+            warn_of_texts(snapshot, batch, result.counts.tolist())
+        return result
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.
@@ -337,7 +308,7 @@ class BM25Index:
             In document order, float64 (N,).
         """
         snapshot = self._snapshot
-        return score_all(snapshot, terms_of(snapshot.analyzer, [query], "query")[0])
+        return score_all(snapshot, terms_of(snapshot.analyzer, query))
 
     def explain(self, query: Query, id: str, filter: FilterSpec | None = None) -> Explanation:
         """Explain the score of a document, whether or not it matches.
@@ -357,7 +328,7 @@ class BM25Index:
             If there is no such document, or the filter rejects it.
         """
         parsed, snapshot = _parse_filter(filter), self._snapshot
-        terms = terms_of(snapshot.analyzer, [query], "query")[0]
+        terms = terms_of(snapshot.analyzer, query)
         found = snapshot.find(check_id("id", id))
         if found is None or not snapshot.passes(*found, parsed):
             passing = "" if parsed is None else " that the filter passes"
@@ -410,7 +381,7 @@ class BM25Index:
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
         parsed, snapshot = _parse_filter(filter), self._snapshot
-        terms = terms_of(snapshot.analyzer, [query], "query")[0]
+        terms = terms_of(snapshot.analyzer, query)
         feedback = search_filtered(snapshot, [terms], documents, parsed, None, 1)
         from bm25rag.search.expansion import expand
 
@@ -446,10 +417,8 @@ class BM25Index:
         FilterError
             If the filter is malformed.
         """
-        from bm25rag.search.correction import correct_queries
-
         parsed, snapshot = _parse_filter(filter), self._snapshot
-        return correct_queries(snapshot, terms_of(snapshot.analyzer, [query], "query"), parsed)[0]
+        return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
 
     # --- documents and statistics ------------------------------------------------------
 
@@ -1233,6 +1202,21 @@ def _parse_filter(filter: FilterSpec | None) -> Filter | None:
     from bm25rag.filters import parse_filter
 
     return parse_filter(filter)
+
+
+def _check_search(
+    k: int, filter: FilterSpec | None, min_score: float | None
+) -> tuple[int, Filter | None, float | None]:
+    floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
+    return check_count("k", k), _parse_filter(filter), floor
+
+
+def _correct(
+    snapshot: Snapshot, queries: Sequence[Terms], filter: Filter | None
+) -> list[Correction]:
+    from bm25rag.search.correction import correct_queries  # most searches do not correct
+
+    return correct_queries(snapshot, queries, filter)
 
 
 def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:

@@ -1,9 +1,9 @@
 """Install an adapter from its wheel into an environment of its own, and check it there.
 
 ``adapters.py install NAME PYTHON [--lowest]`` installs the wheels of the core and of
-``integrations/NAME`` with what they and the tests need. ``adapters.py check NAME PYTHON``
-brings both wheels up to date, checks types and runs the adapter's tests; with ``--lowest``
-the tests alone.
+``integrations/NAME`` with what they and the tests need. ``adapters.py check NAME PYTHON LOWEST``
+brings both wheels up to date in an environment of the newest versions and one of the lowest,
+checks types in the first, and runs the adapter's tests in both.
 """
 
 from __future__ import annotations
@@ -40,20 +40,30 @@ def install(name: str, python: Path, lowest: bool) -> None:
         pip(python, "install", core, f"{adapter}[test]", "-c", pins)
 
 
-def check(name: str, python: Path, lowest: bool) -> int:
-    """Check the wheels as they are built now; return pytest's exit code."""
+def check(name: str, python: Path, lowest: Path) -> int:
+    """Check the wheels as they are built now, in both environments at once; return an exit code."""
     with tempfile.TemporaryDirectory() as temporary:
         wheels = build_wheels(name, Path(temporary))
-        pip(python, "install", "--no-deps", "--force-reinstall", *wheels)
-    options: list[str] = []
-    if lowest:  # old frameworks beside new libraries warn on their own behalf; types are not asked
-        options = ["-o", "filterwarnings=default"]
-    else:
-        print(check_types(name, python), end="", flush=True)
+        for each in (python, lowest):
+            pip(each, "install", "--no-deps", "--force-reinstall", *wheels)
     tests = ROOT / "integrations" / name / "tests"
     # -P: what is imported is what was installed, not what lies in the checkout.
-    command: list[str | Path] = [python, "-P", "-m", "pytest", "-q", *options, tests]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    options: list[str | Path] = ["-P", "-m", "pytest", "-q"]
+    # Old frameworks beside new libraries warn on their own behalf; types are not asked there.
+    old: list[str | Path] = [
+        lowest,
+        *options,
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "filterwarnings=default",
+        tests,
+    ]
+    with subprocess.Popen(old, cwd=ROOT, stdout=subprocess.PIPE, text=True) as other:
+        print(check_types(name, python), end="", flush=True)
+        code = subprocess.run([python, *options, tests], cwd=ROOT, check=False).returncode
+        print(f"{name} at its lowest versions\n{other.communicate()[0]}", end="", flush=True)
+    return code or other.returncode
 
 
 def check_types(name: str, python: Path) -> str:
@@ -81,10 +91,13 @@ def options_for(name: str, python: Path) -> list[str | Path]:
 def main() -> int:
     """Read the command line and do what it says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["install", "check"])
-    parser.add_argument("name")
-    parser.add_argument("python", type=Path)
-    parser.add_argument("--lowest", action="store_true", help="at the lowest versions")
+    commands = parser.add_subparsers(dest="what", required=True)
+    installing, checking = commands.add_parser("install"), commands.add_parser("check")
+    for command in (installing, checking):
+        command.add_argument("name")
+        command.add_argument("python", type=Path)
+    installing.add_argument("--lowest", action="store_true", help="at the lowest versions")
+    checking.add_argument("lowest", type=Path)
     given = parser.parse_args()
     if given.what == "check":
         return check(given.name, given.python, given.lowest)

@@ -18,6 +18,8 @@ from benchmarks.corpora import Corpus, Queries, read_lines, read_queries
 from bm25rag.evaluation.measuring import limit, memory, one_by_one, quiet
 from bm25rag.scoring.variants import VariantName
 
+#: Rounds of questions that were never asked.
+NEW_ROUNDS = 10
 _SHORTEST = 0.05  # seconds of a round
 # Rows (q, k) and scores (q, k) of the documents found; row -1 where there are fewer than k.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -110,6 +112,13 @@ class Engine(ABC):
     def question(self, questions: list[str], k: int, turn: int) -> float:
         """Answer raw questions one by one, on what ``raw`` built; seconds a question."""
         return fmean(one_by_one(lambda question: self.answer_raw(question, k), questions, turn))
+
+    def new_question(self, questions: list[str], k: int, turn: int) -> float:
+        """Do as ``question`` for some that it was never asked; a warm-up takes half of all."""
+        half = len(questions) // 2
+        size = half // NEW_ROUNDS
+        first = half + turn * size
+        return self.question(questions[:half] if turn < 0 else questions[first:][:size], k, turn)
 
     # --- what an engine must know ---------------------------------------------------
 

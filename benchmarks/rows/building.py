@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 from benchmarks.corpora import ENWIKI, SCIFACT, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
+from benchmarks.engines.base import NEW_ROUNDS
 from benchmarks.report import Report, raced
 from benchmarks.workers import Figure, Worker, race, start
 
@@ -61,14 +62,15 @@ def _one_thread(
             row.note = _NOTE
             report.add(row)
         asking = {name: one for name, one in workers.items() if name != "tantivy"}
-        answers = race(asking, 10, "question", corpus.questions(), 10)
-        work, unit = f"search(raw question), {corpus.name}, k=10", "µs a question"
-        for peer in _PEERS:
-            if peer != "tantivy":
-                both = _against(answers, missing, peer)
-                required, goal = (3.0, 5.0) if peer == "bm25s numba" else (None, None)
-                group = "one question at a time"
-                report.add(raced(group, work, unit, both, required, goal, scale=1e6))
+        for kind, method in (("new", "new_question"), ("raw", "question")):
+            answers = race(asking, NEW_ROUNDS, method, corpus.questions(), 10)
+            work, unit = f"search({kind} question), {corpus.name}, k=10", "µs a question"
+            for peer in _PEERS:
+                if peer != "tantivy":
+                    both = _against(answers, missing, peer)
+                    required, goal = (3.0, 5.0) if peer == "bm25s numba" else (None, None)
+                    group = "one question at a time"
+                    report.add(raced(group, work, unit, both, required, goal, scale=1e6))
 
 
 def _two_threads(report: Report, corpus: Corpus, rounds: int) -> None:

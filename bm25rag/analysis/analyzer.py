@@ -196,7 +196,7 @@ class Analyzer:
         words = self.find_words(text)
         if self.tokenizer is not None:
             return words
-        return list(chain.from_iterable(map(self._document_terms.__getitem__, words)))
+        return self._document_terms.of(words)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
@@ -217,8 +217,7 @@ class Analyzer:
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
-        wanted = list(chain.from_iterable(map(self._wanted_terms.__getitem__, words)))
-        return wanted or list(chain.from_iterable(map(self._question_terms.__getitem__, words)))
+        return self._wanted_terms.of(words) or self._question_terms.of(words)
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -437,15 +436,31 @@ class _WordTerms(dict[str, list[str]]):
         self._question = question
         self._wanted = wanted
 
-    def __missing__(self, word: str) -> list[str]:
+    def of(self, words: list[str]) -> list[str]:
+        """Return the terms of words, one after another."""
+        try:
+            return list(chain.from_iterable(map(self.__getitem__, words)))
+        except KeyError:
+            known = {word: terms for word in words if (terms := self.get(word)) is not None}
+            found = self._add([word for word in dict.fromkeys(words) if word not in known]) | known
+            return list(chain.from_iterable(map(found.__getitem__, words)))
+
+    def _add(self, words: list[str]) -> dict[str, list[str]]:
+        """Analyse words, all at once; return the terms of each."""
         analyzer = self._analyzer
-        tokens, _ = analyzer.splitter.split_words([word], self._question)
-        tokens = [token for token in tokens if token not in analyzer.stopwords]
-        if self._wanted:
-            tokens = [token for token in tokens if token not in analyzer.query_stopwords]
-        terms = analyzer.stems(tokens)
-        if len(word) <= _LONGEST_WORD:
-            if len(self) >= _MOST_WORDS:
-                self.clear()
-            self[word] = terms
-        return terms
+        stopwords = analyzer.stopwords
+        unwanted = analyzer.query_stopwords if self._wanted else stopwords
+        tokens, counts = analyzer.splitter.split_words(words, self._question)
+        stems = analyzer.stems(tokens)
+        found, end = {}, 0
+        for index, word in enumerate(words):
+            start, end = end, end + counts.get(index, 1)
+            pairs = zip(tokens[start:end], stems[start:end], strict=True)
+            found[word] = [
+                stem for token, stem in pairs if token not in stopwords and token not in unwanted
+            ]
+            if len(word) <= _LONGEST_WORD:
+                if len(self) >= _MOST_WORDS:
+                    self.clear()
+                self[word] = found[word]
+        return found

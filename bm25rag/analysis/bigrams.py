@@ -16,9 +16,12 @@ from bm25rag.analysis.scripts import (
     CJK,
     CJK_LETTERS,
     HAN,
+    NO_PAGES,
+    PATTERNS,
     SINGLES,
     SOUTHEAST_ASIAN,
     SOUTHEAST_ASIAN_LETTERS,
+    mark_pages,
     mark_ranges,
 )
 
@@ -66,11 +69,12 @@ def find_words_and_bigrams(
     """
     words: list[str] = []
     end = 0
-    for run in _runs(rules.cjk, rules.southeast_asian).finditer(text):
+    pages = mark_pages(text) if rules.southeast_asian else NO_PAGES
+    for run in _runs(rules.cjk, rules.southeast_asian, pages).finditer(text):
         if run.start() > end:
             words += find_words(text[end : run.start()])
         end = run.end()
-        units = list(run[1]) if run[1] else _clusters().findall(run[2])
+        units = list(run[1]) if run[1] else _clusters(pages).findall(run[2])
         words += [first + second for first, second in pairwise(units)] or units
         if len(units) > 1 and is_single(units[-1], rules, question):
             words.append(units[-1])
@@ -105,25 +109,26 @@ def first_of_bigram(word: str, rules: BigramRules) -> str | None:
         Which runs are cut.
     """
     if rules.southeast_asian and SOUTHEAST_ASIAN.match(word):
-        cluster = _clusters().match(word)  # whose pattern takes 50 ms to make
+        cluster = _clusters(mark_pages(word)).match(word)
         return cluster[0] if cluster is not None and len(cluster[0]) < len(word) else None
     if rules.cjk and len(word) == 2 and CJK.match(word):
         return word[0]
     return None
 
 
-@lru_cache(maxsize=4)
-def _runs(cjk: bool, southeast_asian: bool) -> re.Pattern[str]:
+@lru_cache(maxsize=PATTERNS)
+def _runs(cjk: bool, southeast_asian: bool, pages: frozenset[int]) -> re.Pattern[str]:
     """Return a pattern of runs: of CJK in its first group, of clusters in its second."""
     first = f"[{CJK_LETTERS}]+" if cjk else "(?!)"
-    second = f"(?:{_cluster()})+" if southeast_asian else "(?!)"
+    second = f"(?:{_cluster(pages)})+" if southeast_asian else "(?!)"
     return re.compile(f"({first})|({second})")
 
 
-def _cluster() -> str:
-    return f"[{SOUTHEAST_ASIAN_LETTERS}][{mark_ranges()}]*"
+def _cluster(pages: frozenset[int]) -> str:
+    marks = mark_ranges(pages)
+    return f"[{SOUTHEAST_ASIAN_LETTERS}]" + (f"[{marks}]*" if marks else "")
 
 
-@lru_cache(maxsize=1)
-def _clusters() -> re.Pattern[str]:
-    return re.compile(_cluster())
+@lru_cache(maxsize=PATTERNS)
+def _clusters(pages: frozenset[int]) -> re.Pattern[str]:
+    return re.compile(_cluster(pages))

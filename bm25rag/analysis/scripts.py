@@ -55,6 +55,9 @@ APOSTROPHES = late_pattern("[\u2019\u02bc]")
 IGNORED = late_pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
 WIDTH_FORMS = late_pattern("[\uff01-\uff5e\uff65-\uff9f]+")
 _LAST_WITHOUT = "\u02ff"  # no mark comes before it
+NO_PAGES: frozenset[int] = frozenset()
+# How many patterns are kept, by the pages of marks that they know.
+PATTERNS = 128
 _TURKISH = str.maketrans({"İ": "i", "I": "ı"})
 _DOTTED_I = "I\u0307"
 
@@ -78,7 +81,8 @@ def fold_widths(text: str) -> str:
 
 def find_marked_words(text: str) -> list[str]:
     """Find words as the paper's pattern does, with combining marks inside them."""
-    return _marked_words().findall(join_conjuncts(text))
+    text = join_conjuncts(text)
+    return _marked_words(mark_pages(text)).findall(text)
 
 
 def join_conjuncts(text: str) -> str:
@@ -95,15 +99,13 @@ def _follows_mark(joiner: re.Match[str]) -> bool:
 
 def find_words(text: str) -> list[str]:
     """Find words as people write them (see ``word_pattern``), with combining marks inside them."""
-    # To list all marks takes 20 ms, which few questions need.
-    has_marks = any(char > _LAST_WITHOUT and _is_mark(char) for char in set(text))
-    return word_pattern(has_marks).findall(text)
+    return word_pattern(mark_pages(text)).findall(text)
 
 
 def find_ascii_words(text: str) -> list[str]:
     """Find words as ``find_words`` does, in a text that is all ASCII."""
     words = backend.current().find_plain_words(text)
-    return word_pattern(marks=False).findall(text) if words is None else words
+    return word_pattern(NO_PAGES).findall(text) if words is None else words
 
 
 def _is_mark(char: str) -> bool:
@@ -115,8 +117,8 @@ def drop_ignored(text: str) -> str:
     return join_conjuncts(IGNORED.sub("", text))
 
 
-@lru_cache(maxsize=2)
-def word_pattern(marks: bool) -> re.Pattern[str]:
+@lru_cache(maxsize=PATTERNS)
+def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
     """Return the pattern of words as people write them, one character or more.
 
     A word may contain apostrophes; full stops and commas between digits; full stops between
@@ -125,10 +127,10 @@ def word_pattern(marks: bool) -> re.Pattern[str]:
 
     Parameters
     ----------
-    marks
-        Whether words may contain combining marks; ASCII has none.
+    pages
+        The pages of the combining marks that words may contain: ``mark_pages`` of the text.
     """
-    w = rf"\w{mark_ranges()}" if marks else r"\w"
+    w = rf"\w{mark_ranges(pages)}"
     letter = r"[^\W\d_]"
     signs = (
         r"(?<=\d[.,])(?=\d)",
@@ -143,17 +145,27 @@ def word_pattern(marks: bool) -> re.Pattern[str]:
     return re.compile(rf"(?:\w|{name})[{w}]*(?:['.,+#](?:{'|'.join(signs)})[{w}]*)*")
 
 
-@lru_cache(maxsize=1)
-def _marked_words() -> re.Pattern[str]:
+@lru_cache(maxsize=PATTERNS)
+def _marked_words(pages: frozenset[int]) -> re.Pattern[str]:
     """Return the pattern of a word character and one or more word characters or marks."""
-    return re.compile(rf"\w[\w{mark_ranges()}]+")
+    return re.compile(rf"\w[\w{mark_ranges(pages)}]+")
 
 
-@lru_cache(maxsize=1)
-def mark_ranges() -> str:
-    """Return all combining marks as ranges, for a character class of a regular expression."""
+def mark_pages(text: str) -> frozenset[int]:
+    """Return the pages, of 256 characters, of the combining marks of a text.
+
+    To list all marks takes 20 ms, and a pattern of them as long; a text has marks of few pages.
+    """
+    return frozenset(
+        [ord(char) >> 8 for char in set(text) if char > _LAST_WITHOUT and _is_mark(char)]
+    )
+
+
+def mark_ranges(pages: frozenset[int]) -> str:
+    """Return the combining marks of some pages as ranges, for a class of a regular expression."""
     ranges: list[list[int]] = []
-    for mark in marks():
+    points = (point for page in sorted(pages) for point in range(page << 8, page + 1 << 8))
+    for mark in (point for point in points if _is_mark(chr(point))):
         if ranges and ranges[-1][1] == mark - 1:
             ranges[-1][1] = mark
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -39,6 +39,11 @@ class Column:
         Which are ``None``, bool; empty if none is (or all are).
     count
         The number of strings.
+
+    Attributes
+    ----------
+    strings
+        ``offsets`` and ``data`` as the kernels take them; ``None`` if all are ``None``.
     """
 
     def __init__(self, offsets: Unsigned, data: UInt8, null: Bool, count: int) -> None:
@@ -50,7 +55,7 @@ class Column:
         self._starts = offsets.data
         self._bytes = data.data
         self._nulls = null.data if len(null) else None
-        self._strings = StringArrays(offsets, data) if len(offsets) else None
+        self.strings = StringArrays(offsets, data) if len(offsets) else None
         self._empty = not len(offsets)
 
     def __len__(self) -> int:
@@ -74,9 +79,10 @@ class Column:
     def texts(self, numbers: Sequence[int]) -> list[str | None]:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
         try:
-            if self._nulls is None and self._strings is not None:
-                self._pass(numbers)
-                return [*backend.current().decode(self._strings, numbers)]
+            if self._nulls is None and self.strings is not None:
+                found = backend.current().decode(self.strings, numbers)
+                if found is not None:
+                    return cast("list[str | None]", found)
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:

@@ -76,6 +76,9 @@ class StringTable:
         self.check_all()
         return StringTable, (self.column, self.keys, self.order)
 
+    def check_keys(self) -> None:
+        """Check what a look-up relies on, if it comes from a file; raise ``CorruptIndexError``."""
+
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""
 

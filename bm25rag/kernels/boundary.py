@@ -113,6 +113,25 @@ class TermArrays:
         self.prepared: Any = None
 
 
+class FileBlocks(NamedTuple):
+    """Where some arrays lie in a file, and which blocks of that have been checked.
+
+    Parameters
+    ----------
+    flags
+        1 for each block that has been checked, else 0, uint8; read anew by each call. Empty: the
+        arrays need no check.
+    size
+        How many bytes a block has.
+    places
+        Where each array begins, in bytes.
+    """
+
+    flags: UInt8
+    size: int
+    places: Sequence[int]
+
+
 class StringArrays:
     """Strings in UTF-8, one after another.
 
@@ -122,14 +141,85 @@ class StringArrays:
         Where each begins, and where the last ends, uint64 (n + 1,).
     data
         Their bytes, uint8.
+    file
+        Where ``offsets`` and ``data`` lie; ``None``: in no file.
     """
 
-    __slots__ = ("data", "offsets", "prepared")
+    __slots__ = ("data", "file", "offsets", "prepared")
 
-    def __init__(self, offsets: UInt64, data: UInt8) -> None:
+    def __init__(self, offsets: UInt64, data: UInt8, file: FileBlocks | None = None) -> None:
         _check_array("offsets", offsets, np.uint64)
         _check_array("data", data, np.uint8)
         self.offsets, self.data = offsets, data
+        self.file = _check_blocks(file, (offsets, data))
+        self.prepared: Any = None
+
+
+class PostingsArrays:
+    """What a look-up of a term reads of the postings of n documents.
+
+    Parameters
+    ----------
+    terms
+        The V terms, sorted by their keys, then by bytes.
+    keys
+        Their CRC-32, uint32 (V,).
+    indptr
+        Where each term's postings begin, uint32 (V + 1,).
+    documents, codes
+        As in ``SegmentArrays``.
+    code_count
+        How many codes there are.
+    size, block_size
+        As in ``SegmentArrays``; s is the number of blocks.
+    frequent, edges, before, high
+        As in ``DocBlocks``; uint32 (m,), uint32 (m, s - 1), uint32 (m,), uint16.
+    file
+        Where ``indptr``, ``documents``, ``codes``, ``edges`` and ``high`` lie; ``None``: in no
+        file. The other arrays have been checked.
+    """
+
+    __slots__ = (
+        *("before", "block_size", "code_count", "codes", "documents", "edges", "file", "frequent"),
+        *("high", "indptr", "keys", "prepared", "size", "terms"),
+    )
+
+    def __init__(
+        self,
+        terms: StringArrays,
+        keys: UInt32,
+        indptr: UInt32,
+        documents: UInt16,
+        codes: Unsigned,
+        code_count: int,
+        size: int,
+        block_size: int,
+        frequent: UInt32,
+        edges: UInt32,
+        before: UInt32,
+        high: UInt16,
+        file: FileBlocks | None = None,
+    ) -> None:
+        for name, array in (("keys", keys), ("indptr", indptr), ("frequent", frequent)):
+            _check_array(name, array, np.uint32)
+        _check_array("edges", edges, np.uint32, dimensions=2)
+        _check_array("before", before, np.uint32)
+        _check_array("documents", documents, np.uint16)
+        _check_array("codes", codes, np.uint16, np.uint32)
+        _check_array("high", high, np.uint16)
+        _require(len(terms.offsets) == len(keys) + 1 == len(indptr), "not as many terms as keys")
+        _require(len(documents) == len(codes), "documents and codes differ in length")
+        _require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        blocks = -(-size // block_size)
+        if blocks > 1:
+            _require(edges.shape == (len(frequent), blocks - 1), "edges are not of the blocks")
+            _require(len(before) == len(frequent), "frequent and before differ in length")
+            _require(_range(frequent, 0)[1] < len(keys), "a frequent term is none of the terms")
+        self.terms, self.keys, self.indptr = terms, keys, indptr
+        self.documents, self.codes, self.code_count = documents, codes, code_count
+        self.size, self.block_size = size, block_size
+        self.frequent, self.edges, self.before, self.high = frequent, edges, before, high
+        self.file = _check_blocks(file, (indptr, documents, codes, edges, high))
         self.prepared: Any = None
 
 
@@ -542,7 +632,7 @@ class Backend(ABC):
         _require(places == sorted(places) and places[-1] == len(documents) > 0, "wrong starts")
         return self._find_wrong(documents, starts, block_size, size)
 
-    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str]:
+    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         """Decode some strings, of which lone surrogates may be part.
 
         Parameters
@@ -552,14 +642,37 @@ class Backend(ABC):
         numbers
             Which of them.
 
+        Returns
+        -------
+        texts
+            The strings; ``None`` if one is not known to be right, or there is none of a number.
+
         Raises
         ------
-        IndexError
-            If there is no string of a number.
         UnicodeDecodeError
             If one is not UTF-8.
         """
         return self._decode(strings, numbers)
+
+    def find_term(self, postings: PostingsArrays, term: bytes, key: int) -> Int64 | None:
+        """Find where the postings of a term begin in each block of documents, and where they end.
+
+        Parameters
+        ----------
+        postings
+            The postings.
+        term
+            The term.
+        key
+            Its CRC-32.
+
+        Returns
+        -------
+        starts
+            As from ``Postings.find``; ``None`` if what that reads is not known to be right, or
+            this backend does not look for terms.
+        """
+        return None
 
     def find_plain_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII: runs of letters, digits and underscores.
@@ -682,7 +795,7 @@ class Backend(ABC):
     ) -> str | None: ...
 
     @abstractmethod
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]: ...
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None: ...
 
     @abstractmethod
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...
@@ -721,6 +834,18 @@ def _check_search(segment: SegmentArrays, terms: TermArrays, limits: Limits, mos
     if limits.allowed is not None:
         _check_array("allowed", limits.allowed, np.bool_)
         _require(len(limits.allowed) == segment.size, "allowed is not of this segment")
+
+
+def _check_blocks(file: FileBlocks | None, arrays: Sequence[np.ndarray[Any, Any]]) -> FileBlocks:
+    """Check that arrays lie within the blocks of their file."""
+    if file is None:
+        return FileBlocks(np.empty(0, np.uint8), 1, [0] * len(arrays))
+    _check_array("flags", file.flags, np.uint8)
+    _require(len(file.places) == len(arrays) and file.size >= 1, "not a place for each array")
+    for place, array in zip(file.places, arrays, strict=True):
+        end = place + array.nbytes if array.nbytes else 0
+        _require(place >= 0 and end <= len(file.flags) * file.size, "an array is beyond its file")
+    return file
 
 
 def _check_texts(texts: Texts, fold_table: UInt64) -> None:

@@ -11,6 +11,7 @@ from bm25rag.kernels.boundary import (
     Limits,
     Matches,
     Places,
+    PostingsArrays,
     Queries,
     Run,
     Scanned,
@@ -26,7 +27,7 @@ from bm25rag.kernels.loading import load
 # In this order: what another one imports comes first.
 for _name in ("selecting", "signs", "bigrams"):
     load(_name)
-building, checking, searching = load("building"), load("checking"), load("searching")
+building, reading, searching = load("building"), load("reading"), load("searching")
 strings, words, scanning = load("strings"), load("words"), load("scanning")
 
 
@@ -97,7 +98,7 @@ class CompiledBackend(Backend):
     def _find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int
     ) -> str | None:
-        wrong: str | None = checking.find_wrong(documents, starts, block_size, size)
+        wrong: str | None = reading.find_wrong(documents, starts, block_size, size)
         return wrong
 
     def find_plain_words(self, text: str) -> list[str] | None:
@@ -105,11 +106,17 @@ class CompiledBackend(Backend):
         found: list[str] | None = strings.find_plain_words(text)
         return found
 
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
-        if arrays.prepared is None:
-            arrays.prepared = strings.prepare_strings(arrays)
-        found: list[str] = strings.decode(arrays.prepared, numbers)
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
+        found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
         return found
+
+    def find_term(self, postings: PostingsArrays, term: bytes, key: int) -> Int64 | None:
+        """Find where the postings of a term begin; see ``Backend``."""
+        if postings.prepared is None:
+            terms = _prepare_strings(postings.terms)
+            postings.prepared = reading.prepare_postings(postings, terms)
+        starts: Int64 | None = reading.find_term(postings.prepared, term, key)
+        return starts
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         checksums: UInt32 = building.checksums(data, offsets)
@@ -121,6 +128,12 @@ class CompiledBackend(Backend):
 
     def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
         building.fill(run, codes, places)
+
+
+def _prepare_strings(arrays: StringArrays) -> Any:
+    if arrays.prepared is None:
+        arrays.prepared = reading.prepare_strings(arrays)
+    return arrays.prepared
 
 
 def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:

@@ -86,9 +86,11 @@ class NumpyBackend(Backend):
         falls = np.any(whole[1:] <= whole[:-1]) or int(whole[-1]) >= size
         return "documents" if falls else None
 
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str]:
-        if min(numbers, default=0) < 0:
-            raise IndexError(min(numbers))
+    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
+        if len(arrays.file.flags) or min(numbers, default=0) < 0:
+            return None
+        if max(numbers, default=0) >= len(arrays.offsets) - 1:
+            return None
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         starts, data = arrays.offsets.data, arrays.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]

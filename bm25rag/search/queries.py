@@ -36,31 +36,36 @@ class ResolvedQueries(NamedTuple):
     queries: Queries
 
 
-def terms_of(analyzer: Analyzer, queries: Sequence[Query], name: str) -> list[Terms]:
-    """Analyse queries and check them.
+def terms_of(analyzer: Analyzer, query: Query, name: str = "query") -> Terms:
+    """Analyse a query and check it.
 
     Parameters
     ----------
     analyzer
         How texts become terms.
-    queries
-        The queries.
+    query
+        The query.
     name
-        Their name in messages: ``"query"``, or ``"queries[{}]"`` for their positions.
+        Its name in messages.
 
     Raises
     ------
     TypeError
-        If a query, a term or a weight has the wrong type.
+        If the query, a term or a weight has the wrong type.
     ValueError
         If a weight is NaN or infinite, or beyond 1e30.
     """
-    analyze = analyzer.query_terms
-    terms = [analyze(query) if isinstance(query, str) else query for query in queries]
+    return analyzer.query_terms(query) if isinstance(query, str) else _check_query(query, name)
+
+
+def terms_of_each(analyzer: Analyzer, queries: Sequence[Query]) -> list[Terms]:
+    """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
     given = [query for query in queries if not isinstance(query, str)]
-    if not given or _are_lists_of_strings(given):
+    if given and _are_lists_of_strings(given):
+        analyze = analyzer.query_terms
+        terms = [analyze(query) if isinstance(query, str) else query for query in queries]
         return cast("list[Terms]", terms)
-    return [_check_query(query, name.format(n)) for n, query in enumerate(terms)]
+    return [terms_of(analyzer, query, f"queries[{n}]") for n, query in enumerate(queries)]
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
@@ -110,7 +115,7 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Iterable
             warnings.warn(
                 f"no document has a term of the query {query!r:.100}: a list holds terms that "
                 f"are analysed already; to search for a text, pass the text, {text!r:.100}",
-                stacklevel=4,
+                stacklevel=3,
             )
 
 

@@ -74,9 +74,9 @@ class Snapshot:
         try:
             return cache, cache.numbers(terms)
         except TermCacheFullError:
-            more = min(4 * cache.capacity, _MOST_TERMS)
-            capacity = max(_FEWEST_TERMS, more, len(set(terms)))
-            cache = TermCache(self.views, self.parameters, self.count, capacity)
+            wanted = len(set(terms))
+            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, _MOST_TERMS), wanted)
+            cache = cache.larger(capacity, wanted)
             numbers = cache.numbers(terms)
             if capacity <= _MOST_TERMS:
                 self._term_cache = cache

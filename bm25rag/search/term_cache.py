@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -23,9 +23,9 @@ class TermCacheFullError(Exception):
 class TermCache(dict[str, int]):
     """Maps a term to its number; to -1 if no living document contains it.
 
-    Missing terms are looked up. A number is assigned once, and its data are written before another
-    thread can see it, so threads need no lock: if two threads miss a term at the same time, one
-    assigns its number, and the other's number is never used.
+    A number is assigned once, and its data are written before another thread can see it, so
+    threads need no lock: if two threads miss a term at the same time, one assigns its number, and
+    the other's number is never used.
 
     Parameters
     ----------
@@ -48,7 +48,6 @@ class TermCache(dict[str, int]):
         self.capacity = capacity
         self._next = iter(range(capacity))
         self._unknown: list[str] = []
-        self._idf_of: dict[int, np.float32] = {}
         self.idf = np.zeros(capacity, np.float32)
         self.frequencies = np.zeros(capacity, np.int64)
         # For each segment, as ``Postings.find`` gives them.
@@ -59,25 +58,60 @@ class TermCache(dict[str, int]):
         absent = parameters.absent_weight
         self.arrays = [TermArrays(starts, self.idf, absent) for starts in self.starts]
 
-    def numbers(self, terms: Iterable[str]) -> list[int]:
-        """Return the numbers of terms.
+    def larger(self, capacity: int, wanted: int) -> TermCache:
+        """Return a cache of another capacity, with the same terms if ``wanted`` more have room."""
+        cache = TermCache(self._views, self._parameters, self._documents, capacity)
+        known = {term: number for term, number in self.copy().items() if number >= 0}
+        used = max(known.values(), default=-1) + 1
+        if used + wanted <= capacity:
+            cache.update(known)
+            cache._next = iter(range(used, capacity))
+            cache.idf[:used], cache.frequencies[:used] = self.idf[:used], self.frequencies[:used]
+            for table, own in zip(cache.starts, self.starts, strict=True):
+                table[:used] = own[:used]
+        return cache
+
+    def numbers(self, terms: Collection[str]) -> list[int]:
+        """Return the numbers of terms; those that are missing are looked up.
 
         Raises
         ------
         TermCacheFullError
             If there are not enough numbers left for the missing terms.
         """
-        return list(map(self.__getitem__, terms))
+        try:
+            return list(map(self.__getitem__, terms))
+        except KeyError:
+            known = {term: number for term in terms if (number := self.get(term)) is not None}
+            found = self._add([term for term in dict.fromkeys(terms) if term not in known]) | known
+            return [found[term] for term in terms]
 
-    def __missing__(self, term: str) -> int:
-        number = self._look_up(utf8(term))
-        if number >= 0:
+    def _add(self, terms: Sequence[str]) -> dict[str, int]:
+        """Look up terms, all at once; return the number of each."""
+        numbers: dict[str, int] = dict.fromkeys(terms, -1)
+        known, places, frequencies = [], [], []
+        for term in terms:
+            key = utf8(term)
+            found = [view.segment.postings.find(key) for view in self._views]
+            frequency = sum(map(SegmentView.frequency, self._views, found))
+            if frequency:
+                known.append(term)
+                places.append(found)
+                frequencies.append(frequency)
+            elif len(term) <= _LONGEST_UNKNOWN:
+                self[term] = -1
+                self._bound_unknown(term)
+        idf = self._parameters.idf(self._documents, np.array(frequencies, np.float64))
+        for row, term in enumerate(known):
+            number = next(self._next, -1)
+            if number < 0:
+                raise TermCacheFullError
+            for table, starts in zip(self.starts, places[row], strict=True):
+                table[number] = starts
+            self.frequencies[number], self.idf[number] = frequencies[row], idf[row]
             # A repeated term must have one number, or its parts of a score would be added apart.
-            return self.setdefault(term, number)
-        if len(term) <= _LONGEST_UNKNOWN:
-            self[term] = number
-            self._bound_unknown(term)
-        return number
+            numbers[term] = self.setdefault(term, number)
+        return numbers
 
     def _bound_unknown(self, term: str) -> None:
         """Remember an unknown term, and forget all unknown terms if there are too many."""
@@ -89,23 +123,3 @@ class TermCache(dict[str, int]):
             self._unknown = []
             for old in unknown:
                 self.pop(old, None)
-
-    def _look_up(self, term: bytes) -> int:
-        found = [view.segment.postings.find(term) for view in self._views]
-        frequency = sum(
-            view.frequency(starts) for view, starts in zip(self._views, found, strict=True)
-        )
-        if not frequency:
-            return -1
-        number = next(self._next, -1)
-        if number < 0:
-            raise TermCacheFullError
-        for table, starts in zip(self.starts, found, strict=True):
-            table[number] = starts
-        self.frequencies[number] = frequency
-        idf = self._idf_of.get(frequency)  # that of a rare term was asked for before
-        if idf is None:
-            (idf,) = self._parameters.idf(self._documents, np.array([frequency], np.float64))
-            self._idf_of[frequency] = idf
-        self.idf[number] = idf
-        return number

@@ -9,6 +9,7 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ import numpy as np
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned, narrowed
 from bm25rag.common.lazy import lazy_property
-from bm25rag.kernels.boundary import Run
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import FileBlocks, PostingsArrays, Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:
@@ -66,6 +68,31 @@ class Postings:
         arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
         return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *arrays)
 
+    @lazy_property
+    def arrays(self) -> PostingsArrays | None:
+        """What ``find`` reads, as the kernels take it; ``None`` if they do not take it."""
+        return self._arrays(None)
+
+    def _arrays(self, file: FileBlocks | None) -> PostingsArrays | None:
+        strings, blocks = self.terms.column.strings, self.doc_blocks
+        if strings is None or self.indptr.dtype != np.uint32 or blocks.before.dtype != np.uint32:
+            return None
+        return PostingsArrays(
+            strings,
+            self.terms.keys,
+            self.indptr,
+            self.documents,
+            self.codes,
+            len(self.code_tf),
+            len(self.lengths),
+            blocks.size,
+            blocks.terms,
+            blocks.edges,
+            blocks.before,
+            blocks.high,
+            file,
+        )
+
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.
 
@@ -80,6 +107,10 @@ class Postings:
         CorruptIndexError
             If the postings come from a file that is damaged there.
         """
+        if (arrays := self.arrays) is not None:
+            starts = backend.current().find_term(arrays, term, zlib.crc32(term))
+            if starts is not None:
+                return starts
         number = self.terms.find(term)
         if number < 0:
             return np.zeros(self.doc_blocks.count + 1, np.int64)

@@ -18,8 +18,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from bm25rag.common.arrays import Array
+from bm25rag.common.arrays import Array, UInt8
 from bm25rag.errors import CorruptIndexError
+from bm25rag.kernels.boundary import FileBlocks
 from bm25rag.storage.fs import new_file
 
 MAGIC = b"bm25rag\n"
@@ -111,6 +112,8 @@ class ArraysFile:
         blocks = -(-self._length // BLOCK)
         self._body = memoryview(self._data)[start : start + self._length]
         self._checked = bytearray(blocks)
+        # The same for the kernels.
+        self.checked: UInt8 = np.frombuffer(self._checked, np.uint8)
 
     def _read_header(self, record: FileRecord) -> int:
         data = self._data
@@ -228,6 +231,17 @@ class CheckedArray:
     def reject(self, problem: str) -> CorruptIndexError:
         """Return the error for contents that cannot be right."""
         return self._file.reject(self._name, problem)
+
+    @property
+    def place(self) -> tuple[UInt8, int]:
+        """Which blocks of the file have been checked, and where in it this begins, in bytes."""
+        return self._file.checked, self._offset
+
+
+def file_blocks(*arrays: CheckedArray) -> FileBlocks:
+    """Return where arrays of one file lie, as the kernels take it."""
+    flags, _ = arrays[0].place
+    return FileBlocks(flags, BLOCK, [array.place[1] for array in arrays])
 
 
 def damage(path: str, name: str, problem: str) -> CorruptIndexError:

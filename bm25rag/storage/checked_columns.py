@@ -10,7 +10,8 @@ from bm25rag.columns.column import Column
 from bm25rag.columns.string_table import StringTable, keys_of, ties
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import release_gil
-from bm25rag.storage.array_file import CheckedArray
+from bm25rag.kernels.boundary import StringArrays
+from bm25rag.storage.array_file import CheckedArray, file_blocks
 
 # To check this share of a column string by string takes as long as to check all of it.
 _CHECK_ALL = 256
@@ -28,6 +29,8 @@ class CheckedColumn(Column):
         self.file_offsets, self.file_data, self._file_null = offsets, data, null
         # Zeros that are touched as they are used, whatever count a file claims.
         self._passed = np.zeros(count, np.uint8).data if len(offsets) else None
+        if len(offsets):
+            self.strings = StringArrays(self.offsets, self.data, file_blocks(offsets, data))
         self._whole = False
 
     def get(self, number: int) -> memoryview | None:
@@ -125,18 +128,18 @@ class CheckedStringTable(StringTable):
 
     def find(self, value: bytes) -> int:
         """Return the number of ``value`` in the column, or -1, from checked keys."""
-        if not self._searchable:
-            self._check_keys()
+        self.check_keys()
         return super().find(value)
 
     def find_all(self, values: Sequence[bytes]) -> Int64:
         """Return the numbers of those of ``values`` that are in the column, from checked keys."""
-        if not self._searchable:
-            self._check_keys()
+        self.check_keys()
         return super().find_all(values)
 
-    def _check_keys(self) -> None:
+    def check_keys(self) -> None:
         """Check what a look-up relies on: whatever is found is a string of the column."""
+        if self._searchable:
+            return
         # A damaged key would hide a term, so all are checked before the first look-up.
         keys = self._file_keys[:]
         if not np.all(keys[:-1] <= keys[1:]):
@@ -149,7 +152,7 @@ class CheckedStringTable(StringTable):
         """Check what a merge relies on: each string is there once, in order, under its key."""
         if self._whole:
             return
-        self._check_keys()
+        self.check_keys()
         self.column.check_all()
         keys = keys_of(self.column)
         if not np.array_equal(keys[self.order] if len(self.order) else keys, self.keys):

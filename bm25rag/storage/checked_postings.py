@@ -7,10 +7,12 @@ from bisect import bisect_left
 import numpy as np
 
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
+from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import PostingsArrays
 from bm25rag.segments.doc_blocks import DocBlocks
 from bm25rag.segments.postings import Postings
-from bm25rag.storage.array_file import ArraysFile, CheckedArray
+from bm25rag.storage.array_file import ArraysFile, CheckedArray, file_blocks
 from bm25rag.storage.checked_columns import CheckedStringTable
 
 # Postings that are compared in one step.
@@ -37,6 +39,11 @@ class CheckedDocBlocks(DocBlocks):
         super().__init__(count, terms.values, by_term, before.values, high.values)
         self._file_terms, self._file_edges = terms, edges
         self._file_before, self._file_high = before, high
+
+    @property
+    def by_posting(self) -> tuple[CheckedArray, CheckedArray]:
+        """The arrays that have a part for each posting or block: ``edges`` and ``high``."""
+        return self._file_edges, self._file_high
 
     def check_terms(self, term_count: int) -> None:
         """Check the small arrays."""
@@ -129,6 +136,14 @@ class CheckedPostings(Postings):
         self.file, self._file_blocks, self._tokens = file, doc_blocks, tokens
         self._passed = np.zeros(len(terms), np.uint8).data
         self._pairs_passed = False
+
+    @lazy_property
+    def arrays(self) -> PostingsArrays | None:
+        """As in ``Postings``; what the kernels do not check has been checked."""
+        self._check_small()
+        self.terms.check_keys()
+        some = (self._indptr, self._documents, self._codes, *self._file_blocks.by_posting)
+        return self._arrays(file_blocks(*some))
 
     def starts(self, number: int) -> Int64:
         """Return where a term's postings begin, checked."""

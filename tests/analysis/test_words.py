@@ -134,4 +134,11 @@ def test_odd_texts_have_the_terms_one_would_expect(text: str, expected: list[str
 @pytest.mark.usefixtures("backend")
 @given(st.text("aBz1_ .,'+#-\t\n\x1c\"(\x00", max_size=12))
 def test_words_in_ascii_are_those_of_the_pattern(text: str) -> None:
-    assert scripts.find_ascii_words(text) == scripts.word_pattern(marks=False).findall(text)
+    assert scripts.find_ascii_words(text) == scripts.word_pattern(scripts.NO_PAGES).findall(text)
+
+
+@given(st.text("a\u0301\u0e01\u0e31\u0e48\u093f\u0915\u064b\u0628\u2019 .", max_size=12))
+def test_marks_of_the_text_are_enough(text: str) -> None:
+    """Patterns know the marks of the pages that a text has; all marks find the same words."""
+    every = frozenset(mark >> 8 for mark in scripts.marks())
+    assert scripts.find_words(text) == scripts.word_pattern(every).findall(text)

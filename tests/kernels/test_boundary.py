@@ -11,6 +11,7 @@ import pytest
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import (
     CODE_POINTS,
+    FileBlocks,
     Limits,
     Matches,
     Places,
@@ -119,8 +120,6 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: wrong([], [0, 0]), ValueError, "wrong starts"),
         (lambda: wrong([0], [0, 2]), ValueError, "wrong starts"),
         (lambda: wrong([0, 1], [2, 1, 4]), ValueError, "wrong starts"),
-        (lambda: decode(b"ab", [0, 2], [1]), IndexError, "1|bounds"),
-        (lambda: decode(b"ab", [0, 2], [-1]), IndexError, "-1"),
         (lambda: decode(b"\xff", [0, 1], [0]), UnicodeDecodeError, "utf-8"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
@@ -178,13 +177,25 @@ def test_strings_are_decoded() -> None:
     ]
 
 
+def test_a_string_that_is_nowhere_is_not_decoded() -> None:
+    assert decode(b"ab", [0, 1, 2], [0, 2]) is None
+    assert decode(b"ab", [0, 1, 2], [-1]) is None
+
+
+def test_an_array_beyond_its_file_is_refused() -> None:
+    offsets, data = np.array([0, 1], np.uint64), np.frombuffer(b"a", np.uint8)
+    for places in ([0, 16], [1, 0], [-1, 0], [0]):
+        with pytest.raises(ValueError, match=r"file|place"):
+            StringArrays(offsets, data, FileBlocks(np.ones(1, np.uint8), 16, places))
+
+
 def wrong(documents: Any, starts: Any) -> str | None:
     """Of three documents in blocks of two."""
     numbers = np.array(documents, np.uint16)
     return backends.current().find_wrong(numbers, np.array(starts, np.int64), 2, 3)
 
 
-def decode(data: bytes, offsets: Any, numbers: Any) -> list[str]:
+def decode(data: bytes, offsets: Any, numbers: Any) -> list[str] | None:
     strings = StringArrays(np.array(offsets, np.uint64), np.frombuffer(data, np.uint8))
     return backends.current().decode(strings, numbers)
 

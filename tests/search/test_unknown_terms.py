@@ -193,5 +193,22 @@ def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     index = BM25Index.from_texts([[long, "red"], ["red"]])
     cache, numbers = index._snapshot.term_numbers([long, "red", long, "red", "y" * 5000])
     assert numbers == [0, 1, 0, 1, -1]
-    assert cache._look_up(long.encode()) == 2  # as by another thread that missed it too
+    assert cache._add([long]) == {long: 0}  # as by another thread that missed it too
     assert cache.numbers([long, long]) == [0, 0]
+
+
+def test_a_cache_that_grows_keeps_its_terms() -> None:
+    """With the same numbers and the same data; what is unknown is looked up again."""
+    words = [f"w{number}" for number in range(1500)]
+    index = BM25Index.from_texts([words[:number] for number in range(1, 1500, 7)])
+    expected = [index.search([word]) for word in words]
+    fresh = BM25Index.from_texts([words[:number] for number in range(1, 1500, 7)])
+    first, numbers = fresh._snapshot.term_numbers([*words[:200], "gone"])
+    assert numbers == [*range(200), -1]
+    for start in range(0, 1500, 50):
+        fresh.search(words[start : start + 50])
+    cache, again = fresh._snapshot.term_numbers(words[:200])
+    assert cache.capacity > first.capacity
+    assert again == numbers[:200]
+    assert (cache.frequencies[again] == first.frequencies[again]).all()
+    assert [fresh.search([word]) for word in words] == expected

@@ -16,6 +16,10 @@ from bm25rag.errors import MetadataError
 
 _END = object()
 
+# What pickle remakes a document from. Pydantic's own way to one that is checked already,
+# ``model_construct``, takes as long as checking it.
+_STATE = Document(id="", page_content="", metadata={}).__getstate__()
+
 
 def to_document(found: StoredDocument | Hit) -> Document:
     """Convert a stored document to a LangChain document.
@@ -31,7 +35,11 @@ def to_document(found: StoredDocument | Hit) -> Document:
             "with store_text=False or as a list of terms"
         )
         raise ValueError(message)
-    return Document(id=found.id, page_content=found.text, metadata=found.metadata)
+    fields = {"id": found.id, "page_content": found.text, "metadata": found.metadata}
+    values = {**_STATE["__dict__"], **fields}
+    document = Document.__new__(Document)
+    document.__setstate__({**_STATE, "__dict__": values, "__pydantic_fields_set__": set(fields)})
+    return document
 
 
 def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:

@@ -61,8 +61,8 @@ def search(
     filter
         As in ``read_filter``.
     """
-    parsed = read_filter(filter)
-    if next(_callables(parsed), None) is None:
+    parsed = None if filter is None else read_filter(filter)
+    if parsed is None or next(_callables(parsed), None) is None:
         return index.search(query, k, parsed, min_score)
     # The callables see the very state that is searched, whatever is written meanwhile.
     snapshot = index.snapshot()

@@ -240,10 +240,11 @@ class SearchingBM25(BaseRetriever):
             self.min_score if min_score is None else min_score,
         )
         read_hits(hits, "text", "metadata")
-        for hit in hits:
-            if self.score_key is not None:
+        if self.score_key is not None:
+            for hit in hits:
                 hit.metadata[self.score_key] = hit.score
-            if self.id_key is not None:
+        if self.id_key is not None:
+            for hit in hits:
                 hit.metadata[self.id_key] = hit.id
         return [to_document(hit) for hit in hits]
 

@@ -24,6 +24,23 @@ def test_from_documents_keeps_ids_texts_and_metadata(documents: list[Document]) 
     assert retriever.get_by_ids([str(document.id) for document in documents]) == documents
 
 
+def test_found_documents_are_like_those_that_langchain_makes(documents: list[Document]) -> None:
+    """In every respect: what is set, pickles, copies, checks of what is assigned, and dumps."""
+    retriever = BM25Retriever.from_documents(documents)
+    for found in retriever.invoke("cat dog fish", k=2):
+        made = Document(id=found.id, page_content=found.page_content, metadata=found.metadata)
+        assert found == made
+        assert repr(found) == repr(made)
+        assert found.__getstate__() == made.__getstate__()
+        assert found.model_dump() == made.model_dump()
+        assert found.to_json() == made.to_json()
+        assert pickle.loads(pickle.dumps(found)) == deepcopy(found) == found.model_copy() == made
+    first, second = retriever.invoke("cat dog fish", k=2)
+    first.type = "Document"
+    assert "type" in first.model_fields_set
+    assert "type" not in second.model_fields_set
+
+
 def test_from_texts_takes_what_the_community_class_takes() -> None:
     """Its keywords are understood, also by position."""
     keywords = {

@@ -1,0 +1,1 @@
+from cpython.unicode cimport PyUnicode_DecodeUTF8

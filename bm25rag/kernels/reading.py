@@ -1,0 +1,368 @@
+"""What a search reads of a segment: strings, and where the postings of a term are.
+
+A segment may lie in a file, of which nothing is used before it is checked. What is not known to be
+right is left to Python, which checks it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import cython
+import numpy as np
+
+from bm25rag.kernels.memory import view
+
+
+@cython.final
+@cython.cclass
+class _Blocks:
+    """Which blocks of a file have been checked."""
+
+    flags: cython.const[cython.uchar][::1]
+    size: cython.Py_ssize_t
+
+
+@cython.final
+@cython.cclass
+class _Strings:
+    """Where the strings of a column begin, and their bytes; where both are in a file."""
+
+    blocks: _Blocks
+    starts: cython.const[cython.ulonglong][::1]
+    data: cython.const[cython.uchar][::1]
+    starts_at: cython.Py_ssize_t
+    data_at: cython.Py_ssize_t
+
+
+@cython.final
+@cython.cclass
+class _Postings:
+    """``PostingsArrays``; where those arrays are in a file of which only parts are checked."""
+
+    blocks: _Blocks
+    terms: _Strings
+    keys: cython.const[cython.uint][::1]
+    indptr: cython.const[cython.uint][::1]
+    documents: cython.const[cython.ushort][::1]
+    narrow: cython.const[cython.ushort][::1]
+    wide: cython.const[cython.uint][::1]
+    frequent: cython.const[cython.uint][::1]
+    edges: cython.const[cython.uint][:, ::1]
+    before: cython.const[cython.uint][::1]
+    high: cython.const[cython.ushort][::1]
+    is_narrow: cython.bint
+    codes: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    block_size: cython.Py_ssize_t
+    doc_blocks: cython.Py_ssize_t
+    indptr_at: cython.Py_ssize_t
+    documents_at: cython.Py_ssize_t
+    codes_at: cython.Py_ssize_t
+    edges_at: cython.Py_ssize_t
+    high_at: cython.Py_ssize_t
+
+
+@cython.cfunc
+def _prepare_blocks(file) -> _Blocks:
+    blocks: _Blocks = _Blocks()
+    blocks.flags = view(file.flags)
+    blocks.size = file.size
+    return blocks
+
+
+def prepare_strings(strings):
+    """Return ``StringArrays`` as ``decode`` takes them."""
+    prepared: _Strings = _Strings()
+    prepared.blocks = _prepare_blocks(strings.file)
+    prepared.starts = view(strings.offsets)
+    prepared.data = view(strings.data)
+    prepared.starts_at, prepared.data_at = strings.file.places
+    return prepared
+
+
+def prepare_postings(postings, terms):
+    """Return ``PostingsArrays`` as ``find_term`` takes them; ``terms`` are prepared."""
+    prepared: _Postings = _Postings()
+    prepared.blocks = _prepare_blocks(postings.file)
+    prepared.terms = terms
+    prepared.keys = view(postings.keys)
+    prepared.indptr = view(postings.indptr)
+    prepared.documents = view(postings.documents)
+    prepared.is_narrow = postings.codes.dtype == np.uint16
+    prepared.narrow = view(postings.codes if prepared.is_narrow else np.empty(0, np.uint16))
+    prepared.wide = view(np.empty(0, np.uint32) if prepared.is_narrow else postings.codes)
+    prepared.frequent = view(postings.frequent)
+    prepared.edges = view(postings.edges)
+    prepared.before = view(postings.before)
+    prepared.high = view(postings.high)
+    prepared.codes = postings.code_count
+    prepared.size = postings.size
+    prepared.block_size = postings.block_size
+    prepared.doc_blocks = -(-postings.size // postings.block_size)
+    places = postings.file.places
+    prepared.indptr_at, prepared.documents_at, prepared.codes_at = places[:3]
+    prepared.edges_at, prepared.high_at = places[3:]
+    return prepared
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _checked(blocks: _Blocks, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
+    """Whether the bytes of the file from ``start`` to before ``stop`` have been checked."""
+    block: cython.Py_ssize_t
+    if blocks.flags.shape[0] == 0 or start >= stop:  # not of a file
+        return True
+    for block in range(start // blocks.size, (stop - 1) // blocks.size + 1):
+        if not blocks.flags[block]:
+            return False
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _lies_right(strings: _Strings, number: cython.Py_ssize_t) -> cython.bint:
+    """Whether a string is known to lie within the data."""
+    at: cython.Py_ssize_t = strings.starts_at + 8 * number
+    if not 0 <= number < strings.starts.shape[0] - 1 or not _checked(strings.blocks, at, at + 16):
+        return False
+    start: cython.ulonglong = strings.starts[number]
+    stop: cython.ulonglong = strings.starts[number + 1]
+    if not start <= stop <= cython.cast(cython.ulonglong, strings.data.shape[0]):
+        return False
+    return _checked(strings.blocks, strings.data_at + start, strings.data_at + stop)
+
+
+def decode(strings: _Strings, numbers):
+    """Decode some strings; see ``Backend.decode``."""
+    found: list = []
+    number: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    for number in numbers:
+        if not _lies_right(strings, number):
+            return None
+        start = strings.starts[number]
+        stop = strings.starts[number + 1]
+        if start == stop:
+            found.append("")
+        elif cython.compiled:
+            found.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+                cython.cast(cython.p_char, cython.address(strings.data[start])),
+                stop - start, "surrogatepass",
+            ))  # fmt: skip
+        else:
+            found.append(str(strings.data[start:stop], "utf-8", "surrogatepass"))
+    return found
+
+
+def find_term(postings: _Postings, term, key: cython.uint):
+    """Find where the postings of a term begin; see ``Backend.find_term``."""
+    name: cython.const[cython.uchar][::1] = memoryview(term)
+    starts = np.zeros(postings.doc_blocks + 1, np.int64)
+    out: cython.longlong[::1] = view(starts)
+    is_right: cython.bint
+    with cython.nogil:
+        is_right = _find_term(postings, name, key, out)
+    return starts if is_right else None
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_term(
+    postings: _Postings,
+    name: cython.const[cython.uchar][::1],
+    key: cython.uint,
+    starts: cython.longlong[::1],
+) -> cython.bint:
+    """Write where a term's postings begin, if it has any; return whether that is right."""
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t = postings.keys.shape[0]
+    middle: cython.Py_ssize_t
+    while low < high:
+        middle = (low + high) // 2
+        if postings.keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    while low < postings.keys.shape[0] and postings.keys[low] == key:
+        if not _lies_right(postings.terms, low):
+            return False
+        if _is_string(postings.terms, low, name):
+            return _find_starts(postings, low, starts)
+        low += 1
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_string(
+    strings: _Strings, number: cython.Py_ssize_t, name: cython.const[cython.uchar][::1]
+) -> cython.bint:
+    start: cython.Py_ssize_t = strings.starts[number]
+    i: cython.Py_ssize_t
+    if cython.cast(cython.Py_ssize_t, strings.starts[number + 1]) - start != name.shape[0]:
+        return False
+    for i in range(name.shape[0]):
+        if strings.data[start + i] != name[i]:
+            break
+    else:
+        return True
+    return False
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_starts(
+    postings: _Postings, number: cython.Py_ssize_t, starts: cython.longlong[::1]
+) -> cython.bint:
+    """Do as ``DocBlocks.starts`` for a term, if all that it reads is right; return whether."""
+    at: cython.Py_ssize_t = postings.indptr_at + 4 * number
+    if number + 1 >= postings.indptr.shape[0] or not _checked(postings.blocks, at, at + 8):
+        return False
+    start: cython.Py_ssize_t = postings.indptr[number]
+    stop: cython.Py_ssize_t = postings.indptr[number + 1]
+    last: cython.Py_ssize_t = postings.doc_blocks
+    if not start < stop <= postings.documents.shape[0]:
+        return False
+    if last > 1 and not _divide(postings, number, start, stop, starts):
+        return False
+    starts[0] = start
+    starts[last] = stop
+    return _are_right(postings, starts)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _divide(
+    postings: _Postings,
+    number: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    starts: cython.longlong[::1],
+) -> cython.bint:
+    """Write where the postings of the second and later blocks begin; return whether it is right."""
+    width: cython.Py_ssize_t = postings.doc_blocks - 1
+    row: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = postings.frequent.shape[0]
+    middle: cython.Py_ssize_t
+    while row < end:
+        middle = (row + end) // 2
+        if cython.cast(cython.Py_ssize_t, postings.frequent[middle]) < number:
+            row = middle + 1
+        else:
+            end = middle
+    at: cython.Py_ssize_t
+    previous: cython.Py_ssize_t = 0
+    value: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    if row < postings.frequent.shape[0] and (
+        cython.cast(cython.Py_ssize_t, postings.frequent[row]) == number
+    ):
+        at = postings.edges_at + 4 * row * width
+        if not _checked(postings.blocks, at, at + 4 * width):
+            return False
+        for i in range(width):
+            value = postings.edges[row, i]
+            if value < previous or value > stop - start:
+                return False
+            starts[1 + i] = start + value
+            previous = value
+        return True
+    first: cython.Py_ssize_t = start
+    if row > 0:
+        middle = postings.frequent[row - 1]
+        at = postings.indptr_at + 4 * (middle + 1)
+        if not _checked(postings.blocks, at, at + 4):
+            return False
+        first -= cython.cast(cython.Py_ssize_t, postings.indptr[middle + 1]) - cython.cast(
+            cython.Py_ssize_t, postings.before[row - 1]
+        )
+    if first < 0 or first + stop - start > postings.high.shape[0]:
+        return False
+    at = postings.high_at + 2 * first
+    if not _checked(postings.blocks, at, at + 2 * (stop - start)):
+        return False
+    for i in range(stop - start):
+        value = postings.high[first + i]
+        if value < previous or value > width:
+            return False
+        while previous < value:
+            previous += 1
+            starts[previous] = start + i
+    while previous < width:
+        previous += 1
+        starts[previous] = stop
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_right(postings: _Postings, starts: cython.const[cython.longlong][::1]) -> cython.bint:
+    """Whether the documents and codes of a term are known to be as a search needs them."""
+    if postings.blocks.flags.shape[0] == 0:  # they come from no file
+        return True
+    start: cython.Py_ssize_t = starts[0]
+    stop: cython.Py_ssize_t = starts[postings.doc_blocks]
+    width: cython.Py_ssize_t = 2 if postings.is_narrow else 4
+    at: cython.Py_ssize_t = postings.documents_at + 2 * start
+    if not _checked(postings.blocks, at, at + 2 * (stop - start)):
+        return False
+    at = postings.codes_at + width * start
+    if not _checked(postings.blocks, at, at + width * (stop - start)):
+        return False
+    if _wrong(postings.documents[start:stop], starts, postings.block_size, postings.size) != 0:
+        return False
+    most: cython.uint = 0
+    i: cython.Py_ssize_t
+    if postings.is_narrow:
+        for i in range(start, stop):
+            most = max(most, postings.narrow[i])
+    else:
+        for i in range(start, stop):
+            most = max(most, postings.wide[i])
+    return most < cython.cast(cython.size_t, postings.codes)
+
+
+def find_wrong(documents, starts, block_size: cython.Py_ssize_t, size: cython.Py_ssize_t):
+    """Say what is wrong with the documents of a term; see ``Backend.find_wrong``."""
+    numbers: cython.const[cython.ushort][::1] = view(documents)
+    edges: cython.const[cython.longlong][::1] = view(starts)
+    wrong: cython.int
+    with cython.nogil:
+        wrong = _wrong(numbers, edges, block_size, size)
+    return (None, "block", "documents")[wrong]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _wrong(
+    numbers: cython.const[cython.ushort][::1],
+    edges: cython.const[cython.longlong][::1],
+    block_size: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.int:
+    """Return 1 if a document is beyond its block, 2 if they do not ascend, 0 if all is well."""
+    first: cython.Py_ssize_t = edges[0]
+    most: cython.Py_ssize_t = 0
+    falls: cython.bint = False
+    in_block: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    for posting in range(numbers.shape[0]):
+        most = max(most, numbers[posting])
+    for block in range(edges.shape[0] - 1):
+        in_block = size - block * block_size
+        for posting in range(edges[block] - first + 1, edges[block + 1] - first):
+            falls |= numbers[posting] <= numbers[posting - 1]
+        if edges[block] < edges[block + 1]:
+            falls |= numbers[edges[block + 1] - first - 1] >= in_block
+    if most >= block_size:
+        return 1
+    return 2 if falls else 0
