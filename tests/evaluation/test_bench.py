@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,13 @@ def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path)
         assert again.search("red boat", 3) == found
         again.close()
     system.close()
+
+
+def test_every_known_system_has_all_methods_whether_installed_or_not() -> None:
+    for name, made in SYSTEMS.items():
+        kind: Any = made.func if isinstance(made, partial) else made
+        assert issubclass(kind, System), name
+        assert not kind.__abstractmethods__, name
 
 
 def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) -> None:
