@@ -22,6 +22,7 @@ from rich.table import Table
 from benchmarks.engines import OURS
 from benchmarks.workers import Figure
 from bm25rag.evaluation import measuring
+from bm25rag.evaluation.report import about as about_systems
 from bm25rag.evaluation.report import to_markdown
 
 PACKAGES = (
@@ -326,6 +327,7 @@ def details(results: Results) -> str:
         parts += ["## Do they find the same?", _CHECKS, checks_table(results.checks)]
     if results.systems:
         parts += ["## Systems, as `bm25rag bench` measures them", to_markdown(results.systems)]
+        parts += ["\n".join(about_systems(results.systems))]
     if results.growth:
         parts += ["## How like real text the synthetic is", likeness_table(results.growth)]
     return "\n\n".join(parts) + "\n"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from benchmarks.engines import OURS
 from benchmarks.report import SMALL_GROUP, Results, Row, about, number, put_into, table
 from benchmarks.workers import Figure
+from bm25rag.evaluation.report import about as about_systems
 from bm25rag.evaluation.report import to_markdown
 
 RIVALS = ("bm25s numba", "tantivy", "PISA", "Lucene")
@@ -33,8 +34,10 @@ _BEHIND = (
     "Haystack's in-memory store holds 30,000 documents here, and what it adds is not searched."
 )
 _SYSTEMS = (
-    "SciFact by `bm25rag bench`: 1 CPU and 4 GiB for each, its own analysis, raw questions in, "
-    "ids and scores out.\n[What the columns mean](evaluation.md#which-system-for-my-data)."
+    "Each with its own analysis, raw questions in, ids and scores out; "
+    "[what the columns mean](evaluation.md#which-system-for-my-data).\n"
+    "`python -m benchmarks --only systems` writes this. Anybody's collection is measured alike: "
+    "`bm25rag bench scifact/ --output measured/`."
 )
 _COST = "Everything else that was measured; the last column has other engines, or what is compared."
 
@@ -83,7 +86,8 @@ def publish(results: Results, pictures: Mapping[str, Path], root: Path) -> None:
         )
         put_into(readme, "picture", [_shown(pictures["throughput"], readme), caption])
     if rows := headlines(results.rows):
-        put_into(readme, "speed", [rows])
+        below = [f"{_shown(pictures['systems'], readme)} {_READERS}"] if results.systems else []
+        put_into(readme, "speed", [rows, *below])
     parts = [about(results)]
     if rows := behind_table(results.rows):
         parts += ["### Where others are ahead", _BEHIND, rows]
@@ -91,15 +95,23 @@ def publish(results: Results, pictures: Mapping[str, Path], root: Path) -> None:
     for group, title in _SPEED_GROUPS.items():
         if rows := speed_table(row for row in results.rows if row.group == group):
             parts += [f"#### {title}", rows]
-    parts += [_shown(path, page) for name, path in pictures.items() if name != "throughput"]
+    parts += [_shown(path, page) for name, path in pictures.items() if name in _ALONE]
     parts += ["### Memory, disk, starting, changes, filters", _COST, cost_table(results.rows)]
     if results.systems:
-        parts += ["### Systems, from their own analysis to the dollar", _SYSTEMS]
-        parts += [to_markdown(results.systems).strip()]
+        name = results.systems["setting"]["collection"]
+        parts += [f"### Systems on {name}, from their own analysis to the dollar", _SYSTEMS]
+        parts += [_shown(pictures["systems"], page), to_markdown(results.systems).strip()]
+        parts += ["\n".join(about_systems(results.systems))]
     put_into(page, "benchmarks", parts)
 
 
+_ALONE = ("latency", "speed-up")
+_READERS = (
+    "*Retrievers and their own analysis on SciFact: `bm25rag bench scifact/ --output measured/` "
+    "([the table](docs/performance.md#figures), [yours](docs/evaluation.md)).*"
+)
 _ALT = {
+    "systems": "nDCG@10 of each retriever against its mean time for a query",
     "throughput": "Queries per second of bm25rag, bm25s and tantivy for k = 10, 100 and 1000",
     "latency": "Time per query of each engine against the number of documents",
     "speed-up": "How many times as long as bm25rag each engine takes",

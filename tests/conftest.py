@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from bm25rag.kernels import backend as backends
-from support.environment import COLLECTIONS, INTERPRETED
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 settings.register_profile(
@@ -25,16 +23,6 @@ settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples
 settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=300)
 settings.register_profile("long", settings.get_profile("bm25rag"), max_examples=2000)
 settings.load_profile("bm25rag")
-
-
-@pytest.fixture(scope="session")
-def collections() -> Path:
-    """Return the folder of the shared test collections; skip the test if it is missing."""
-    if INTERPRETED:
-        pytest.skip("the collections are too large for interpreted kernels")
-    if not COLLECTIONS.is_dir():
-        pytest.skip("the test collections (../shared/collections) are not on this machine")
-    return COLLECTIONS
 
 
 # Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.

@@ -15,6 +15,7 @@ import click
 
 from bm25rag.cli.bench import bench_command
 from bm25rag.cli.demo import demo_command
+from bm25rag.cli.download import download_command
 from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.health import doctor_command, info_command, verify_command
 from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
@@ -138,6 +139,7 @@ for _command in (
     tune_command,
     bench_command,
     make_queries_command,
+    download_command,
     info_command,
     verify_command,
     doctor_command,

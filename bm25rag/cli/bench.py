@@ -9,12 +9,14 @@ import click
 from bm25rag.cli.evaluate import parse_measures
 from bm25rag.cli.options import PATH, examples
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import one_line, write_message, write_result
-from bm25rag.evaluation.bench import benchmark
+from bm25rag.cli.terminal import one_line, visible, write_message, write_result
+from bm25rag.evaluation.bench import BENCH_MEASURES, benchmark
 from bm25rag.evaluation.cost import PRICES, read_prices
-from bm25rag.evaluation.report import to_html, to_markdown
+from bm25rag.evaluation.report import about, to_html, to_markdown
 
 __all__ = ["bench_command"]
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @click.command(
@@ -30,13 +32,14 @@ __all__ = ["bench_command"]
 @click.option(
     "--system", "systems", multiple=True, metavar="NAME", help="Repeatable.  [default: all]"
 )
+@click.option("--split", default="test", show_default=True, help="Judgements of a BEIR folder.")
 @click.option(
     "--measure",
     "-m",
     "measures",
     multiple=True,
     metavar="NAME",
-    default=("nDCG@10", "RR@10", "R@100"),
+    default=BENCH_MEASURES,
     show_default=True,
     callback=parse_measures,
     help="The first is the accuracy of plots and Dynascores.",
@@ -46,13 +49,16 @@ __all__ = ["bench_command"]
 )
 @click.option("--trials", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--cpus", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option("--memory", default=4.0, show_default=True, type=float, help="GiB.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds for each system.")
+@click.option("--memory", default=4.0, show_default=True, type=_POSITIVE, help="GiB.")
+@click.option(
+    "--timeout", default=600.0, show_default=True, type=_POSITIVE, help="Seconds for each system."
+)
 @click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of rentable machines.")
 def bench_command(
     collection: str,
     output: Path,
     systems: tuple[str, ...],
+    split: str,
     measures: tuple[str, ...],
     k: int,
     trials: int,
@@ -76,6 +82,7 @@ def bench_command(
         collection,
         output,
         systems or None,
+        split=split,
         k=k,
         measures=measures,
         cpus=cpus,
@@ -87,7 +94,9 @@ def bench_command(
     )
     markdown = to_markdown(report)
     (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")
-    (output / "report.md").write_text(markdown, encoding="utf-8")
+    said = "\n".join(about(report))
+    (output / "report.md").write_text(f"{markdown}\n{said}\n", encoding="utf-8")
     (output / "report.html").write_text(to_html(report), encoding="utf-8")
     write_result(markdown.rstrip("\n"))
+    write_message(visible(said))
     write_message(f"Written: {one_line(output / 'report.html')}, report.md, report.json")

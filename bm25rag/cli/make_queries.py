@@ -23,7 +23,7 @@ _KEY = "BM25RAG_MODEL_KEY"
     "make-queries",
     epilog=examples(
         "bm25rag make-queries docs.bm25 --output made/",
-        "bm25rag evaluate docs.bm25 --queries made/queries.jsonl --qrels made/qrels.txt -m RR@10",
+        "bm25rag evaluate docs.bm25 --queries made/queries.jsonl --qrels made/qrels.tsv -m RR@10",
         "bm25rag make-queries docs.bm25 -o made/ --url http://localhost:11434/v1 --model llama3",
     ),
 )
@@ -57,7 +57,7 @@ def make_queries_command(
     made = known_items(index.get(index.ids()), count, maker, seed)
     output.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"_id": id, "text": text}) + "\n" for id, text in made.queries.items()]
-    write_qrels(output / "qrels.txt", made.qrels)
+    write_qrels(output / "qrels.tsv", made.qrels)
     (output / "queries.jsonl").write_text("".join(lines), encoding="utf-8")
     made_of = "query" if len(lines) == 1 else "queries"
     write_message(f"{len(lines):,} {made_of} in {one_line(output)}. Note: {made.source}.")

@@ -3,6 +3,7 @@
 ``import bm25rag`` does not import it. It needs ``pip install 'bm25rag[eval]'``.
 """
 
+from bm25rag.evaluation.beir import download
 from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.collections import Collection, load_beir, load_ir_dataset
 from bm25rag.evaluation.cost import (
@@ -47,6 +48,7 @@ __all__ = [
     "compare",
     "cost_by_latency",
     "cost_by_throughput",
+    "download",
     "dynascore",
     "evaluate",
     "known_items",

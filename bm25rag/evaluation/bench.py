@@ -1,7 +1,8 @@
 """Benchmark systems on a collection: quality, latency, memory, disk, cold start, dollars.
 
 Each system runs in its own process. A row is saved as soon as it is measured, so that an
-interrupted benchmark continues where it stopped. A system that cannot run has a row that says why.
+interrupted benchmark continues where it stopped. A system that cannot run, or fails, has a row
+that says why; it is tried again by the next call.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ from bm25rag.evaluation.cost import (
     cost_by_latency,
     cost_by_throughput,
 )
-from bm25rag.evaluation.measures import MEASURES, Evaluator
+from bm25rag.evaluation.measures import Evaluator
 from bm25rag.evaluation.measuring import machine, percentile
 from bm25rag.evaluation.processes import FailedError, MissingError, Process
+from bm25rag.evaluation.retrievers import ranks
 from bm25rag.evaluation.systems import SYSTEMS
 
-__all__ = ["benchmark"]
+__all__ = ["BENCH_MEASURES", "benchmark"]
+
+BENCH_MEASURES = ("nDCG@10", "RR@10", "R@100")
 
 _GIB = 1 << 30
 # How many results measures of whole rankings use.
 _DEPTH = 1000
+_LONG = 10.0  # seconds of cold starts, after which no other is begun
 
 
 def benchmark(
@@ -43,8 +48,9 @@ def benchmark(
     folder: str | PathLike[str],
     systems: Sequence[str] | None = None,
     *,
+    split: str = "test",
     k: int = 10,
-    measures: Sequence[str] = MEASURES,
+    measures: Sequence[str] = BENCH_MEASURES,
     cpus: int = 1,
     memory: float | None = 4.0,
     trials: int = 5,
@@ -60,9 +66,11 @@ def benchmark(
     collection
         A BEIR folder, or a name of ``ir_datasets``.
     folder
-        The folder for the rows; rows that exist already are not measured again.
+        The folder for the rows; systems that were measured there are not measured again.
     systems
         Names from ``SYSTEMS``, or ``module:factory``; ``None`` for all of ``SYSTEMS``.
+    split
+        Which judgements of a BEIR folder.
     k
         Results per query.
     measures
@@ -82,21 +90,22 @@ def benchmark(
     Returns
     -------
     report
-        ``setting``, ``machine`` and ``rows``, JSON values; see ``bm25rag.evaluation.report``.
+        ``setting``, ``machine``, ``prices``, ``notes`` and ``rows``, JSON values; see
+        ``bm25rag.evaluation.report``.
 
     Raises
     ------
     ValueError
         If the folder holds results from a different machine or setting.
     """
-    loaded = load_collection(collection)
+    loaded = load_collection(collection, split)
     evaluator = Evaluator(loaded.qrels, measures)
-    known = {document.id for document in loaded.read()}
+    known, digest = _known(loaded)
     setting = {
         "collection": loaded.name,
         "documents": len(known),
         "queries": len(loaded.queries),
-        "digest": _digest(loaded),
+        "digest": digest,
         "k": k,
         "cpus": cpus,
         "memory": memory,
@@ -106,8 +115,8 @@ def benchmark(
     }
     output = Path(folder)
     _claim(output, {"setting": setting, "machine": machine()})
-    job = {
-        "collection": collection,
+    job: dict[str, Any] = {
+        "collection": (collection, split),
         "folder": str(Path.cwd()),
         "k": k,
         # Deep enough for all measures: recall at 100 needs 100 results.
@@ -123,26 +132,53 @@ def benchmark(
     rows = []
     for name in systems or list(SYSTEMS):
         file = output / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.row.json"
-        if not file.exists():
+        row = _read(file) if file.exists() else {"error": ""}
+        if "error" in row:  # also if it failed before: what was missing may be there now
+            now = datetime.now(UTC).isoformat(timespec="seconds")
             raw = _run(job | {"system": name}, timeout)
-            row = {"system": name} | _summary(raw, evaluator, known)
-            _write(file, row | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
-        row = json.loads(file.read_text(encoding="utf-8"))
-        log(f"{name}: {row.get('error') or 'measured'}")
+            row = {"system": name, "date": now} | _summary(raw, evaluator, known)
+            _write(file, row)
+            log(f"{name}: {row.get('error') or 'measured'}")
+        else:
+            log(f"{name}: measured before, {row['date']}")
         rows.append(row | _costs(row, cpus, prices))
-    price_source = PRICES_OF if prices is PRICES else "your own"
+    shutil.rmtree(job["saved"], ignore_errors=True)
     return {
         "setting": setting,
         "machine": machine(),
-        "prices": f"Prices: {price_source}.",
+        "prices": PRICES_OF if prices is PRICES else "your own",
+        "notes": _notes(loaded, known),
         "rows": rows,
     }
 
 
-def _digest(collection: Collection) -> str:
-    """Return a digest that tells apart collections of the same name."""
+def _known(collection: Collection) -> tuple[set[str], str]:
+    """Return the ids of all documents, and a digest that tells this collection from any other."""
+    digest, known = hashlib.sha256(), set[str]()
     whole = json.dumps([collection.queries, collection.qrels], sort_keys=True)
-    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest.update(whole.encode("utf-8", "surrogatepass"))
+    for document in collection.read():
+        if document.id in known:
+            raise ValueError(f"{collection.name}: two documents have the id {document.id!r}")
+        known.add(document.id)
+        digest.update(f"{document.id}\0{document.text}\0".encode("utf-8", "surrogatepass"))
+    return known, digest.hexdigest()[:16]
+
+
+def _notes(collection: Collection, known: set[str]) -> list[str]:
+    """Return what is odd about the judgements."""
+    graded = [(id, grade) for grades in collection.qrels.values() for id, grade in grades.items()]
+    absent = [id for id, grade in graded if grade > 0 and id not in known]
+    empty = [
+        query
+        for query, grades in collection.qrels.items()
+        if not any(grade > 0 for grade in grades.values())
+    ]
+    left_out = (
+        (absent, "documents that are judged relevant and not in the collection"),
+        (empty, "judged queries without a relevant document, which count as 0"),
+    )
+    return [f"{what}: {len(ids):,} ({ids[0]!r} ...)" for ids, what in left_out if ids]
 
 
 def _claim(folder: Path, now: dict[str, Any]) -> None:
@@ -152,15 +188,24 @@ def _claim(folder: Path, now: dict[str, Any]) -> None:
     if not file.exists():
         _write(file, now)
         return
-    then = json.loads(file.read_text(encoding="utf-8"))
+    then = _read(file)
     for part in now:
         for name in now[part]:
-            old, new = then[part].get(name), now[part][name]
+            old, new = then.get(part, {}).get(name), now[part][name]
             if old != new:
                 raise ValueError(
                     f"{folder}: its results are from a different {part}: {name} was {old!r} and "
                     f"is {new!r}; use a different folder, results are never mixed"
                 )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as cause:
+        message = f"{file}: not what a benchmark writes; remove it, or use a different folder"
+        raise ValueError(message) from cause
+    return dict(value)
 
 
 def _write(file: Path, value: Any) -> None:
@@ -183,10 +228,8 @@ def _run(job: dict[str, Any], timeout: float) -> dict[str, Any]:
         return {"error": str(error)}
     except FailedError as error:
         return {"error": error.line}
-    if "saved" in result:
-        times = [_cold_start(job, result["saved"], timeout) for _ in range(job["trials"])]
-        done = [time for time in times if time is not None]
-        result["cold_start"] = statistics.median(done) if done else None
+    if not result["remote"]:  # a server has been started before
+        result["cold_start"] = _cold_start(job, timeout)
     return result
 
 
@@ -195,15 +238,18 @@ def _start(job: dict[str, Any], timeout: float) -> Process:
     return Process(kind, job, environment=environment, timeout=timeout)
 
 
-def _cold_start(job: dict[str, Any], saved: str, timeout: float) -> float | None:
-    """Return the seconds of a new process until it has answered, if it does."""
-    start = perf_counter()
-    try:
-        with _start(job, timeout) as process:
-            process.call("first", saved)
-            return perf_counter() - start
-    except (MissingError, FailedError):
-        return None
+def _cold_start(job: dict[str, Any], timeout: float) -> float | None:
+    """Return the median seconds of new processes until they have answered, if they do."""
+    times: list[float] = []
+    while len(times) < job["trials"] and sum(times) < _LONG:
+        start = perf_counter()
+        try:
+            with _start(job, timeout) as process:
+                process.call("first")
+                times.append(perf_counter() - start)
+        except (MissingError, FailedError):
+            return None
+    return statistics.median(times)
 
 
 # --- rows -------------------------------------------------------------------------------------
@@ -214,7 +260,7 @@ def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict
     if "error" in raw:
         return {"error": raw["error"]}
     try:
-        run = {query: _checked(query, found, known) for query, found in raw["run"].items()}
+        run = {query: ranks(query, found, known) for query, found in raw["run"].items()}
         evaluation = evaluator.evaluate(run)
     except (ValueError, TypeError) as error:
         return {"error": f"returned nonsense: {error}"}
@@ -240,22 +286,6 @@ def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict
         "limits": raw["limits"],
         "version": raw["version"],
     }
-
-
-def _checked(query: str, found: list[Any], known: set[str]) -> dict[str, float]:
-    """Return a ranking as descending scores; refuse anything that is not a ranking."""
-    ids = [id for id, _ in found]
-    strange = [id for id in ids if id not in known]
-    if strange:
-        raise ValueError(f"{strange[0]!r}, found for query {query!r}, is not the id of a document")
-    if len(set(ids)) < len(ids):
-        raise ValueError(f"a document occurs twice for query {query!r}")
-    scores = [score for _, score in found]
-    if any(not isinstance(score, (int, float)) or score != score for score in scores):
-        raise ValueError(f"a score for query {query!r} is not a number")
-    if scores != sorted(scores, reverse=True):
-        raise ValueError(f"scores for query {query!r} are not in descending order")
-    return {id: float(-rank) for rank, id in enumerate(ids)}
 
 
 def _costs(row: dict[str, Any], cpus: int, prices: Sequence[Instance]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
+from bm25rag.evaluation.beir import BEIR
 from bm25rag.evaluation.files import read_qrels
 from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
@@ -140,8 +141,22 @@ def load_collection(name: str, split: str = "test") -> Collection:
         A folder, or a name of ``ir_datasets``.
     split
         Which judgements of a BEIR folder.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As the two do; for a collection of BEIR, with the command that downloads it.
     """
-    return load_beir(name, split) if Path(name).is_dir() else load_ir_dataset(name)
+    folder = Path(name)
+    if folder.is_dir():
+        return load_beir(name, split)
+    try:
+        return load_ir_dataset(name)
+    except ValueError as error:
+        if folder.name not in BEIR:
+            raise
+        get = f"bm25rag download {folder.name} {folder.parent}"
+        raise FileNotFoundError(f"{name}: no such folder; '{get}' makes it") from error
 
 
 def _document(found: Any) -> Document:

@@ -54,13 +54,24 @@ class Instance(NamedTuple):
     dollars_per_hour: float
 
 
-PRICES_OF = "AWS EC2 on demand, Linux, us-east-1, June 2026"
+PRICES_OF = "AWS EC2 on demand, Linux, us-east-1, October 2026"
+# 2, 4 and 8 GiB for each CPU: for computing, in general, for memory.
 PRICES: tuple[Instance, ...] = (
+    Instance("c7g.medium", 1, 2, 0.0363),
+    Instance("c7g.large", 2, 4, 0.0725),
+    Instance("c7g.xlarge", 4, 8, 0.145),
+    Instance("c7g.2xlarge", 8, 16, 0.29),
+    Instance("c7g.4xlarge", 16, 32, 0.58),
     Instance("m7g.medium", 1, 4, 0.0408),
     Instance("m7g.large", 2, 8, 0.0816),
     Instance("m7g.xlarge", 4, 16, 0.1632),
     Instance("m7g.2xlarge", 8, 32, 0.3264),
     Instance("m7g.4xlarge", 16, 64, 0.6528),
+    Instance("r7g.medium", 1, 8, 0.0536),
+    Instance("r7g.large", 2, 16, 0.1071),
+    Instance("r7g.xlarge", 4, 32, 0.2142),
+    Instance("r7g.2xlarge", 8, 64, 0.4284),
+    Instance("r7g.4xlarge", 16, 128, 0.8568),
 )
 
 

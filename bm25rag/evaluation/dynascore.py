@@ -48,6 +48,7 @@ def dynascore(
     weights: Mapping[str, float],
     accuracy: str = "accuracy",
     higher_is_better: Collection[str] = (),
+    rates: Mapping[str, float] | None = None,
 ) -> Dynascores:
     """Score systems by accuracy and costs.
 
@@ -61,6 +62,9 @@ def dynascore(
         The name of the quantity that the others are substituted for.
     higher_is_better
         Quantities that are not negated, besides accuracy.
+    rates
+        The AMRS of each quantity, from another table, so that scores can be compared with those
+        in it; ``None`` to compute them from these rows.
 
     Returns
     -------
@@ -72,7 +76,8 @@ def dynascore(
     ------
     ValueError
         If weights are negative or do not sum to one, if a quantity is missing, infinite or NaN,
-        or if no two systems differ in accuracy.
+        if a rate is missing or not above 0, or if there are none and no two systems differ in
+        accuracy.
 
     Examples
     --------
@@ -86,7 +91,10 @@ def dynascore(
         system: {name: _quantity(system, row, name) for name in names}
         for system, row in rows.items()
     }
-    rates = _rates(list(table.values()), accuracy)
+    if rates is None:
+        rates = _rates(list(table.values()), accuracy)
+    else:
+        rates = {name: _rate(rates, name) for name in names if name != accuracy} | {accuracy: 1.0}
     signs = {name: 1 if name in {accuracy, *higher_is_better} else -1 for name in names}
     scores = {
         system: math.fsum(
@@ -96,7 +104,15 @@ def dynascore(
         )
         for system, row in table.items()
     }
-    return Dynascores(dict(sorted(scores.items(), key=lambda item: -item[1])), rates)
+    return Dynascores(dict(sorted(scores.items(), key=lambda item: -item[1])), dict(rates))
+
+
+def _rate(rates: Mapping[str, float], name: str) -> float:
+    if name not in rates:
+        raise ValueError(f"rates have no {name!r}; they have {list(rates)}")
+    if not 0 < rates[name] < math.inf:
+        raise ValueError(f"rates[{name!r}] must be a number above 0, got {rates[name]!r}")
+    return rates[name]
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:

@@ -93,21 +93,33 @@ def _judgement(file: Path, number: int, line: str) -> _Judgement:
 
 
 def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
-    """Write judgements as ``qid 0 docid grade``.
+    """Write judgements: BEIR's three columns if the file's name ends in ``.tsv``, else TREC's.
 
     Raises
     ------
     ValueError
-        If an id is empty or has white space in it.
+        If an id is empty or, in TREC's ``qid 0 docid grade``, has white space in it; in BEIR's,
+        where ids may have spaces, if it has a tab or a line break.
     """
-    _write(
-        path,
-        (
-            f"{_field('query id', query)} 0 {_field('document id', document)} {grade}"
-            for query, grades in qrels.items()
-            for document, grade in grades.items()
-        ),
-    )
+    judged = [(query, id, grade) for query, found in qrels.items() for id, grade in found.items()]
+    if Path(path).suffix == ".tsv":
+        rows = (f"{_cell(query)}\t{_cell(id)}\t{grade}" for query, id, grade in judged)
+        _write(path, ["\t".join(_BEIR_HEADER), *rows])
+    else:
+        _write(
+            path,
+            (
+                f"{_field('query id', query)} 0 {_field('document id', id)} {grade}"
+                for query, id, grade in judged
+            ),
+        )
+
+
+def _cell(id: str) -> str:
+    """Return an id that a column can hold: read again, it is the same."""
+    if "\t" in id or id.splitlines() != [id]:
+        raise ValueError(f"id {id!r} is empty or has a tab or a line break in it")
+    return id
 
 
 # --- runs -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -86,6 +87,12 @@ def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.
         Sent as a bearer token, if given.
     timeout
         Seconds for each answer.
+
+    Returns
+    -------
+    maker
+        It raises a ``ConnectionError`` if the model cannot be asked, and a ``ValueError`` if what
+        answers is not a chat model.
     """
     headers = {"Content-Type": "application/json"}
     if key is not None:
@@ -104,8 +111,16 @@ def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.
         request = urllib.request.Request(
             f"{url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers
         )
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            parsed = json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
+                parsed = json.load(answer)
+        except urllib.error.HTTPError as error:
+            said = error.read(200).decode("utf-8", "replace")
+            message = f"{url}: the model's server answered {error.code}: {said}"
+            raise ConnectionError(message) from error
+        except (urllib.error.URLError, TimeoutError) as error:
+            why = getattr(error, "reason", error)
+            raise ConnectionError(f"{url}: the model cannot be asked: {why}") from error
         try:
             return str(parsed["choices"][0]["message"]["content"]).strip() or None
         except (KeyError, IndexError, TypeError) as cause:

@@ -96,9 +96,17 @@ def machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
         "cores": cores(),
+        "memory": _memory(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
+
+
+def _memory() -> str | None:
+    """Return how much memory there is, on Linux."""
+    path = Path("/proc/meminfo")
+    found = re.search(r"MemTotal:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
+    return f"{int(found[1]) / (1 << 20):.0f} GiB" if found else None
 
 
 def _processor() -> str:

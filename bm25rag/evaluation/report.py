@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from typing import Any
 
 from bm25rag.evaluation.dynascore import dynascore
 from bm25rag.evaluation.page import PAGE
 
-__all__ = ["WEIGHTS", "dynascores", "to_html", "to_markdown"]
+__all__ = ["WEIGHTS", "about", "dynascores", "measured", "to_html", "to_markdown"]
 
 WEIGHTS = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
 
@@ -27,47 +28,88 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
     Returns
     -------
     scores
-        By system, best first; nothing where no two systems differ in accuracy, or where the
-        cost of one is not known and counts.
+        By system, best first; nothing where no two systems differ in accuracy. A system whose
+        cost is not known has no score. If none is known, accuracy and latency alone count.
     """
     measure = report["setting"]["measures"][0]
+    rows = [row for row in measured(report) if row["cost"] is not None] or measured(report)
     table = {
         row["system"]: {
             "accuracy": 100 * row["measures"][measure],
             "latency": row["latency"]["mean"],
             "cost": row["cost"],
         }
-        for row in report["rows"]
-        if "error" not in row
+        for row in rows
     }
+    given = dict(WEIGHTS if weights is None else weights)
+    if all(row["cost"] is None for row in rows):
+        given.pop("cost", None)
+    total = sum(given.values())
     try:
-        return dynascore(table, WEIGHTS if weights is None else weights).scores
-    except ValueError:
+        return dynascore(table, {name: one / total for name, one in given.items()}).scores
+    except (ValueError, ZeroDivisionError):
         return {}
+
+
+def about(report: dict[str, Any]) -> list[str]:
+    """Return sentences that say what was measured, where, and under which limits."""
+    setting, machine = report["setting"], report["machine"]
+    memory = f" and {setting['memory']:g} GiB" if setting["memory"] else ""
+    said = [
+        f"{setting['documents']:,} documents, {setting['queries']:,} queries, k={setting['k']}; "
+        f"{setting['trials']} trials of single queries, each system in a process of its own with "
+        f"{setting['cpus']} CPU{'s' * (setting['cpus'] > 1)}{memory}.",
+        f"Measured on {machine['processor']}, {machine['cores']} cores"
+        + (f", {machine['memory']}" if machine["memory"] else "")
+        + f", {machine['system']}, Python {machine['python']}; {_dates(report)}.",
+        f"Prices: {report['prices']}.",
+    ]
+    asked = {f"{setting['cpus']} CPU", *([f"{setting['memory']:g} GiB"] if memory else [])}
+    for row in measured(report):
+        if set(row["limits"]) != asked:
+            held = " and ".join(row["limits"]) or "nothing"
+            said.append(f"This platform limited processes to {held}.")
+            break
+    versions = {row["system"]: row["version"] for row in measured(report) if row["version"]}
+    engines = {f"{name.split()[0]} {version}": None for name, version in versions.items()}
+    if engines:
+        said.append(f"Versions: {', '.join(engines)}.")
+    return [*said, *(f"Note: {note}." for note in report["notes"])]
+
+
+def _dates(report: dict[str, Any]) -> str:
+    """Return the day of the rows, or the first and the last."""
+    days = sorted({row["date"][:10] for row in report["rows"]})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def measured(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the systems that could be measured."""
+    return [row for row in report["rows"] if "error" not in row]
 
 
 def to_markdown(report: dict[str, Any]) -> str:
     """Return the rows as a Markdown table, the best Dynascore first, failures last."""
     scores = dynascores(report)
     measures = report["setting"]["measures"]
-    heads = ["system", "Dynascore", *measures, "mean ms", "p95", "p99", "queries/s", "peak MiB"]
-    heads += ["build s", "cold start s", "$ a million"]
-    measured = [row for row in report["rows"] if "error" not in row]
-    measured.sort(key=lambda row: -scores.get(row["system"], 0.0))
+    heads = ["system", "Dynascore", *measures, "mean ms", "trials", "median", "p95", "p99"]
+    heads += ["queries/s", "peak MiB", "resident MiB", "disk MiB", "build s", "cold start s"]
+    heads += ["$ a million", "in batches"]
+    rows = sorted(measured(report), key=lambda row: -scores.get(row["system"], -math.inf))
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
-    for row in measured:
+    for row in rows:
         time = row["latency"]
-        numbers = [
-            scores.get(row["system"]),
-            *(row["measures"][name] for name in measures),
-            *(time[name] for name in ("mean", "p95", "p99")),
-            max(row["throughput"].values()),
-            None if row["peak"] is None else row["peak"] / (1 << 20),
-            row["build_seconds"],
-            row["cold_start"],
-            row["cost"],
+        cells = [
+            _number(scores.get(row["system"])),
+            *(_number(row["measures"][name]) for name in measures),
+            _number(time["mean"]),
+            f"{_number(time['least_trial'])} to {_number(time['largest_trial'])}",
+            *(_number(time[name]) for name in ("median", "p95", "p99")),
+            _number(max(row["throughput"].values())),
+            *(_number(row[name], 1 << 20) for name in ("peak", "resident", "disk")),
+            *(_number(row[name]) for name in _PLAIN),
         ]
-        lines.append(f"| {_cell(row['system'])} | " + " | ".join(map(_number, numbers)) + " |")
+        lines.append(f"| {_cell(row['system'])} | {' | '.join(cells)} |")
     for row in report["rows"]:
         if "error" in row:
             why = _cell(row["error"])
@@ -75,16 +117,24 @@ def to_markdown(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_PLAIN = ("build_seconds", "cold_start", "cost", "cost_in_batches")
+
+
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,.4g}"
+def _number(value: float | None, unit: int = 1) -> str:
+    """Return three digits, as a person reads them."""
+    if value is None:
+        return ""
+    value /= unit
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def to_html(report: dict[str, Any]) -> str:
     """Return a self-contained page, in which the weights can be changed."""
-    data = json.dumps(report).replace("<", "\\u003c")  # so that nothing ends the script element
+    data = json.dumps(report | {"about": about(report)})
+    data = data.replace("<", "\\u003c")  # so that nothing ends the script element
     title = html.escape(str(report["setting"]["collection"]))
     return PAGE.replace("__TITLE__", title).replace("__REPORT__", data)

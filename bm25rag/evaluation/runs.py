@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bm25rag.evaluation.measures import Qrels
+from bm25rag.evaluation.retrievers import answering, ranks
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
@@ -15,30 +16,43 @@ __all__ = ["JudgedQueries", "judged_queries", "run_of"]
 
 
 def run_of(
-    index: BM25Index, queries: Mapping[str, str], k: int = 1000, threads: int | None = None
+    retriever: BM25Index | Any,
+    queries: Mapping[str, str],
+    k: int = 1000,
+    threads: int | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Search an index for queries.
+    """Search for queries with an index, or with any other retriever.
 
-    Scores are float32, as in trec_eval. Of equal scores, the later one is lowered by the smallest
-    step, so that every evaluator keeps the order of the index.
+    Scores of an index are float32, as in trec_eval. Of equal scores, the later one is lowered by
+    the smallest step, so that every evaluator keeps the order of the index. Scores of other
+    retrievers fall by rank.
 
     Parameters
     ----------
-    index
-        The index.
+    retriever
+        The index; or a callable from a query and k to ids, or to pairs of id and score, best
+        first; or a retriever of LangChain, LlamaIndex or Haystack whose documents have ids.
     queries
         Texts by query id.
     k
-        Maximum results per query.
+        Maximum results per query; a retriever of LangChain or LlamaIndex has its own.
     threads
-        As in ``BM25Index.search_batch``.
+        As in ``BM25Index.search_batch``; others are asked one by one.
 
     Returns
     -------
     run
         Scores by query id and document id, best first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a retriever is none of these, or returns what is not a ranking.
     """
-    batch = index.search_batch(list(queries.values()), k=k, threads=threads)
+    if not isinstance(retriever, BM25Index):
+        answer = answering(retriever)
+        return {id: ranks(id, answer(text, k)) for id, text in queries.items()}
+    batch = retriever.search_batch(list(queries.values()), k=k, threads=threads)
     rows = zip(queries, batch.ids(), _falling(batch), strict=True)
     return {id: dict(zip(found, scores, strict=False)) for id, found, scores in rows}
 

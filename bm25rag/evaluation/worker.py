@@ -13,7 +13,7 @@ from typing import Any
 from bm25rag.evaluation.collections import load_collection
 from bm25rag.evaluation.measuring import limit, memory, one_by_one
 from bm25rag.evaluation.systems import make_system
-from bm25rag.evaluation.systems.base import System
+from bm25rag.evaluation.systems.base import SavedSystem, System
 
 __all__ = ["Measurement"]
 
@@ -38,27 +38,28 @@ class Measurement:
             self._system.close()
         return json.dumps(about | result)
 
-    def first(self, folder: str) -> None:
-        """Open a saved index and answer one query; the other process measures the time."""
-        self._system.load(Path(folder))
+    def first(self) -> None:
+        """Open the saved index, or else build it; answer a query. Time is taken from outside."""
+        if isinstance(self._system, SavedSystem):
+            self._system.load(Path(self._job["saved"]))
+        else:
+            self._system.build(list(load_collection(*self._job["collection"]).read()))
         self._system.search(self._job["query"], self._job["k"])
         self._system.close()
 
 
 def measured(system: System, job: dict[str, Any]) -> dict[str, Any]:
     """Build and measure a system."""
-    collection = load_collection(job["collection"])
+    collection = load_collection(*job["collection"])
     documents = list(collection.read())
     queries, k = collection.queries, job["k"]
     asked = list(queries.values())
-    before = memory("VmRSS")
     start = perf_counter()
     system.build(documents)
     result: dict[str, Any] = {"build_seconds": perf_counter() - start}
     del documents
     gc.collect()
     _warm_up(system, asked[: job["warmup"]], k)
-    result["run"] = {id: system.search(text, job["depth"]) for id, text in queries.items()}
     result["trials"] = [
         [1000 * time for time in one_by_one(lambda query: system.search(query, k), asked, turn)]
         for turn in range(job["trials"])
@@ -66,11 +67,13 @@ def measured(system: System, job: dict[str, Any]) -> dict[str, Any]:
     result["throughput"] = {
         str(threads): _throughput(system, asked, k, threads) for threads in job["threads"]
     }
-    result |= {"resident": memory("VmRSS"), "before": before, "peak": memory("VmHWM")}
-    if system.remote:
-        result |= dict.fromkeys(("resident", "before", "peak"))
-    if system.can_save:
-        result["saved"] = job["saved"]
+    result["remote"] = system.remote
+    result |= dict.fromkeys(("resident", "peak"))
+    if not system.remote:
+        result |= {"resident": memory("VmRSS"), "peak": memory("VmHWM")}
+    # Only now, for these rankings, perhaps a thousand results deep, are not the system's memory.
+    result["run"] = {id: system.search(text, job["depth"]) for id, text in queries.items()}
+    if isinstance(system, SavedSystem):
         system.save(Path(job["saved"]))
         files = [file for file in Path(job["saved"]).rglob("*") if file.is_file()]
         result["disk"] = sum(file.stat().st_size for file in files)

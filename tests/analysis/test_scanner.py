@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import STOPPED
-from support.environment import INTERPRETED
+from support.environment import INTERPRETED, collection
 
 PAPER = Analyzer(
     language=None, token_pattern=PAPER_PATTERN, normalize=None, stopwords=None, cjk=False
@@ -275,10 +274,8 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize(("name", "language"), LANGUAGES.items())
-def test_documents_of_a_collection_at_once_and_one_by_one(
-    collections: Path, name: str, language: str
-) -> None:
-    with (collections / name / "corpus.jsonl").open(encoding="utf-8") as file:
+def test_documents_of_a_collection_at_once_and_one_by_one(name: str, language: str) -> None:
+    with (collection(name) / "corpus.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in islice(file, 60)]
     documents = [f"{row.get('title', '')} {row['text']}" for row in rows]
     analyzer = Analyzer(language)

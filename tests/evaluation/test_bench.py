@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,8 +18,10 @@ from bm25rag import BM25Index, Document
 from bm25rag.evaluation import evaluate, load_beir, run_of, worker
 from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.systems import SYSTEMS, CannotRunError, Made, make_system
+from bm25rag.evaluation.systems.base import Found, SavedSystem, System
 from bm25rag.evaluation.worker import Measurement
 from support.commands import fails, ok
+from support.environment import collection as folder_of
 from support.evaluation import QUERIES, TEXTS, write_tiny_collection
 
 pytest.importorskip("pytrec_eval")
@@ -55,6 +62,22 @@ def unordered(documents):
 
 def undefined(documents):
     return lambda query, k: [("apple", float("nan"))]
+
+def numbering(documents):
+    return lambda query, k: [3, 1]
+
+class Forgetful:
+    def invoke(self, query):
+        return [type("Document", (), {"id": None})()]
+
+def forgetting(documents):
+    return Forgetful()
+
+def nothing(documents):
+    return lambda query, k: None
+
+def leaving(documents):
+    return lambda query, k: os._exit(3)
 
 def needing(documents):
     import a_package_that_nobody_has
@@ -101,8 +124,8 @@ def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
     assert report["setting"]["queries"] == 4
     if row["peak"] is not None:  # where the platform reports it
         assert row["resident"] <= row["peak"]
-        assert row["instance"] == "m7g.medium"
-        assert row["cost"] == pytest.approx(0.0408 / 3600 * time["mean"] / 1000 * 1e6)
+        assert row["instance"] == "c7g.medium"
+        assert row["cost"] == pytest.approx(0.0363 / 3600 * time["mean"] / 1000 * 1e6)
 
 
 @pytest.mark.parametrize(
@@ -126,29 +149,68 @@ def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path)
         assert system.search("zebra", 3) == system.search("", 3) == []
     system.search_batch(["red boat", "", "green car"], 3, 2)
     assert system.version()
-    if system.can_save:
-        (tmp_path / "saved").mkdir()
+    if isinstance(system, SavedSystem):
         system.save(tmp_path / "saved")
         again = make_system(name)
+        assert isinstance(again, SavedSystem)
         again.load(tmp_path / "saved")
         assert again.search("red boat", 3) == found
         again.close()
     system.close()
 
 
+def test_every_known_system_has_all_methods_whether_installed_or_not() -> None:
+    for name, made in SYSTEMS.items():
+        kind: Any = made.func if isinstance(made, partial) else made
+        assert issubclass(kind, System), name
+        assert not kind.__abstractmethods__, name
+
+
 def test_a_job_is_measured_as_it_was_ordered(collection: str, tmp_path: Path) -> None:
-    job = {"collection": collection, "k": 2, "depth": 4, "warmup": 1, "trials": 3}
-    job |= {"threads": [1, 2], "saved": str(tmp_path / "saved")}
+    job: dict[str, Any] = {
+        "collection": (collection, "test"),
+        "k": 2,
+        "depth": 4,
+        "warmup": 1,
+        "trials": 3,
+    }
+    job |= {"threads": [1, 2], "saved": str(tmp_path / "saved"), "query": "sea"}
     raw = worker.measured(make_system("bm25rag bm25+"), job)
     assert [len(trial) for trial in raw["trials"]] == [4, 4, 4]
     assert set(raw["throughput"]) == {"1", "2"}
     assert max(len(found) for found in raw["run"].values()) > 2, "as deep as the measures look"
-    job |= {"system": "bm25rag bm25+", "folder": ".", "cpus": 64, "memory": None, "query": "sea"}
-    Measurement(job).first(raw["saved"])
+    job |= {"system": "bm25rag bm25+", "folder": ".", "cpus": 64, "memory": None}
+    Measurement(job).first()
+    assert raw["disk"] > 1000
     assert json.loads(Measurement(job).measure())["version"] == version("bm25rag")
     assert Made("os.path:exists").version() is None
 
 
+def test_memory_is_that_of_the_system_without_the_rankings_that_are_kept(
+    collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class Asked(System):
+        def build(self, documents: Sequence[Document]) -> None:
+            """Index nothing."""
+
+        def search(self, query: str, k: int) -> Found:
+            asked.append(k)
+            return []
+
+    def memory(name: str) -> int:
+        assert set(asked) == {2}
+        return 7
+
+    monkeypatch.setattr(worker, "memory", memory)
+    job: dict[str, Any] = {"collection": (collection, "test"), "k": 2, "depth": 1000}
+    raw = worker.measured(Asked(), job | {"warmup": 1, "trials": 1, "threads": [1]})
+    assert (raw["resident"], raw["peak"]) == (7, 7)
+    assert asked[-4:] == [1000] * 4
+
+
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collection: str) -> None:
     expected = {
         "factories:crashing": "ended by signal 6",
@@ -157,6 +219,10 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
         "factories:repeating": "returned nonsense: a document occurs twice for query '1'",
         "factories:unordered": "returned nonsense: scores for query '1' are not in descending",
         "factories:undefined": "returned nonsense: a score for query '1' is not a number",
+        "factories:numbering": "ids (str), or pairs of id and score, or documents that have ids",
+        "factories:forgetting": "documents that have ids; it returned None",
+        "factories:nothing": "failed: TypeError: 'NoneType' object is not iterable",
+        "factories:leaving": "ended with exit code 3",
         "factories:needing": "a_package_that_nobody_has",
         "nothing:here": "not installed: No module named 'nothing'",
         "best engine": "failed: ValueError: unknown system 'best engine'; systems are",
@@ -181,6 +247,7 @@ def test_a_system_that_needs_more_memory_than_allowed_fails_alone(collection: st
     assert "MemoryError" in row["error"]
 
 
+@pytest.mark.slow
 def test_systems_save_one_after_the_other_and_each_has_its_own_size(collection: str) -> None:
     names = ("bm25rag lucene", "bm25s numpy", "bm25rag atire")
     first, between, last = measure(collection, *names)["rows"]
@@ -192,11 +259,43 @@ def test_systems_save_one_after_the_other_and_each_has_its_own_size(collection: 
 def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
     first = measure(collection, "factories:alphabet")
     kept = {one.name: one.read_bytes() for one in Path("measured").glob("*.row.json")}
-    both = measure(collection, "factories:alphabet", "factories:raising")
+    said: list[str] = []
+    both = measure(collection, "factories:alphabet", "factories:raising", log=said.append)
     assert both["rows"][0] == first["rows"][0]
     for name, before in kept.items():
         assert (Path("measured") / name).read_bytes() == before
     assert len(list(Path("measured").glob("*.row.json"))) == 2
+    assert said[0].startswith("factories:alphabet: measured before, 20")
+    assert said[1] == "factories:raising: failed: RuntimeError: out of luck"
+
+
+def test_what_failed_is_tried_again_when_it_is_mended(collection: str) -> None:
+    assert "error" in measure(collection, "factories:raising")["rows"][0]
+    mended = FACTORIES.replace('raise RuntimeError("out of luck")', 'return ["apple"]')
+    Path("factories.py").write_text(mended, encoding="utf-8")
+    assert "measures" in measure(collection, "factories:raising")["rows"][0]
+
+
+def test_a_benchmark_that_is_killed_in_the_middle_of_a_system_loses_that_row_alone(
+    collection: str,
+) -> None:
+    script = (
+        "from bm25rag.evaluation import benchmark\n"
+        f"benchmark({collection!r}, 'measured', ['factories:alphabet', 'factories:hanging'],"
+        " trials=2, warmup=1, measures=['RR@10', 'AP'], log=lambda line: print(line, flush=True))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "factories:alphabet: measured\n"
+        running.kill()
+    said: list[str] = []
+    report = measure(collection, "factories:alphabet", "factories:raising", log=said.append)
+    assert said[0].startswith("factories:alphabet: measured before")
+    assert [one.suffix for one in Path("measured").iterdir()] == [".json"] * 3, "nothing is left"
+    assert len(report["rows"]) == 2
 
 
 def test_results_of_other_settings_and_machines_are_never_mixed(collection: str) -> None:
@@ -205,11 +304,26 @@ def test_results_of_other_settings_and_machines_are_never_mixed(collection: str)
         ValueError, match="different setting: k was 10 and is 5; use a different folder"
     ):
         measure(collection, "factories:alphabet", k=5)
+    with Path(collection, "corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.write('\n{"_id": "plum", "text": "A plum."}')
+    with pytest.raises(ValueError, match="different setting: documents was 4 and is 5"):
+        measure(collection, "factories:alphabet")
+    whole = Path(collection, "corpus.jsonl").read_text(encoding="utf-8")
+    Path(collection, "corpus.jsonl").write_text(
+        whole.rpartition("\n")[0].replace("red apple", "ripe apple"), encoding="utf-8"
+    )
+    with pytest.raises(ValueError, match="different setting: digest was"):
+        measure(collection, "factories:alphabet")
+    Path(collection, "corpus.jsonl").write_text(whole.rpartition("\n")[0], encoding="utf-8")
+    measure(collection, "factories:alphabet")
     file = Path("measured/setting.json")
     setting = json.loads(file.read_text(encoding="utf-8"))
     setting["machine"]["processor"] = "another"
     file.write_text(json.dumps(setting), encoding="utf-8")
     with pytest.raises(ValueError, match="different machine: processor was 'another'"):
+        measure(collection, "factories:alphabet")
+    file.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"setting\.json: not what a benchmark writes; remove it"):
         measure(collection, "factories:alphabet")
 
 
@@ -306,17 +420,31 @@ def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: 
     assert "nothing:here: not installed" in result.stderr
     report = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
     assert [one["system"] for one in report["rows"]] == ["factories:alphabet", "nothing:here"]
-    assert Path("out/report.md").read_text(encoding="utf-8") == result.stdout
+    written = Path("out/report.md").read_text(encoding="utf-8")
+    assert written.startswith(result.stdout)
+    assert "4 documents, 4 queries, k=10; 1 trials" in written
     assert "factories:alphabet" in Path("out/report.html").read_text(encoding="utf-8")
+    Path(collection, "qrels", "dev.tsv").write_text("1\tapple\t1\n1\tplum\t1\n", encoding="utf-8")
+    other = ok("bench", collection, "--split", "dev", "-o", "dev", "--trials", 1, *systems[:2])
+    assert "4 documents, 1 queries" in other.stderr
+    assert (
+        "Note: documents that are judged relevant and not in the collection: 1 ('plum' ...)."
+        in other.stderr
+    )
+    fails(3, "no such split; those in this folder are ['dev', 'test']", *arguments, "--split", "x")
     fails(2, "unknown measure", *arguments, "-m", "best")
+    for missing, parent in (("scifact", "."), ("data/beir/scifact", Path("data/beir"))):
+        get = f"{missing}: no such folder; 'bm25rag download scifact {parent}' makes it"
+        fails(3, get, "bench", missing, "-o", "x")
+    fails(2, "0.0 is not in the range x>0", *arguments, "--memory", 0)
     fails(3, "no dataset 'nowhere'", "bench", "nowhere", "-o", "out2")
     fails(3, "prices.json: No such file", *arguments, "--prices", "prices.json")
 
 
 @pytest.mark.slow
-def test_the_engines_that_are_installed_agree_on_a_real_collection(collections: Path) -> None:
+def test_the_engines_that_are_installed_agree_on_a_real_collection() -> None:
     report = benchmark(
-        str(collections / "cranfield"),
+        str(folder_of("cranfield")),
         "real",
         ["bm25rag lucene", "bm25s numpy", "rank_bm25"],
         measures=["nDCG@10"],

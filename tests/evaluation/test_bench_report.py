@@ -7,47 +7,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bm25rag.evaluation.report import dynascores, to_html, to_markdown
-
-
-def row(system: str, accuracy: float, latency: float, cost: float | None) -> dict[str, Any]:
-    """Make a row as a benchmark writes it."""
-    times = {"mean": latency, "median": latency, "p95": 2 * latency, "p99": 3 * latency}
-    spread = {"least_trial": latency, "largest_trial": latency, "percentiles": [latency] * 51}
-    return {
-        "system": system,
-        "measures": {"nDCG@10": accuracy},
-        "latency": times | spread,
-        "throughput": {"1": 1000 / latency},
-        "build_seconds": 1.0,
-        "resident": 1 << 20,
-        "peak": 1 << 20,
-        "disk": None,
-        "cold_start": None,
-        "cost": cost,
-        "cost_in_batches": cost,
-    }
-
-
-HOSTILE = "</script><script>document.title='taken'</script>|x"
-
-
-def some_report(**change: Any) -> dict[str, Any]:
-    """Make a report of three systems and one that failed."""
-    rows = [
-        row("fast", 0.30, 10.0, 1.0),
-        row("good", 0.40, 110.0, 11.0),
-        row(HOSTILE, 0.41, 400.0, 40.0),
-        {"system": "gone", "error": "not installed: <b>gone</b>", "cost": None},
-    ]
-    setting = {"collection": "a <tiny> one", "documents": 4, "queries": 4, "k": 10, "trials": 2}
-    setting |= {"cpus": 1, "memory": 4, "measures": ["nDCG@10"]}
-    machine = {"processor": "P", "cores": 2, "system": "Linux x86_64", "python": "3.11"}
-    return {"setting": setting, "machine": machine, "rows": rows} | change
+from bm25rag.evaluation.report import about, dynascores, to_html, to_markdown
+from support.evaluation import GONE, row, some_report
 
 
 def test_the_table_has_the_best_first_and_says_why_a_row_is_empty() -> None:
@@ -56,18 +20,41 @@ def test_the_table_has_the_best_first_and_says_why_a_row_is_empty() -> None:
         "good",
         "</script><script>document.title='taken'</script>\\",
     ]
-    assert lines[2].startswith("| good | 19.63 | 0.4 | 110 | 220 | 330 |")
+    assert lines[2].startswith("| good | 19.63 | 0.4 | 110 | 110 to 110 | 110 | 220 | 330 | 9.09")
     assert lines[4].startswith("| fast | 14.97 |")
     assert lines[5].startswith("| gone | not installed: <b>gone</b> | |")
     columns = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
     assert set(columns) == {columns[0]}
 
 
-def test_without_costs_or_differences_there_is_no_dynascore() -> None:
-    rows = [row("a", 0.3, 1.0, None), row("b", 0.4, 2.0, 1.0)]
-    assert dynascores(some_report(rows=rows)) == {}
+def test_what_has_no_cost_has_no_dynascore_and_the_others_have_theirs() -> None:
+    priced = some_report()["rows"]
+    rows = [row("server", 0.45, 1.0, None), *priced]
+    assert dynascores(some_report(rows=rows)) == dynascores(some_report())
+    assert "| server |  | 0.45 |" in to_markdown(some_report(rows=rows))
     assert dynascores(some_report(rows=[row("a", 0.3, 1.0, 1.0)])) == {}
-    assert "| a |  | 0.3 |" in to_markdown(some_report(rows=rows))
+
+
+def test_where_no_cost_is_known_accuracy_and_latency_count() -> None:
+    rows = [row("a", 0.30, 10.0, None), row("b", 0.40, 110.0, None)]
+    expected = {"a": 0.5 * 40 - 1 / 3, "b": 80 / 3 - 11 / 3}  # a point costs 10 ms
+    assert dynascores(some_report(rows=rows)) == pytest.approx(expected)
+
+
+def test_what_was_measured_where_and_under_which_limits_is_said() -> None:
+    said = about(some_report(notes=["3 odd judgements"]))
+    assert said == [
+        "4 documents, 4 queries, k=10; 2 trials of single queries, each system in a process of its "
+        "own with 1 CPU and 4 GiB.",
+        "Measured on P, 2 cores, 8 GiB, Linux, Python 3.11; 2026-11-21 to 2026-11-22.",
+        "Prices: some.",
+        "Versions: fast 1.0, good 1.0, </script><script>document.title='taken'</script>|x 1.0.",
+        "Note: 3 odd judgements.",
+    ]
+    free = some_report()
+    for one in free["rows"]:
+        one["limits"] = ["2 CPU"]
+    assert "This platform limited processes to 2 CPU." in about(free)
 
 
 def chromium() -> str:
@@ -110,10 +97,23 @@ def test_the_page_in_chromium_shows_the_scores_that_python_computes(
 
 @pytest.mark.slow
 def test_the_page_of_a_benchmark_where_nothing_ran_says_so(tmp_path: Path) -> None:
-    failed = [{"system": "gone", "error": "not installed", "cost": None}]
+    failed = [GONE | {"error": "not installed"}]
     dom = opened(to_html(some_report(rows=failed)), tmp_path)
     assert dom.count("<p>Not measured.</p>") == 3
     assert "not installed" in dom
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rest", [None, 7.0], ids=["no cost at all", "one of them without"])
+def test_the_page_and_python_agree_on_what_has_no_cost(tmp_path: Path, rest: float | None) -> None:
+    rows = [row("a", 0.3, 1.0, None), row("b", 0.4, 2.0, rest), row("c", 0.5, 4.0, rest)]
+    report = some_report(rows=rows)
+    dom = opened(to_html(report), tmp_path)
+    found = re.findall(r'data-system="([^"]*)" data-score="([^"]*)"', dom)
+    scores = dynascores(report)
+    assert len(scores) == (3 if rest is None else 2)
+    assert [system for system, _ in found] == [*scores, *({"a", "b", "c"} - set(scores))]
+    assert {one: float(score) for one, score in found if score != "null"} == pytest.approx(scores)
 
 
 @pytest.mark.slow

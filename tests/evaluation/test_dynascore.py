@@ -114,6 +114,34 @@ def test_what_cannot_be_scored_is_said(
         dynascore(rows, weights)
 
 
+# What the scores of Santhanam et al. 2023, Table 4, imply for its rates, by a linear fit to the
+# rounded figures: milliseconds, and dollars for a million queries, that a point of MRR@10 costs.
+RATES_OF_THE_PAPER = {"latency": 32.98, "cost": 10.42}
+
+
+def test_rates_of_another_table_give_scores_that_compare_with_it() -> None:
+    """Also for one system alone, which has no rates of its own."""
+    rows = {"mine": {"accuracy": 36.0, "latency": 65.96, "cost": 5.21}}
+    weights = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
+    found = dynascore(rows, weights, rates=RATES_OF_THE_PAPER)
+    assert found.scores == {"mine": pytest.approx(0.5 * 36 - 0.25 * 2 - 0.25 * 0.5)}
+    assert found.rates == {"accuracy": 1.0} | RATES_OF_THE_PAPER
+    with pytest.raises(ValueError, match="rates have no 'cost'; they have"):
+        dynascore(rows, weights, rates={"latency": 32.98})
+    with pytest.raises(ValueError, match=r"rates\['cost'\] must be a number above 0, got 0"):
+        dynascore(rows, weights, rates={"latency": 32.98, "cost": 0})
+
+
+def test_the_rates_of_a_table_score_it_as_it_scores_itself() -> None:
+    rows = {
+        name: {"accuracy": values[0], "latency": values[1], "cost": values[2]}
+        for name, (values, _) in DYNABOARD.items()
+    }
+    weights = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
+    alone = dynascore(rows, weights)
+    assert dynascore(rows, weights, rates=alone.rates) == alone
+
+
 # --- cost -------------------------------------------------------------------------------
 
 
@@ -129,16 +157,27 @@ def test_costs_are_price_times_time() -> None:
 
 
 def test_memory_and_cpus_decide_which_machine_qualifies() -> None:
-    smallest = cheapest(0.5)
+    names = [one.name for memory in (0.5, 2.1, 4.1, 8.1, 16.1) if (one := cheapest(memory))]
+    assert names == ["c7g.medium", "m7g.medium", "r7g.medium", "r7g.large", "r7g.xlarge"]
+    smallest = cheapest(4)
     assert smallest is not None
     assert (smallest.cpus, smallest.memory) == (1, 4), "the paper's smallest machine"
-    larger = cheapest(4.1)
-    assert larger is not None
-    assert larger.memory >= 4.1
     assert cheapest(0.5, cpus=4) == min(
         (one for one in PRICES if one.cpus >= 4), key=lambda one: one.dollars_per_hour
     )
     assert cheapest(10_000) is None
+
+
+def test_prices_within_a_family_are_for_the_cpus() -> None:
+    """But for the smallest, which are rounded to a hundredth of a cent."""
+    for first in PRICES[::5]:
+        family = [one for one in PRICES if one.name[:3] == first.name[:3]]
+        assert [one.cpus for one in family] == [1, 2, 4, 8, 16]
+        assert {one.memory / one.cpus for one in family} == {first.memory}
+        for one in family:
+            assert one.dollars_per_hour == pytest.approx(
+                family[1].dollars_per_hour / 2 * one.cpus, abs=1e-4 * one.cpus
+            )
 
 
 def test_prices_can_be_replaced(tmp_path: Path) -> None:

@@ -82,14 +82,24 @@ def test_the_command_writes_what_evaluate_and_tune_read(
     index.save("docs")
     result = ok("make-queries", "docs", "--output", "made", "--count", 5)
     assert "5 queries in made. Note: headings and first sentences: " in result.stderr
-    judged = ("docs", "--queries", "made/queries.jsonl", "--qrels", "made/qrels.txt", "-m", "RR@10")
+    judged = ("docs", "--queries", "made/queries.jsonl", "--qrels", "made/qrels.tsv", "-m", "RR@10")
     assert json.loads(ok("evaluate", *judged, "--json").stdout)["mean"] == {"RR@10": 1.0}
     assert "not significant" in ok("tune", *judged, "--variant", "lucene").stdout
     fails(
         2, "--url and --model go together", "make-queries", "docs", "-o", "x", "--url", "http://x"
     )
     dead = ("--url", "http://127.0.0.1:9/v1", "--model", "small")
-    fails(3, "refused", "make-queries", "docs", "-o", "x", *dead)
+    fails(3, "/v1: the model cannot be asked: ", "make-queries", "docs", "-o", "x", *dead)
+
+
+def test_ids_with_spaces_have_queries_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pytrec_eval")
+    monkeypatch.chdir(tmp_path)
+    texts = ["My boats sail. They sail.", "My cars drive. They drive."]
+    BM25Index.from_texts(texts, ids=["My notes/boats.md#1", "My notes/cars.md#1"]).save("docs")
+    ok("make-queries", "docs", "--output", "made")
+    judged = ("docs", "--queries", "made/queries.jsonl", "--qrels", "made/qrels.tsv", "-m", "RR@10")
+    assert json.loads(ok("evaluate", *judged, "--json").stdout)["mean"] == {"RR@10": 1.0}
 
 
 class _Model(BaseHTTPRequestHandler):
@@ -105,7 +115,7 @@ class _Model(BaseHTTPRequestHandler):
         if body["model"] == "small":
             answer = {"choices": [{"message": {"content": f" What is {text.split()[0]}?\n"}}]}
         data = json.dumps(answer).encode()
-        self.send_response(200)
+        self.send_response(404 if body["model"] == "absent" else 200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -139,3 +149,8 @@ def test_a_model_is_asked_for_as_many_queries_as_are_wanted(endpoint: str) -> No
 def test_an_endpoint_that_answers_otherwise_is_told(endpoint: str) -> None:
     with pytest.raises(ValueError, match=r"not an answer of a chat model: .*no such model"):
         known_items([Document("a", "some text")], maker=ask_model(endpoint, "large"))
+
+
+def test_an_endpoint_that_refuses_is_told_with_what_it_said(endpoint: str) -> None:
+    with pytest.raises(ConnectionError, match=r"v1/: the model's server answered 404: .*no such"):
+        known_items([Document("a", "some text")], maker=ask_model(endpoint, "absent"))

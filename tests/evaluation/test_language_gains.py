@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.evaluation import Collection, Evaluation, compare, evaluate, load_beir, run_of
+from support.environment import collection as folder_of
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pytrec_eval")
@@ -33,9 +32,9 @@ def evaluated(collection: Collection, language: str | None) -> Evaluation:
     ],
 )
 def test_the_analyzer_of_a_language_gains_significantly(
-    collections: Path, name: str, language: str, without: float, with_language: float
+    name: str, language: str, without: float, with_language: float
 ) -> None:
-    collection = load_beir(collections / name)
+    collection = load_beir(folder_of(name))
     found = compare(evaluated(collection, language), evaluated(collection, None), "nDCG@10")
     assert found.significant
     assert found.baseline == pytest.approx(without, abs=0.005)

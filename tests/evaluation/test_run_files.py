@@ -40,6 +40,18 @@ def test_runs_and_judgements_come_back_as_they_were(tmp_path: Path) -> None:
     assert read_qrels(tmp_path / "a.qrels") == qrels
 
 
+def test_judgements_in_beir_s_columns_keep_ids_with_spaces(tmp_path: Path) -> None:
+    qrels = {"my notes/a.md#1": {"my notes/a.md#1": 1, " b ": 0}, "0": {"query-id": -2}}
+    path = tmp_path / "a.tsv"
+    write_qrels(path, qrels)
+    assert read_qrels(path) == qrels
+    assert path.read_text(encoding="utf-8").startswith("query-id\tcorpus-id\tscore\nmy notes/")
+    for id in ("", "a\tb", "a\n", "a\u2028b"):
+        with pytest.raises(ValueError, match="is empty or has a tab or a line break"):
+            write_qrels(path, {"q": {id: 1}})
+    assert read_qrels(path) == qrels
+
+
 def test_trec_eval_s_own_parser_reads_what_is_written(tmp_path: Path) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     run, qrels = {"q1": {"d1": 0.25, "d2": 5.0}}, {"q1": {"d1": 2}}

@@ -13,6 +13,7 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.evaluation import evaluate, load_beir, other_analyzers, run_of, tune
 from bm25rag.evaluation.tuning import _cross_validate
 from support.commands import fails, ok
+from support.environment import collection
 
 pytest.importorskip("pytrec_eval")
 
@@ -161,8 +162,8 @@ def test_the_command_tells_saves_and_refuses(
 
 
 @pytest.mark.slow
-def test_hundreds_of_points_on_scifact_take_well_under_a_minute(collections: Path) -> None:
-    scifact = load_beir(collections / "scifact")
+def test_hundreds_of_points_on_scifact_take_well_under_a_minute() -> None:
+    scifact = load_beir(collection("scifact"))
     index = BM25Index()
     index.add_documents(scifact.read())
     start = perf_counter()

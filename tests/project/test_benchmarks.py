@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout onl
 from benchmarks import quality
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
+from benchmarks.plots import Box, frontier, placed
 from benchmarks.report import SMALL_GROUP, Report, Results, Row, about, details, raced
 from benchmarks.rows.searching import field
 from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, publish, speed_table
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, Worker, start
 from bm25rag.evaluation.processes import FailedError
+from support.evaluation import some_report
 
 TINY = Recipe("synthetic-tiny", 300, terms=2000, topics=10, topic_terms=20)
 PEER = "bm25s numpy"
@@ -82,6 +85,48 @@ def test_the_documentation_gets_pictures_and_tables_between_its_markers(tmp_path
     assert f"| {HEADLINES[1].work}" in written
     assert "throughput" not in written
     assert "old" not in written
+
+
+def test_systems_have_a_picture_and_a_table_with_the_command(tmp_path: Path) -> None:
+    """The page has both, and the README the picture beneath its rows."""
+    searching = Report([raced_rows("batch search", HEADLINES[1].work, 10.0, tantivy=25.0)])
+    searching.describe()
+    systems = Report(systems=some_report(), about=searching.about)
+    readme, page = tmp_path / "README.md", tmp_path / "docs" / "performance.md"
+    page.parent.mkdir()
+    readme.write_text("a <!-- speed --><!-- /speed --> c")
+    page.write_text("a <!-- benchmarks -->old<!-- /benchmarks --> b")
+    results = Results({"searching": searching, "systems": systems})
+    publish(results, {"systems": tmp_path / "benchmarks" / "systems.svg"}, tmp_path)
+    written = readme.read_text("utf-8")
+    assert "tantivy | is 2.5 times as fast |\n\n![nDCG@10 of each retriever" in written
+    assert "SciFact: `bm25rag bench scifact/ --output measured/` ([" in written
+    written = page.read_text("utf-8")
+    assert "](../benchmarks/systems.svg)\n\n| system | Dynascore | nDCG@10 |" in written
+    assert "python -m benchmarks --only systems" in written
+    assert "each system in a process of its own with 1 CPU and 4 GiB." in written
+    assert "Measured on P, 2 cores, 8 GiB" in details(results)
+
+
+def test_names_of_points_cover_neither_points_nor_each_other() -> None:
+    points = {f"system {n}": (100.0 + n % 3, 100.0 + n // 3) for n in range(9)}
+    within = Box(0.0, 0.0, 500.0, 300.0)
+    boxes = list(placed(points, within, 9).values())
+    assert not any(one.meets(other) for one, other in combinations(boxes, 2))
+    for x, y in points.values():
+        assert not any(one.meets(Box(x - 4, y - 4, x + 4, y + 4)) for one in boxes)
+    assert all(one.left >= 0 and one.low >= 0 for one in boxes)
+
+
+def test_nothing_is_faster_and_better_than_what_is_on_the_frontier() -> None:
+    points = {
+        "a": (1.0, 50.0),
+        "b": (2.0, 60.0),
+        "c": (2.0, 55.0),
+        "d": (3.0, 60.0),
+        "e": (9.0, 61),
+    }
+    assert frontier(points) == ["a", "b", "e"]
 
 
 def test_the_readme_says_where_another_engine_needs_less() -> None:
@@ -177,6 +222,11 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
     collection = quality.load(folder, "english")
     assert quality.measure(collection, "now") == (100.0, 6)
     assert quality.measure(collection, "0.1")[0] < 100
-    written = quality.table(tmp_path, ["xquad-en"])
+    written = quality.analysis_table(tmp_path, ["xquad-en"])
     assert "| xquad-en | english |" in written
-    assert "Lucene: not measured, " in written
+    assert "Lucene, english: not measured, " in written
+    for which, settings in (("variants", 7), ("words", 4)):
+        head, _, published, row = quality.paper_table(which, tmp_path, ["xquad-en"]).splitlines()
+        assert published.startswith("| scifact, published | 68.7 |")
+        assert row.startswith("| xquad-en | ")
+        assert head.count("|") == published.count("|") == row.count("|") == settings + 2

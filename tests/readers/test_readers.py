@@ -24,7 +24,7 @@ from bm25rag.readers import (
     read_queries,
     read_text,
 )
-from support.environment import COLLECTIONS
+from support.environment import collection
 
 
 def write(name: str, content: str | bytes) -> Path:
@@ -135,10 +135,9 @@ def test_a_beir_folder_is_known_by_its_corpus() -> None:
     ("name", "count"), [("scifact", 5183), ("xquad-ru", 240), ("cmrc2018-zh", 1104)]
 )
 def test_the_shared_collections_are_read_whole(name: str, count: int) -> None:
-    folder = COLLECTIONS / name
+    folder = collection(name)
     corpus = find_beir_corpus(folder)
-    if corpus is None:
-        pytest.skip(f"no collection {name}")
+    assert corpus is not None
     documents = list(read_jsonl(corpus))
     assert len({document.id for document in documents}) == len(documents) == count
     assert len(list(read_queries(folder / "queries.jsonl"))) > 0

@@ -17,6 +17,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import PAPER
+from support.environment import collection
 from support.ndcg import ndcg
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -52,9 +53,9 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def scifact(collections: Path) -> Collection:
+def scifact() -> Collection:
     """SciFact: 5,183 abstracts, 300 claims."""
-    folder = collections / "scifact"
+    folder = collection("scifact")
     texts = {row["_id"]: f"{row['title']} {row['text']}" for row in lines(folder / "corpus.jsonl")}
     queries = {row["_id"]: row["text"] for row in lines(folder / "queries.jsonl")}
     grades: dict[str, dict[str, int]] = {}

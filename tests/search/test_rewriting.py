@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
 from benchmarks import rewriting
+from support.environment import collection
 
 
 def test_expansion_improves_cranfield_and_correction_recovers_from_typos(
-    collections: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(rewriting, "COLLECTIONS", collections)
+    monkeypatch.setattr(rewriting, "COLLECTIONS", collection("cranfield").parent)
     monkeypatch.setattr(sys, "argv", ["rewriting", "cranfield"])
     rewriting.main()
     cells = capsys.readouterr().out.splitlines()[-1].split("|")[2:-1]

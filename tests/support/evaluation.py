@@ -1,9 +1,10 @@
-"""A collection in BEIR's layout, of four documents and four queries."""
+"""A collection in BEIR's layout, of four documents and four queries; the report of a benchmark."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 TEXTS = {
     "apple": "A red apple hangs on the tree.",
@@ -27,3 +28,44 @@ def write_tiny_collection() -> str:
     rows = ["query-id\tcorpus-id\tscore", *(f"{q}\t{d}\t1" for q, d in RELEVANT.items())]
     (folder / "qrels" / "test.tsv").write_text("\n".join(rows), encoding="utf-8")
     return str(folder)
+
+
+def row(system: str, accuracy: float, latency: float, cost: float | None) -> dict[str, Any]:
+    """Make a row as a benchmark writes it."""
+    times = {"mean": latency, "median": latency, "p95": 2 * latency, "p99": 3 * latency}
+    spread = {"least_trial": latency, "largest_trial": latency, "percentiles": [latency] * 51}
+    return {
+        "system": system,
+        "measures": {"nDCG@10": accuracy},
+        "latency": times | spread,
+        "throughput": {"1": 1000 / latency},
+        "build_seconds": 1.0,
+        "resident": 1 << 20,
+        "peak": 1 << 20,
+        "disk": None,
+        "cold_start": None,
+        "cost": cost,
+        "cost_in_batches": cost,
+        "limits": ["1 CPU", "4 GiB"],
+        "version": "1.0",
+        "date": "2026-11-22T10:00:00+00:00",
+    }
+
+
+GONE = {"system": "gone", "cost": None, "date": "2026-11-21T10:00:00+00:00"}
+HOSTILE = "</script><script>document.title='taken'</script>|x"
+
+
+def some_report(**change: Any) -> dict[str, Any]:
+    """Make a report of three systems and one that failed."""
+    rows = [
+        row("fast", 0.30, 10.0, 1.0),
+        row("good", 0.40, 110.0, 11.0),
+        row(HOSTILE, 0.41, 400.0, 40.0),
+        GONE | {"error": "not installed: <b>gone</b>"},
+    ]
+    setting = {"collection": "a <tiny> one", "documents": 4, "queries": 4, "k": 10, "trials": 2}
+    setting |= {"cpus": 1, "memory": 4, "measures": ["nDCG@10"]}
+    machine = {"processor": "P", "cores": 2, "memory": "8 GiB", "system": "Linux", "python": "3.11"}
+    report = {"setting": setting, "machine": machine, "rows": rows, "prices": "some", "notes": []}
+    return report | change

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import ClassVar
 
 from bm25rag.documents import Document
+from bm25rag.evaluation.retrievers import Found
 
-__all__ = ["CannotRunError", "Found", "System"]
-
-Found = list[tuple[str, float]]
+__all__ = ["CannotRunError", "Found", "SavedSystem", "System"]
 
 
 class CannotRunError(Exception):
     """What a system needs besides packages is missing; the message says what."""
 
 
-class System:
+class System(ABC):
     """The interface of a system; every system has ``build`` and ``search``."""
 
     #: The package whose version is reported.
@@ -35,28 +35,31 @@ class System:
         except PackageNotFoundError:
             return None
 
+    @abstractmethod
     def build(self, documents: Sequence[Document]) -> None:
         """Index documents."""
-        raise NotImplementedError
 
+    @abstractmethod
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k, best first."""
-        raise NotImplementedError
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
         """Answer many queries; one by one unless the system has a better way."""
         for query in queries:
             self.search(query, k)
 
-    can_save = False
+    # Most leave nothing, so this is no abstract method.
+    def close(self) -> None:  # noqa: B027
+        """Remove what the system left elsewhere."""
 
+
+class SavedSystem(System):
+    """A system that can be saved; a new process opens what another has written."""
+
+    @abstractmethod
     def save(self, folder: Path) -> None:
         """Write the index to a folder."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load(self, folder: Path) -> None:
         """Open the index that ``save`` wrote."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Remove what the system left elsewhere."""

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, System
+from bm25rag.evaluation.systems.base import Found, SavedSystem
 
 __all__ = ["Bm25s"]
 
 
-class Bm25s(System):
+class Bm25s(SavedSystem):
     """bm25s, by backend, with its English stop words and PyStemmer, as in its README."""
 
     package = "bm25s"
-    can_save = True
 
     def __init__(self, backend: str) -> None:
         self._bm25s = importlib.import_module("bm25s")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, System
+from bm25rag.evaluation.systems.base import Found, SavedSystem, System
 
 __all__ = ["Haystack", "LangChain", "LlamaIndex"]
 
@@ -38,7 +39,7 @@ class LangChain(System):
         return [(one.id, float(-rank)) for rank, one in enumerate(self._retriever.invoke(query))]
 
 
-class LlamaIndex(System):
+class LlamaIndex(SavedSystem):
     """``BM25Retriever`` of llama-index-retrievers-bm25: bm25s, with a stemmer and stop words."""
 
     package = "llama-index-retrievers-bm25"
@@ -63,8 +64,18 @@ class LlamaIndex(System):
         self._retriever.similarity_top_k = min(k, self._most)  # it raises if k is larger
         return [(one.node.node_id, float(one.score)) for one in self._retriever.retrieve(query)]
 
+    def save(self, folder: Path) -> None:
+        """Write the index and the nodes."""
+        self._retriever.persist(str(folder))
 
-class Haystack(System):
+    def load(self, folder: Path) -> None:
+        """Read them, and restore the stemmer, which is not saved."""
+        self._retriever = self._type.from_persist_dir(str(folder))
+        self._retriever.stemmer = self._stemmer
+        self._most = len(self._retriever.corpus)
+
+
+class Haystack(SavedSystem):
     """``InMemoryBM25Retriever`` of Haystack: BM25L over all documents."""
 
     package = "haystack-ai"
@@ -73,8 +84,8 @@ class Haystack(System):
         os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
         place = "haystack.components.retrievers.in_memory"
         self._type = importlib.import_module(place).InMemoryBM25Retriever
-        store: Any = importlib.import_module("haystack.document_stores.in_memory")
-        self._store = store.InMemoryDocumentStore()
+        stores: Any = importlib.import_module("haystack.document_stores.in_memory")
+        self._store = stores.InMemoryDocumentStore()
         self._document = importlib.import_module("haystack").Document
 
     def build(self, documents: Sequence[Document]) -> None:
@@ -90,3 +101,13 @@ class Haystack(System):
             return []
         found = self._retriever.run(query=query, top_k=k)["documents"]
         return [(one.id, float(one.score)) for one in found]
+
+    def save(self, folder: Path) -> None:
+        """Write the documents, as JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._store.save_to_disk(str(folder / "store.json"))
+
+    def load(self, folder: Path) -> None:
+        """Read the documents, and index them again."""
+        self._store = self._store.load_from_disk(str(folder / "store.json"))
+        self._retriever = self._type(self._store)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import CannotRunError, Found, System
+from bm25rag.evaluation.systems.base import CannotRunError, Found, SavedSystem
 
 __all__ = ["Lucene", "LuceneIndex", "java_class", "jvm", "lucene_jar"]
 
@@ -197,10 +197,9 @@ class LuceneIndex:
         return self._as("java.util.function.Function", alone)
 
 
-class Lucene(System):
+class Lucene(SavedSystem):
     """Lucene with its ``EnglishAnalyzer``, k1 = 1.2, b = 0.75, in a folder, merged at the end."""
 
-    can_save = True
     warmup = 5.0
 
     def __init__(self) -> None:

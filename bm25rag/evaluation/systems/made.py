@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bm25rag.documents import Document
+from bm25rag.evaluation.retrievers import answering
 from bm25rag.evaluation.systems.base import Found, System
 
 __all__ = ["Made"]
@@ -29,24 +29,8 @@ class Made(System):
 
     def build(self, documents: Sequence[Document]) -> None:
         """Call the factory."""
-        self._answer = _answering(self._factory(list(documents)))
+        self._answer = answering(self._factory(list(documents)))
 
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k; without scores, scores that decrease by rank."""
-        found = list(self._answer(query, k))[:k]
-        if all(isinstance(one, str) for one in found):
-            return [(id, float(-rank)) for rank, id in enumerate(found)]
-        return [(id, float(score)) for id, score in found]
-
-
-def _answering(made: Any) -> Callable[[str, int], Iterable[Any]]:
-    """Return a search function for a factory's result; methods identify frameworks."""
-    if hasattr(made, "invoke"):
-        return lambda query, k: [one.id for one in made.invoke(query)]
-    if hasattr(made, "retrieve"):
-        return lambda query, k: [one.node.node_id for one in made.retrieve(query)]
-    if hasattr(made, "run"):
-        return lambda query, k: [one.id for one in made.run(query=query, top_k=k)["documents"]]
-    if callable(made):
-        return made  # type: ignore[no-any-return]
-    raise TypeError(f"a factory must return a callable or a retriever, got {type(made).__name__}")
+        return self._answer(query, k)

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, System
+from bm25rag.evaluation.systems.base import Found, SavedSystem
 
 __all__ = ["Ours"]
 
 
-class Ours(System):
+class Ours(SavedSystem):
     """bm25rag, by variant."""
 
     package = "bm25rag"
-    can_save = True
 
     def __init__(self, variant: str = "lucene") -> None:
         from bm25rag.index import BM25Index

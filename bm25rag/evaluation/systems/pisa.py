@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, System
+from bm25rag.evaluation.systems.base import Found, SavedSystem
 
 __all__ = ["Pisa", "PisaSearcher"]
 
@@ -74,14 +74,13 @@ class PisaSearcher:
         return numbers[:count], names[:count], scores[:count]
 
 
-class Pisa(System):
+class Pisa(SavedSystem):
     """PISA with Porter's second stemmer and Terrier's stop words, k1 = 1.2 and b = 0.75.
 
     By block-max WAND, its default.
     """
 
     package = "pyterrier_pisa"
-    can_save = True
 
     def __init__(self) -> None:
         self._type = importlib.import_module("pyterrier_pisa").PisaIndex

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, System
+from bm25rag.evaluation.systems.base import Found, SavedSystem
 
 __all__ = ["Tantivy"]
 
 
-class Tantivy(System):
-    """tantivy with its English stemmer; k1 and b are its own, 1.2 and 0.75."""
+class Tantivy(SavedSystem):
+    """tantivy with its English stemmer, in a folder; k1 and b are its own, 1.2 and 0.75."""
 
     package = "tantivy"
 
     def __init__(self) -> None:
         self._tantivy = importlib.import_module("tantivy")
+        self._folder = Path(tempfile.mkdtemp(prefix="tantivy-"))
 
     def build(self, documents: Sequence[Document]) -> None:
         """Index documents."""
         builder = self._tantivy.SchemaBuilder()
         builder.add_text_field("id", stored=True, tokenizer_name="raw")
         builder.add_text_field("text", stored=False, tokenizer_name="en_stem")
-        self._index = self._tantivy.Index(builder.build())
+        self._index = self._tantivy.Index(builder.build(), path=str(self._folder))
         writer = self._index.writer()
         for document in documents:
             writer.add_document(self._tantivy.Document(id=document.id, text=document.text or ""))
@@ -41,3 +45,16 @@ class Tantivy(System):
         parsed = self._index.parse_query(words, ["text"])
         hits = self._searcher.search(parsed, k).hits
         return [(self._searcher.doc(address)["id"][0], float(score)) for score, address in hits]
+
+    def save(self, folder: Path) -> None:
+        """Copy the folder."""
+        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
+
+    def load(self, folder: Path) -> None:
+        """Map the index into memory."""
+        self._index = self._tantivy.Index.open(str(folder))
+        self._searcher = self._index.searcher()
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
