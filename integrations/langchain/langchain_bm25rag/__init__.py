@@ -1,6 +1,8 @@
-"""BM25 for LangChain: a retriever and a document index over a ``bm25rag.BM25Index``."""
+"""BM25 for LangChain: a retriever and stores over a ``bm25rag.BM25Index``."""
 
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.retriever import BM25Retriever
+from langchain_bm25rag.translator import BM25Translator
+from langchain_bm25rag.vector_store import BM25VectorStore
 
-__all__ = ["BM25DocumentIndex", "BM25Retriever"]
+__all__ = ["BM25DocumentIndex", "BM25Retriever", "BM25Translator", "BM25VectorStore"]

@@ -42,7 +42,11 @@ def to_document(found: StoredDocument | Hit) -> Document:
     return document
 
 
-def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
+def add_documents(
+    index: BM25Index,
+    documents: Iterable[Document],
+    ids: Iterable[str | float | None] | None = None,
+) -> list[str]:
     """Add all documents, or none on error, replacing those with the same ids.
 
     Parameters
@@ -51,6 +55,8 @@ def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
         The index to add to.
     documents
         Any iterable; it is read once. A document without an id gets a UUID.
+    ids
+        Ids in place of the documents' own, as for ``add_texts``.
 
     Returns
     -------
@@ -60,11 +66,16 @@ def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
     Raises
     ------
     TypeError
-        If an element is not a document.
+        If an element is not a document, or an id neither a string nor a number.
+    ValueError
+        If there are more or fewer ids than documents.
     MetadataError
         If metadata cannot be stored; the message names row, document and key.
     """
-    return _add(index, _from_documents(iter(check_sequence("documents", documents, "Document"))))
+    found = _from_documents(iter(check_sequence("documents", documents, "Document")))
+    if ids is not None:
+        found = _with_ids(found, iter(check_sequence("ids", ids, "str")))
+    return _add(index, found)
 
 
 def add_texts(
@@ -142,6 +153,19 @@ def _from_documents(documents: Iterator[Any]) -> Iterator[StoredDocument]:
         yield StoredDocument(id, document.page_content, document.metadata)
 
 
+def _with_ids(documents: Iterator[StoredDocument], ids: Iterator[Any]) -> Iterator[StoredDocument]:
+    row = -1
+    for row, document in enumerate(documents):
+        id = next(ids, _END)
+        if id is _END:
+            raise _wrong_length("ids", f"only {row}", "document")
+        if id is not None:
+            document.id = _id_of(id, row, ", a number or None")
+        yield document
+    if next(ids, _END) is not _END:
+        raise _wrong_length("ids", f"more than {row + 1}", "document")
+
+
 def _from_texts(
     texts: Iterator[Any], columns: Mapping[str, Iterator[Any]]
 ) -> Iterator[StoredDocument]:
@@ -175,5 +199,5 @@ def _id_of(id: object, row: int, or_none: str) -> str:
     raise TypeError(message)
 
 
-def _wrong_length(name: str, got: str) -> ValueError:
-    return ValueError(f"{name} must have one element for each text, got {got}")
+def _wrong_length(name: str, got: str, what: str = "text") -> ValueError:
+    return ValueError(f"{name} must have one element for each {what}, got {got}")

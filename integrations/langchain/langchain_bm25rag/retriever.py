@@ -12,7 +12,7 @@ from bm25rag import Analyzer
 from bm25rag.adapters import Tokenizer, in_write_thread
 from langchain_bm25rag.documents import add_documents, add_texts, read_ids, to_document
 from langchain_bm25rag.searching import SearchingBM25
-from langchain_bm25rag.settings import make_index, naming_preprocess_func
+from langchain_bm25rag.settings import make_index, naming_preprocess_func, with_variant
 from langchain_bm25rag.threads import in_build_thread
 
 
@@ -41,6 +41,7 @@ class BM25Retriever(SearchingBM25):
         preprocess_func: Tokenizer | None = None,
         *,
         analyzer: Analyzer | None = None,
+        bm25_variant: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Index texts.
@@ -61,6 +62,9 @@ class BM25Retriever(SearchingBM25):
             A callable from text to a list or tuple of terms, in place of an analyzer.
         analyzer
             How texts become terms; ``None`` for ``Analyzer()``, English.
+        bm25_variant
+            ``"okapi"`` or ``"plus"``, the names of langchain-community's class, for the default
+            variant or ``"bm25+"``.
         **kwargs
             Other fields: ``k``, ``filter``, ``min_score``, ``score_key``, ``id_key``, ``tags``, ...
 
@@ -73,7 +77,8 @@ class BM25Retriever(SearchingBM25):
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """
-        retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
+        params = with_variant(bm25_params, bm25_variant)
+        retriever = cls(index=make_index(analyzer, preprocess_func, params), **kwargs)
         with naming_preprocess_func(preprocess_func):
             add_texts(retriever.index, texts, metadatas, ids)
         return retriever
@@ -86,6 +91,7 @@ class BM25Retriever(SearchingBM25):
         bm25_params: Mapping[str, Any] | None = None,
         preprocess_func: Tokenizer | None = None,
         analyzer: Analyzer | None = None,
+        bm25_variant: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Index documents.
@@ -94,10 +100,11 @@ class BM25Retriever(SearchingBM25):
         ----------
         documents
             Any iterable; it may be empty. A document without an id gets a UUID.
-        bm25_params, preprocess_func, analyzer, **kwargs
+        bm25_params, preprocess_func, analyzer, bm25_variant, **kwargs
             As in ``from_texts``, which also lists the exceptions.
         """
-        retriever = cls(index=make_index(analyzer, preprocess_func, bm25_params), **kwargs)
+        params = with_variant(bm25_params, bm25_variant)
+        retriever = cls(index=make_index(analyzer, preprocess_func, params), **kwargs)
         with naming_preprocess_func(preprocess_func):
             add_documents(retriever.index, documents)
         return retriever
@@ -112,6 +119,7 @@ class BM25Retriever(SearchingBM25):
         preprocess_func: Tokenizer | None = None,
         *,
         analyzer: Analyzer | None = None,
+        bm25_variant: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Run ``from_texts`` in a thread."""
@@ -123,6 +131,7 @@ class BM25Retriever(SearchingBM25):
             bm25_params,
             preprocess_func,
             analyzer=analyzer,
+            bm25_variant=bm25_variant,
             **kwargs,
         )
 
@@ -134,6 +143,7 @@ class BM25Retriever(SearchingBM25):
         bm25_params: Mapping[str, Any] | None = None,
         preprocess_func: Tokenizer | None = None,
         analyzer: Analyzer | None = None,
+        bm25_variant: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Run ``from_documents`` in a thread."""
@@ -143,6 +153,7 @@ class BM25Retriever(SearchingBM25):
             bm25_params=bm25_params,
             preprocess_func=preprocess_func,
             analyzer=analyzer,
+            bm25_variant=bm25_variant,
             **kwargs,
         )
 

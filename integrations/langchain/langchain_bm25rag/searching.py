@@ -6,7 +6,6 @@ import math
 import reprlib
 from collections.abc import Mapping
 from os import PathLike
-from types import TracebackType
 from typing import Annotated, Any, Self
 
 from langchain_core.callbacks import (
@@ -20,11 +19,12 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, in_write_thread, read_hits
+from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, read_hits
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
 from langchain_bm25rag.opening import open_index
 from langchain_bm25rag.settings import check_call
+from langchain_bm25rag.storing import Stored
 
 # LangChain makes a model and a JSON schema from the bare types of configurable fields; only in a
 # named alias does an annotation survive that.
@@ -36,7 +36,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
 
-class SearchingBM25(BaseRetriever):
+class SearchingBM25(Stored, BaseRetriever):
     """A retriever over a ``BM25Index``."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -154,69 +154,6 @@ class SearchingBM25(BaseRetriever):
         except BaseException:
             index.close()  # otherwise the folder stays locked while a traceback holds the index
             raise
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save documents, analyzer and parameters in a folder, in one atomic step."""
-        self.index.save(path)
-
-    async def asave(self, path: str | PathLike[str]) -> None:
-        """Run ``save`` in a thread."""
-        await in_write_thread(self.index, self.save, path)
-
-    def commit(self) -> None:
-        """Make the changes since the last commit durable, in one atomic step.
-
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened with ``mode="w"``.
-        """
-        self.index.commit()
-
-    async def acommit(self) -> None:
-        """Run ``commit`` in a thread."""
-        await in_write_thread(self.index, self.commit)
-
-    def refresh(self) -> bool:
-        """Load the last commit of the folder, which another process may have made.
-
-        Returns
-        -------
-        changed
-            Whether there was a newer commit.
-
-        Raises
-        ------
-        StorageError
-            If this was not opened with ``mode="r"``.
-        """
-        return self.index.refresh()
-
-    async def arefresh(self) -> bool:
-        """Run ``refresh`` in a thread."""
-        return await in_write_thread(self.index, self.refresh)
-
-    def close(self) -> None:
-        """Release the writer's lock without a commit; do nothing if there is no lock.
-
-        Warns
-        -----
-        ResourceWarning
-            If there are uncommitted changes; they are lost.
-        """
-        self.index.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Commit, or after an error return to the last commit; then close."""
-        self.index.__exit__(kind, error, trace)
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(ls_retriever_name="bm25rag")

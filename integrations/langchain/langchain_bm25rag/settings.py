@@ -10,6 +10,8 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.adapters import Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
+# Okapi there floors the idf relative to the mean idf; the default variant's is never negative.
+_COMMUNITY = {"okapi": None, "plus": "bm25+"}
 _ELSEWHERE = {
     "epsilon": "bm25rag has no floor relative to the mean idf: the idf of its default variant is "
     "never negative, and variant='robertson' floors it at 0, as epsilon=0 did",
@@ -53,6 +55,35 @@ def make_index(
             raise TypeError(message)
         analyzer = Analyzer(tokenizer=preprocess_func)
     return BM25Index(analyzer, **_checked(bm25_params))
+
+
+def with_variant(
+    bm25_params: Mapping[str, Any] | None, bm25_variant: str | None
+) -> Mapping[str, Any] | None:
+    """Return parameters with the variant that langchain-community's class names.
+
+    Parameters
+    ----------
+    bm25_params
+        As for ``make_index``.
+    bm25_variant
+        ``"okapi"`` for the default variant, ``"plus"`` for BM25+, ``None`` for none.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or ``bm25_params`` names a variant too.
+    """
+    if bm25_variant is None:
+        return bm25_params
+    if bm25_variant not in _COMMUNITY:
+        message = f"bm25_variant must be one of {', '.join(_COMMUNITY)}, got {bm25_variant!r:.100}"
+        raise ValueError(message)
+    if isinstance(bm25_params, Mapping) and "variant" in bm25_params:
+        message = "bm25_variant replaces bm25_params['variant']; give one of them"
+        raise ValueError(message)
+    named = _COMMUNITY[bm25_variant]
+    return {**(bm25_params or {}), "variant": named} if named else bm25_params
 
 
 @contextmanager

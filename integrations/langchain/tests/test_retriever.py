@@ -60,6 +60,20 @@ def test_from_texts_takes_what_the_community_class_takes() -> None:
         assert retriever.invoke("Blue") == []
 
 
+def test_the_community_class_names_variants_its_own_way() -> None:
+    """``bm25_variant``, its newest field."""
+    for name, variant in ((None, "lucene"), ("okapi", "lucene"), ("plus", "bm25+")):
+        for made in (
+            BM25Retriever.from_texts(["a cat"], bm25_variant=name, bm25_params={"k1": 0.9}),
+            BM25Retriever.from_documents([Document("a cat")], bm25_variant=name),
+        ):
+            assert made.index.variant == variant
+    with pytest.raises(ValueError, match="one of okapi, plus, got 'l'"):
+        BM25Retriever.from_texts([], bm25_variant="l")
+    with pytest.raises(ValueError, match="give one of them"):
+        BM25Retriever.from_texts([], bm25_variant="plus", bm25_params={"variant": "bm25l"})
+
+
 def test_a_document_without_an_id_gets_a_uuid() -> None:
     """Also where others have ids; an empty string is an id."""
     retriever = BM25Retriever.from_texts(["cat one", "cat two", "cat three"], ids=["a", None, ""])
