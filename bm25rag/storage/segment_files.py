@@ -232,16 +232,18 @@ def _arrays_of(of: Segment | Changes) -> tuple[str, dict[str, Array]]:
 def _segment_arrays(segment: Segment) -> dict[str, Array]:
     segment.check_all()
     postings = segment.postings
-    names = ("indptr", "documents", "codes", "code_tf", "code_length", "lengths")
+    # First what searches read: where one page is touched, the system maps 64 KiB around it.
+    names = ("indptr", "documents", "codes", "code_tf", "code_length")
     arrays = {name: getattr(postings, name) for name in names}
     doc_blocks = postings.doc_blocks
     arrays["stripes.terms"], arrays["stripes.before"] = doc_blocks.terms, doc_blocks.before
     arrays["stripes.edges"], arrays["stripes.high"] = doc_blocks.edges.ravel(), doc_blocks.high
     arrays["terms.keys"] = postings.terms.keys
+    arrays |= _column_arrays("terms", postings.terms.column)
+    arrays |= _column_arrays("ids", segment.ids.column)
+    arrays["lengths"] = postings.lengths
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {
-        "terms": postings.terms.column,
-        "ids": segment.ids.column,
         "texts": segment.texts,
         "metadata": segment.metadata,
         "payloads": segment.payloads,
