@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import check_id, check_sequence
@@ -102,7 +102,7 @@ class NewDocuments:
         texts: list[str | TermList] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
-        for number, text in enumerate(releasing_gil(shown(_fetched(self.texts), self.progress))):
+        for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
             texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
             for name in in_step:
                 if (value := next(optional[name], _END)) is _END:
@@ -177,15 +177,16 @@ def _fetched(items: Iterable[Any]) -> Iterable[Any]:
     To copy a part of a list touches all objects in it, which the processor fetches at once;
     a loop would wait for each.
     """
-    if not isinstance(items, (list, tuple)):
+    if type(items) not in (list, tuple):
         return items
+    items = cast("Sequence[Any]", items)
     return chain.from_iterable(items[n : n + _FETCHED] for n in range(0, len(items), _FETCHED))
 
 
 def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:
     """Return items, with a progress bar if ``progress``."""
     if not progress:
-        return items
+        return _fetched(items)
     from tqdm import tqdm
 
     bar: Iterable[Any] = tqdm(items, desc="indexing", unit=" docs")
