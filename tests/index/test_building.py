@@ -112,3 +112,12 @@ def test_iterators_may_share_a_source_and_yield_one_dict_again_and_again() -> No
     for number, document in enumerate(index.get(index.ids())):
         assert document.text == f"w{number}"
         assert document.metadata == {"n": number, "deep": {"er": [number]}}
+
+
+def test_progress_is_shown_out_of_how_many(capsys: pytest.CaptureFixture[str]) -> None:
+    """A list says how many there are; an iterator does not."""
+    index = BM25Index()
+    index.add(["a cat", "a dog", "an owl"], progress=True)
+    assert "3/3" in capsys.readouterr().err
+    index.add(iter(["a cow"]), progress=True)
+    assert "1 docs" in capsys.readouterr().err
