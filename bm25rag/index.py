@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from os.path import realpath
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -46,10 +46,11 @@ from bm25rag.write_lock import WriteLock
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from bm25rag.additions import NewDocuments, NewRecords
+    from bm25rag.additions import Source
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
+    from bm25rag.segments.segment import Segment
 
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
@@ -86,14 +87,15 @@ class _State(NamedTuple):
     @classmethod
     def of(cls, stored: StoredState) -> _State:
         """Return the state that was stored."""
-        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer)
+        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer, stored.statistics)
         return cls(snapshot, stored.next_id, stored.probe, stored.extra)
 
     def stored(self) -> StoredState:
         """Return the state as it is stored."""
         snapshot, next_id, probe, extra = self
         views = list(snapshot.views)
-        return StoredState(snapshot.analyzer, snapshot.parameters, views, next_id, probe, extra)
+        settings = snapshot.analyzer, snapshot.parameters
+        return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics)
 
 
 class _Asked(NamedTuple):
@@ -155,6 +157,10 @@ class BM25Index:
     # What was last saved in a folder that this is not the writer of.
     _saved: SavedCopy | None
     _lock: WriteLock
+
+    # What opens a folder; a sharded index has its own.
+    _reader_type: ClassVar[type[FolderReader]] = FolderReader
+    _writer_type: ClassVar[type[FolderWriter]] = FolderWriter
 
     def __init__(
         self,
@@ -684,9 +690,7 @@ class BM25Index:
 
         return self._add(NewRecords(documents, store_text, progress), on_duplicate, threads)
 
-    def _add(
-        self, documents: NewDocuments | NewRecords, on_duplicate: str, threads: int | None
-    ) -> list[str]:
+    def _add(self, documents: Source, on_duplicate: str, threads: int | None) -> list[str]:
         from bm25rag.additions import analyse_documents
 
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
@@ -829,7 +833,6 @@ class BM25Index:
     def _merge(
         self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
     ) -> None:
-        from bm25rag.merging.merge import merge_segments
         from bm25rag.merging.policy import carry
 
         with self._writing():
@@ -841,13 +844,19 @@ class BM25Index:
                 lock.held = {view.segment for group in groups for view in group}
             try:
                 for group in groups:
-                    merged = merge_segments(group)
+                    merged = self._merged(group)
                     with self._writing() as snapshot:
                         lock.held -= {view.segment for view in group}
                         if (views := carry(merged, group, snapshot.views)) is not None:
                             self._install(views)
             finally:
                 lock.held = set()
+
+    def _merged(self, group: Sequence[SegmentView]) -> Segment:
+        """Merge consecutive segments."""
+        from bm25rag.merging.merge import merge_segments
+
+        return merge_segments(group)
 
     # --- views -------------------------------------------------------------------------
 
@@ -881,7 +890,7 @@ class BM25Index:
         state = self._state
         snapshot = state.snapshot
         parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer)
+        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
         return self._made(state._replace(snapshot=tuned), TUNED)
 
     def snapshot(self) -> Self:
@@ -1022,8 +1031,8 @@ class BM25Index:
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
         folder = realpath(path)
-        writer = FolderWriter.lock(folder, seconds) if mode == "w" else None
-        reader = FolderReader(folder, mmap, tokenizer, untrusted)
+        writer = cls._writer_type.lock(folder, seconds) if mode == "w" else None
+        reader = cls._reader_type(folder, mmap, tokenizer, untrusted)
         try:
             stored = reader.read()
             if verify:
@@ -1035,7 +1044,7 @@ class BM25Index:
                 writer.close()
             raise
         if writer is not None:
-            writer.take_over(reader.manifest, stored)
+            writer.take_over(reader, stored)
         return cls._made(_State.of(stored), reader if writer is None else writer)
 
     def refresh(self) -> bool:
@@ -1200,12 +1209,15 @@ class BM25Index:
             yield self._state.snapshot
 
     def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
+        before = self._state.snapshot
+        snapshot = Snapshot(self._tidied(list(views)), before.parameters, before.analyzer)
+        self._state = self._state._replace(snapshot=snapshot, **changes)
+
+    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
+        """Merge as much as one write may."""
         from bm25rag.merging.policy import tidy
 
-        before = self._state.snapshot
-        tidied = tidy(list(views), self._lock.held)
-        snapshot = Snapshot(tidied, before.parameters, before.analyzer)
-        self._state = self._state._replace(snapshot=snapshot, **changes)
+        return tidy(views, self._lock.held)
 
     def __copy__(self) -> Self:
         copy = self._made(self._state, MEMORY)

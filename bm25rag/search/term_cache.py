@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from bm25rag.common.strings import utf8
 from bm25rag.kernels.boundary import TermArrays
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
+
+if TYPE_CHECKING:
+    from bm25rag.segments.statistics import Statistics
 
 # Limits of the number and the length of remembered terms that no living document contains, because
 # clients may send any terms.
@@ -34,15 +38,23 @@ class TermCache(dict[str, int]):
     parameters
         The variant and its parameters.
     documents
-        Number of living documents.
+        Number of documents in the statistics.
     capacity
         How many terms can have a number.
+    statistics
+        Has the document frequencies; ``None`` to count the living documents.
     """
 
     def __init__(
-        self, views: Sequence[SegmentView], parameters: Parameters, documents: int, capacity: int
+        self,
+        views: Sequence[SegmentView],
+        parameters: Parameters,
+        documents: int,
+        capacity: int,
+        statistics: Statistics | None,
     ) -> None:
         self._views = views
+        self._statistics = statistics
         self._parameters = parameters
         self._documents = documents
         self.capacity = capacity
@@ -92,9 +104,11 @@ class TermCache(dict[str, int]):
 
     def _look_up(self, term: bytes) -> int:
         found = [view.segment.postings.find(term) for view in self._views]
-        frequency = sum(
-            view.frequency(starts) for view, starts in zip(self._views, found, strict=True)
-        )
+        if self._statistics is None:
+            pairs = zip(self._views, found, strict=True)
+            frequency = sum(view.frequency(starts) for view, starts in pairs)
+        else:
+            frequency = self._statistics.frequency(term)
         if not frequency:
             return -1
         number = next(self._next, -1)
