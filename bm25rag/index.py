@@ -9,7 +9,17 @@ from os import PathLike, fspath
 from os.path import realpath
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    cast,
+    get_args,
+)
 
 import numpy as np
 
@@ -38,6 +48,7 @@ from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.manifest import is_sharded
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
@@ -990,7 +1001,7 @@ class BM25Index:
         Parameters
         ----------
         path
-            The folder.
+            The folder. If ``bm25rag.sharded.build`` made it, this opens a ``ShardedIndex``.
         mode
             ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
             has ``commit``, ``rollback`` and ``close``.
@@ -1031,14 +1042,16 @@ class BM25Index:
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
         folder = realpath(path)
+        if cls is BM25Index and is_sharded(folder):
+            from bm25rag.sharded import ShardedIndex
+
+            cls = cast("type[Self]", ShardedIndex)
         writer = cls._writer_type.lock(folder, seconds) if mode == "w" else None
         reader = cls._reader_type(folder, mmap, tokenizer, untrusted)
         try:
             stored = reader.read()
             if verify:
-                from bm25rag.storage.verify import verify_segments
-
-                verify_segments(stored.views)
+                reader.verify(stored)
         except BaseException:
             if writer is not None:
                 writer.close()
@@ -1098,9 +1111,13 @@ class BM25Index:
         CorruptIndexError
             If a file is damaged; the message names it.
         """
+        if is_sharded(fspath(path)):
+            from bm25rag.sharded import ShardedIndex
+
+            return ShardedIndex.verify(path)
         from bm25rag.storage.verify import verify_folder
 
-        verify_folder(fspath(path))
+        return verify_folder(fspath(path))
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
@@ -52,25 +52,21 @@ class FolderReader:
         mark = self._make_mark()
         known = zip(self.manifest.stored, before.views if before else (), strict=True)
         manifest, views = read_index(self._folder, self._mapped, dict(known))
-        state = self._interpret(manifest, views, self.manifest.settings)
+        state = self._interpret(manifest, views)
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
 
-    def _interpret(
-        self, manifest: Manifest, views: list[SegmentView], old: dict[str, Any]
-    ) -> State:
-        """Make the state of a commit, given the settings of the one read before."""
-        before, new = self._state, manifest.settings
+    def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
+        """Make the state of a commit, given its files."""
+        before, old, new = self._state, self.manifest.settings, manifest.settings
         settings = parse_settings(self._folder, new)
         if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
             analyzer = before.analyzer
         else:
             analyzer = self._analyzer(new, settings.probe)
         if self._untrusted:
-            from bm25rag.storage.verify import verify_segments  # it needs what writes need
-
             check_counts(self._folder, manifest.commit, settings.next_id)
-            verify_segments(views)
+            _verify(views)
         return State(
             analyzer,
             settings.parameters,
@@ -79,6 +75,10 @@ class FolderReader:
             settings.probe,
             settings.extra,
         )
+
+    def verify(self, state: State) -> None:
+        """Check all that a state has read from files; raise ``CorruptIndexError``."""
+        _verify(state.views)
 
     def saved_copy(self) -> SavedCopy | None:
         """Return what an index that was read from here knows about the folder."""
@@ -119,6 +119,12 @@ class FolderReader:
         return analyzer
 
 
+def _verify(views: Sequence[SegmentView]) -> None:
+    from bm25rag.storage.verify import verify_segments  # it needs what writes need
+
+    verify_segments(views)
+
+
 def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str) -> None:
     now = analyzer.stems(list(probe))
     changed = [
@@ -133,5 +139,5 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
             f"{'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries can miss documents; "
             "index.reanalyze() makes the index anew from its stored texts",
             AnalyzerChangedWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
