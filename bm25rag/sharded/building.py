@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from os import PathLike, fspath
+from os import PathLike
 from os.path import realpath
 from typing import Any, get_args
 
 import numpy as np
 
-from bm25rag.common.checks import check_choice, check_count, check_flag
+from bm25rag.common.checks import check_choice, check_count, check_flag, check_sequence
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.index import OnDuplicate
@@ -103,10 +103,11 @@ def build(
     if threads is not None:
         check_count("threads", threads, least=1)
     kept = {} if extra is None else check_extra(extra)
-    store_text = check_flag("store_text", store_text)
-    source = read_source(documents, store_text, progress)
-    empty, path = Gathered(**settings), realpath(fspath(folder))
+    check_flag("store_text", store_text)
+    check_sequence("documents", documents, "bm25rag.Document or texts")
+    empty, path = Gathered(**settings), realpath(folder)
     check_new(path)
+    source = read_source(documents, store_text, progress)
     make_folder(path)
     held = lock(path)
     try:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from bm25rag.additions import Block, NewDocuments, NewRecords, Source
-from bm25rag.common.checks import check_sequence
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
@@ -39,7 +38,7 @@ def read_source(
     documents: Iterable[Document | Text], store_text: bool, progress: bool
 ) -> NewDocuments | NewRecords:
     """Return what checks documents as it is iterated: ``Document`` records or texts."""
-    remaining = iter(check_sequence("documents", documents, "bm25rag.Document or texts"))
+    remaining = iter(documents)
     first = list(islice(remaining, 1))
     everything = chain(first, remaining)
     if first and isinstance(first[0], Document):

@@ -106,7 +106,7 @@ def check_shard(folder: str, number: int, settings: Mapping[str, Any], of: Shard
     problem = None
     if receipt != expected:
         problem = f"carries {receipt!r:.200}, but this index has {expected!r}"
-    elif any(settings[name] != of.settings[name] for name in ("analyzer", "parameters")):
+    elif any(settings.get(name) != of.settings.get(name) for name in ("analyzer", "parameters")):
         problem = "has another analyzer or other parameters than the index"
     elif _checksum(folder) != of.shards[number].checksum:
         problem = f"has another {MANIFEST} than was committed"
