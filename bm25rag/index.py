@@ -1253,7 +1253,7 @@ class BM25Index:
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
-        return f"BM25Index({len(self)} {noun}, {settings})"
+        return f"{type(self).__name__}({len(self)} {noun}, {settings})"
 
 
 def _parse_filter(filter: FilterSpec | None) -> Filter | None:

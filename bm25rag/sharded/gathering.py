@@ -40,7 +40,7 @@ def read_source(
     """Return what checks documents as it is iterated: ``Document`` records or texts."""
     remaining = iter(documents)
     first = list(islice(remaining, 1))
-    everything = chain(first, remaining)
+    everything: Iterable[Any] = chain(first, remaining)
     if first and isinstance(first[0], Document):
         return NewRecords(everything, store_text, progress)
     return NewDocuments(everything, None, None, None, store_text, progress)
