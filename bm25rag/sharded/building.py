@@ -18,6 +18,7 @@ from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.index import OnDuplicate
 from bm25rag.merging.merge import merge_segments
 from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
 from bm25rag.sharded.gathering import Gathered, gather, read_source
 from bm25rag.sharded.index import ShardedIndex
@@ -114,8 +115,9 @@ def build(
         check_new(path)
         gathered = gather(source, path, empty, count, on_duplicate, threads)
         write_shards(gathered, path, even_edges(len(gathered), count))
+        statistics = merge_statistics([read_shard(path, number) for number in range(count)])
         state = gathered._state.stored()._replace(extra=kept)
-        publish(path, count, state.settings())
+        publish(path, count, statistics, state.settings())
     finally:
         held.release()
     return ShardedIndex.open(path, tokenizer=empty.analyzer.tokenizer)
@@ -158,8 +160,13 @@ def _between(snapshot: Snapshot, first: int, last: int) -> list[SegmentView]:
     return pieces
 
 
-def publish(folder: str, shards: int, settings: dict[str, Any]) -> None:
-    """Merge the statistics of the shards that were written, and commit them as an index.
+def read_shard(folder: str, number: int) -> LocalStatistics:
+    """Return the statistics of a shard that was written."""
+    return LocalStatistics(read_index(shard_folder(folder, 1, number), mapped=True, known={})[1])
+
+
+def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str, Any]) -> None:
+    """Commit the shards that were written as an index.
 
     Parameters
     ----------
@@ -167,18 +174,18 @@ def publish(folder: str, shards: int, settings: dict[str, Any]) -> None:
         The folder of the sharded index.
     shards
         How many shards there are.
+    statistics
+        The merged statistics of all of them.
     settings
         Those of the index, as ``State.settings`` returns them.
     """
-    folders = [shard_folder(folder, 1, number) for number in range(shards)]
-    read = [read_index(path, mapped=True, known={}) for path in folders]
-    statistics = merge_statistics([LocalStatistics(views) for _, views in read])
     id, target = statistics_id(statistics), os.path.join(commit_folder(folder, 1), STATISTICS)
     remove(target)
     file = write_statistics(target, statistics)
     records = []
-    for number, (path, (manifest, views)) in enumerate(zip(folders, read, strict=True)):
-        receipt = shard_receipt(number, id)
+    for number in range(shards):
+        path, receipt = shard_folder(folder, 1, number), shard_receipt(number, id)
+        manifest, views = read_index(path, mapped=True, known={})
         stamped = manifest._replace(settings=manifest.settings | {"extra": receipt})
         replace_manifest(path, stamped)
         flush_folder(path)

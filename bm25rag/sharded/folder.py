@@ -260,7 +260,11 @@ class ShardedWriter(FolderWriter):
         if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
         number = self._sharded.commit + 1
-        sharded, shards = self._write(number, state)
+        try:
+            sharded, shards = self._write(number, state)
+        except BaseException:
+            remove(commit_folder(self._folder, number))  # the disk may be full
+            raise
         try:
             replace_sharded(self._folder, sharded)
         except BaseException:

@@ -128,10 +128,12 @@ class _Digest:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def add(self, block: Block) -> None:
-        for strings in (block.ids or (), block.texts):
+        # Lists of terms are not strings.
+        texts = [text if isinstance(text, str) else repr(text) for text in block.texts]
+        for strings in (block.ids or [], texts):
             lengths = np.fromiter(map(len, strings), "<i8", len(strings))
             self._hash.update(lengths.data)
-            self._hash.update(utf8("".join(map(str, strings))))
+            self._hash.update(utf8("".join(strings)))
         self.documents += len(block.texts)
 
     def __str__(self) -> str:

@@ -66,6 +66,7 @@ def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         edges = [0, *(round(cut * len(texts)) for cut in cuts), len(texts)]
         patch.setattr(building, "even_edges", lambda *_: edges)
+        patch.setattr("bm25rag.sharded.statistics._TERMS", 20)  # several partitions
         build(iter(documents), Path(folder, "it"), len(cuts) + 1, **chosen)
         yield Path(folder, "it")
 
