@@ -233,3 +233,24 @@ def check_updates(
         count = len(read_sharded(str(folder)).shards)
         found = [open_shard(folder, number).searcher.search(query, 40) for number in range(count)]
         assert bits(merge_hits(found, 40)) == bits(reference.search(query, 40))
+
+
+@pytest.mark.parametrize("k", [1, 7, 8, 23, 40, 99])
+def test_ties_at_the_cut_go_to_the_first_documents(k: int) -> None:
+    """Forty equal documents in shards of 0, 5, 0, 18 and 17."""
+    corpus: Corpus = ([["a", "b"]] * 40, [number % 3 for number in range(40)])
+    expected = list(range(min(k, 40)))
+    with sharded(corpus, [0.0, 0.125, 0.125, 0.575]) as folder:
+        index = ShardedIndex.open(folder)
+        assert index.search_batch([["a"]], k).rows.tolist() == [expected]
+        assert [hit.id for hit in index.search(["a"], k)] == [str(row) for row in expected]
+        third = [hit.id for hit in index.search(["a"], k, filter={"label": 1})]
+        assert third == [str(row) for row in range(1, 40, 3)][:k]
+        shards = [open_shard(folder, number) for number in range(5)]
+        assert [len(shard.searcher) for shard in shards] == [0, 5, 0, 18, 17]
+        batches = [shard.searcher.search_batch([["a"]], k) for shard in shards]
+        rankings = [Ranking(batch.rows, batch.scores, batch.counts) for batch in batches]
+        merged = merge_rankings(rankings, [shard.first_row for shard in shards], k)
+        assert merged.rows.tolist() == [expected]
+        hits = merge_hits([shard.searcher.search(["a"], k) for shard in shards], k)
+        assert [hit.id for hit in hits] == [str(row) for row in expected]
