@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import PurePath
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import check_id, check_sequence
@@ -47,6 +47,19 @@ class Block(NamedTuple):
             None if column is None else [column[index] for index in indices] for column in self
         ]
         return Block(*columns)
+
+
+class Source(Protocol):
+    """Where new documents come from.
+
+    ``row`` is the name in messages of what a row's metadata come from, ``store_text`` whether
+    to keep the texts.
+    """
+
+    row: str
+    store_text: bool
+
+    def __iter__(self) -> Iterator[Block]: ...
 
 
 class NewDocuments:
@@ -230,7 +243,7 @@ class Added(NamedTuple):
 
 
 def analyse_documents(
-    documents: NewDocuments | NewRecords,
+    documents: Source,
     analyzer: Analyzer,
     snapshot: Snapshot,
     next_id: int,

@@ -29,6 +29,7 @@ LATE = (
     "bm25rag.search.filter_masks",
     "bm25rag.search.matrix",
     "bm25rag.segments.spelling",
+    "bm25rag.sharded",
     "bm25rag.storage.checked_fields",
     "bm25rag.storage.verify",
 )

@@ -9,7 +9,17 @@ from os import PathLike, fspath
 from os.path import realpath
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    cast,
+    get_args,
+)
 
 import numpy as np
 
@@ -38,6 +48,7 @@ from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.manifest import is_sharded
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
@@ -46,10 +57,11 @@ from bm25rag.write_lock import WriteLock
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from bm25rag.additions import NewDocuments, NewRecords
+    from bm25rag.additions import Source
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
+    from bm25rag.segments.segment import Segment
 
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
@@ -86,14 +98,15 @@ class _State(NamedTuple):
     @classmethod
     def of(cls, stored: StoredState) -> _State:
         """Return the state that was stored."""
-        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer)
+        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer, stored.statistics)
         return cls(snapshot, stored.next_id, stored.probe, stored.extra)
 
     def stored(self) -> StoredState:
         """Return the state as it is stored."""
         snapshot, next_id, probe, extra = self
         views = list(snapshot.views)
-        return StoredState(snapshot.analyzer, snapshot.parameters, views, next_id, probe, extra)
+        settings = snapshot.analyzer, snapshot.parameters
+        return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics)
 
 
 class BM25Index:
@@ -139,6 +152,10 @@ class BM25Index:
     # What was last saved in a folder that this is not the writer of.
     _saved: SavedCopy | None
     _lock: WriteLock
+
+    # What opens a folder; a sharded index has its own.
+    _reader_type: ClassVar[type[FolderReader]] = FolderReader
+    _writer_type: ClassVar[type[FolderWriter]] = FolderWriter
 
     def __init__(
         self,
@@ -653,9 +670,7 @@ class BM25Index:
 
         return self._add(NewRecords(documents, store_text, progress), on_duplicate, threads)
 
-    def _add(
-        self, documents: NewDocuments | NewRecords, on_duplicate: str, threads: int | None
-    ) -> list[str]:
+    def _add(self, documents: Source, on_duplicate: str, threads: int | None) -> list[str]:
         from bm25rag.additions import analyse_documents
 
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
@@ -798,7 +813,6 @@ class BM25Index:
     def _merge(
         self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
     ) -> None:
-        from bm25rag.merging.merge import merge_segments
         from bm25rag.merging.policy import carry
 
         with self._writing():
@@ -810,13 +824,19 @@ class BM25Index:
                 lock.held = {view.segment for group in groups for view in group}
             try:
                 for group in groups:
-                    merged = merge_segments(group)
+                    merged = self._merged(group)
                     with self._writing() as snapshot:
                         lock.held -= {view.segment for view in group}
                         if (views := carry(merged, group, snapshot.views)) is not None:
                             self._install(views)
             finally:
                 lock.held = set()
+
+    def _merged(self, group: Sequence[SegmentView]) -> Segment:
+        """Merge consecutive segments."""
+        from bm25rag.merging.merge import merge_segments
+
+        return merge_segments(group)
 
     # --- views -------------------------------------------------------------------------
 
@@ -850,7 +870,7 @@ class BM25Index:
         state = self._state
         snapshot = state.snapshot
         parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer)
+        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
         return self._made(state._replace(snapshot=tuned), TUNED)
 
     def snapshot(self) -> Self:
@@ -950,7 +970,7 @@ class BM25Index:
         Parameters
         ----------
         path
-            The folder.
+            The folder. If ``bm25rag.sharded.build`` made it, this opens a ``ShardedIndex``.
         mode
             ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
             has ``commit``, ``rollback`` and ``close``.
@@ -991,20 +1011,22 @@ class BM25Index:
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
         folder = realpath(path)
-        writer = FolderWriter.lock(folder, seconds) if mode == "w" else None
-        reader = FolderReader(folder, mmap, tokenizer, untrusted)
+        if cls is BM25Index and is_sharded(folder):
+            from bm25rag.sharded import ShardedIndex
+
+            cls = cast("type[Self]", ShardedIndex)
+        writer = cls._writer_type.lock(folder, seconds) if mode == "w" else None
+        reader = cls._reader_type(folder, mmap, tokenizer, untrusted)
         try:
             stored = reader.read()
             if verify:
-                from bm25rag.storage.verify import verify_segments
-
-                verify_segments(stored.views)
+                reader.verify(stored)
         except BaseException:
             if writer is not None:
                 writer.close()
             raise
         if writer is not None:
-            writer.take_over(reader.manifest, stored)
+            writer.take_over(reader, stored)
         return cls._made(_State.of(stored), reader if writer is None else writer)
 
     def refresh(self) -> bool:
@@ -1058,9 +1080,13 @@ class BM25Index:
         CorruptIndexError
             If a file is damaged; the message names it.
         """
+        if is_sharded(fspath(path)):
+            from bm25rag.sharded import ShardedIndex
+
+            return ShardedIndex.verify(path)
         from bm25rag.storage.verify import verify_folder
 
-        verify_folder(fspath(path))
+        return verify_folder(fspath(path))
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -1169,12 +1195,15 @@ class BM25Index:
             yield self._state.snapshot
 
     def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
+        before = self._state.snapshot
+        snapshot = Snapshot(self._tidied(list(views)), before.parameters, before.analyzer)
+        self._state = self._state._replace(snapshot=snapshot, **changes)
+
+    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
+        """Merge as much as one write may."""
         from bm25rag.merging.policy import tidy
 
-        before = self._state.snapshot
-        tidied = tidy(list(views), self._lock.held)
-        snapshot = Snapshot(tidied, before.parameters, before.analyzer)
-        self._state = self._state._replace(snapshot=snapshot, **changes)
+        return tidy(views, self._lock.held)
 
     def __copy__(self) -> Self:
         copy = self._made(self._state, MEMORY)
@@ -1193,7 +1222,7 @@ class BM25Index:
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
-        return f"BM25Index({len(self)} {noun}, {settings})"
+        return f"{type(self).__name__}({len(self)} {noun}, {settings})"
 
 
 def _parse_filter(filter: FilterSpec | None) -> Filter | None:

@@ -45,12 +45,19 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index docs/ --output docs.bm25",
         "bm25rag index scifact/ -o scifact.bm25 --variant bm25+ --k1 0.9 --b 0.4",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --id-field url --text-field body",
+        "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
         "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
     ),
 )
 @source_options
 @click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to save.")
 @click.option("--force", is_flag=True, help="Replace an existing index.")
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Divide the index into N shards; an interrupted run goes on where it was.",
+)
 @click.option(
     "--language",
     default="english",
@@ -77,6 +84,7 @@ def index_command(
     sources: tuple[Path, ...],
     output: Path,
     force: bool,
+    shards: int | None,
     language: str | None,
     stopwords: str | None,
     stemmer: str | None,
@@ -84,14 +92,22 @@ def index_command(
 ) -> None:
     """Index SOURCE... and save the index in a folder."""
     start = perf_counter()
+    if shards is not None and force:
+        message = "--shards makes a new folder: remove the old one, and leave out --force"
+        raise click.UsageError(message)
     with usage_errors():
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
-        index = BM25Index(analyzer=analyzer, **scoring_parameters(options))
+        settings = {"analyzer": analyzer, **scoring_parameters(options)}
+        index = BM25Index(**settings)
     documents = Sources(sources, options, output)
-    check_output(output, force)
+    if shards is None:
+        check_output(output, force)
     with reporting(documents):
-        _fill(index, documents, options["on_duplicate"])
-        index.save(output)
+        if shards is None:
+            _fill(index, documents, options["on_duplicate"])
+            index.save(output)
+        else:
+            index = _build(documents, output, shards, options["on_duplicate"], settings)
     _report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
@@ -233,6 +249,22 @@ def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> in
     """Add all documents, or none on error; return how many were written."""
     progress = shows_progress()
     return len(index.add_documents(documents, on_duplicate=on_duplicate, progress=progress))
+
+
+def _build(
+    documents: Sources,
+    output: Path,
+    shards: int,
+    on_duplicate: OnDuplicate,
+    settings: dict[str, Any],
+) -> BM25Index:
+    """Build a sharded index."""
+    from bm25rag.sharded import build
+
+    progress = shows_progress()
+    return build(
+        documents, output, shards, on_duplicate=on_duplicate, progress=progress, **settings
+    )
 
 
 def _report(done: str, count: int, seconds: float, path: Path) -> None:

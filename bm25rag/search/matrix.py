@@ -30,7 +30,7 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
 
     terms, frequencies = snapshot.frequencies()
     column_of = {term: column for column, term in enumerate(terms)}
-    idf = snapshot.parameters.idf(snapshot.count, frequencies.astype(np.float64))
+    idf = snapshot.idf(terms, frequencies)
     rows, columns, scores = [], [], []
     bases = snapshot.bases[:-1]
     for view, base, table in zip(snapshot.views, bases, snapshot.tables, strict=True):

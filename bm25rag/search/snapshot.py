@@ -24,6 +24,7 @@ from bm25rag.segments.view import SegmentView
 
 if TYPE_CHECKING:
     from bm25rag.filters import Filter
+    from bm25rag.segments.statistics import Statistics
 
 # The capacity of a snapshot's first term cache, and of its largest.
 _FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
@@ -49,21 +50,31 @@ class Snapshot:
         The variant and its parameters.
     analyzer
         How queries become terms.
+    statistics
+        Those that scores are computed with, if the segments are a part of a collection;
+        ``None`` for those of the segments.
     """
 
     def __init__(
-        self, views: Sequence[SegmentView], parameters: Parameters, analyzer: Analyzer
+        self,
+        views: Sequence[SegmentView],
+        parameters: Parameters,
+        analyzer: Analyzer,
+        statistics: Statistics | None = None,
     ) -> None:
         self.views = tuple(views)
         self.parameters = parameters
         self.analyzer = analyzer
+        self.statistics = statistics
         self.bases = tuple(accumulate((view.count for view in self.views), initial=0))
         self.count = self.bases[-1]
         # Whether rows are the numbers of documents.
         self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
         self.tokens = sum(view.tokens for view in self.views)
-        self.average_length = self.tokens / self.count if self.count else 0.0
-        self._term_cache = TermCache(self.views, parameters, self.count, 0)
+        tokens = self.tokens if statistics is None else statistics.tokens
+        self._documents = self.count if statistics is None else statistics.documents
+        self.average_length = tokens / self._documents if self._documents else 0.0
+        self._term_cache = TermCache(self.views, parameters, self._documents, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
 
     # --- statistics and scores -------------------------------------------------
@@ -81,6 +92,13 @@ class Snapshot:
             if capacity <= _MOST_TERMS:
                 self._term_cache = cache
             return cache, numbers
+
+    def idf(self, terms: Sequence[str], frequencies: Int64) -> Float32:
+        """Return the idf of terms, given in how many documents of the segments each occurs."""
+        if self.statistics is not None:
+            each = map(self.statistics.frequency, utf8_each(terms))
+            frequencies = np.fromiter(each, np.int64, len(terms))
+        return self.parameters.idf(self._documents, frequencies.astype(np.float64))
 
     @lazy_property
     def absent_weight(self) -> np.float32:
@@ -101,7 +119,7 @@ class Snapshot:
 
     def _table(self, view: SegmentView) -> Float32:
         tf, lengths = view.segment.postings.pairs()
-        if not len(tf) or not self.tokens:  # no postings, or none of living documents
+        if not len(tf) or not self.average_length:  # no postings, or none of living documents
             return np.zeros(len(tf), np.float32)
         return self.parameters.weights(
             tf.astype(np.float64), lengths.astype(np.float64), self.average_length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from bm25rag.common.strings import utf8
 from bm25rag.kernels.boundary import TermArrays
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
+
+if TYPE_CHECKING:
+    from bm25rag.segments.statistics import Statistics
 
 # Limits of the number and the length of remembered terms that no living document contains, because
 # clients may send any terms.
@@ -34,15 +38,23 @@ class TermCache(dict[str, int]):
     parameters
         The variant and its parameters.
     documents
-        Number of living documents.
+        Number of documents in the statistics.
     capacity
         How many terms can have a number.
+    statistics
+        Has the document frequencies; ``None`` to count the living documents.
     """
 
     def __init__(
-        self, views: Sequence[SegmentView], parameters: Parameters, documents: int, capacity: int
+        self,
+        views: Sequence[SegmentView],
+        parameters: Parameters,
+        documents: int,
+        capacity: int,
+        statistics: Statistics | None,
     ) -> None:
         self._views = views
+        self._statistics = statistics
         self._parameters = parameters
         self._documents = documents
         self.capacity = capacity
@@ -60,7 +72,9 @@ class TermCache(dict[str, int]):
 
     def larger(self, capacity: int, wanted: int) -> TermCache:
         """Return a cache of another capacity, with the same terms if ``wanted`` more have room."""
-        cache = TermCache(self._views, self._parameters, self._documents, capacity)
+        cache = TermCache(
+            self._views, self._parameters, self._documents, capacity, self._statistics
+        )
         known = {term: number for term, number in self.copy().items() if number >= 0}
         used = max(known.values(), default=-1) + 1
         if used + wanted <= capacity:
@@ -93,7 +107,10 @@ class TermCache(dict[str, int]):
         for term in terms:
             key = utf8(term)
             found = [view.segment.postings.find(key) for view in self._views]
-            frequency = sum(map(SegmentView.frequency, self._views, found))
+            if self._statistics is None:
+                frequency = sum(map(SegmentView.frequency, self._views, found))
+            else:
+                frequency = self._statistics.frequency(key)
             if frequency:
                 known.append(term)
                 places.append(found)

@@ -164,6 +164,17 @@ class CheckedPostings(Postings):
             self._lengths.check(int(documents.min()), int(documents.max()) + 1)
         return super().length_of(documents)
 
+    def frequencies(self) -> Int64:
+        """Return how many postings each term has, checked."""
+        if self.file is not None:
+            bounds = self._indptr[:].astype(np.int64)
+            self._check_bounds(bounds)
+        return super().frequencies()
+
+    def _check_bounds(self, bounds: Int64) -> None:
+        if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
+            raise self._indptr.reject("does not ascend and cover the postings")
+
     def _check_term(self, number: int) -> Int64:
         """Check a term, and return where its postings begin."""
         self._check_small()
@@ -199,8 +210,7 @@ class CheckedPostings(Postings):
         for array in (self._indptr, self._documents, self._codes, self._lengths):
             array.check(0, len(array))
         bounds = self.indptr.astype(np.int64)
-        if bounds[0] != 0 or bounds[-1] != len(self.documents) or np.any(bounds[1:] <= bounds[:-1]):
-            raise self._indptr.reject("does not ascend and cover the postings")
+        self._check_bounds(bounds)
         self._file_blocks.check_all(bounds)
         if self.documents.max(initial=0) >= self.doc_blocks.size:
             raise self._documents.reject(_WRONG["block"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.file_mark import FileMark
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
@@ -51,13 +52,22 @@ class FolderReader:
         mark = self._make_mark()
         known = zip(self.manifest.stored, before.views if before else (), strict=True)
         manifest, views = read_index(self._folder, self._mapped, dict(known))
-        settings = parse_settings(self._folder, manifest.settings)
-        old, new = self.manifest.settings, manifest.settings
+        state = self._interpret(manifest, views)
+        self.manifest, self._state, self._mark = manifest, state, mark
+        return state
+
+    def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
+        """Make the state of a commit, given its files."""
+        before, old, new = self._state, self.manifest.settings, manifest.settings
+        settings = parse_settings(self._folder, new)
         if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
             analyzer = before.analyzer
         else:
-            analyzer = self._analyzer(manifest.settings, settings.probe)
-        state = State(
+            analyzer = self._analyzer(new, settings.probe)
+        if self._untrusted:
+            check_counts(self._folder, manifest.commit, settings.next_id)
+            _verify(views)
+        return State(
             analyzer,
             settings.parameters,
             views,
@@ -65,13 +75,10 @@ class FolderReader:
             settings.probe,
             settings.extra,
         )
-        if self._untrusted:
-            from bm25rag.storage.verify import verify_segments  # it needs what writes need
 
-            check_counts(self._folder, manifest.commit, settings.next_id)
-            verify_segments(views)
-        self.manifest, self._state, self._mark = manifest, state, mark
-        return state
+    def verify(self, state: State) -> None:
+        """Check all that a state has read from files; raise ``CorruptIndexError``."""
+        _verify(state.views)
 
     def saved_copy(self) -> SavedCopy | None:
         """Return what an index that was read from here knows about the folder."""
@@ -112,6 +119,12 @@ class FolderReader:
         return analyzer
 
 
+def _verify(views: Sequence[SegmentView]) -> None:
+    from bm25rag.storage.verify import verify_segments  # it needs what writes need
+
+    verify_segments(views)
+
+
 def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str) -> None:
     now = analyzer.stems(list(probe))
     changed = [
@@ -126,5 +139,5 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
             f"{'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries can miss documents; "
             "index.reanalyze() makes the index anew from its stored texts",
             AnalyzerChangedWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

@@ -27,6 +27,8 @@ from bm25rag.storage.state import State, parse_settings
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
+    from bm25rag.storage.folder_reader import FolderReader
+
 
 class FolderWriter:
     """The writer of a folder: it holds the lock and knows what is on disk."""
@@ -76,9 +78,9 @@ class FolderWriter:
             raise AssertionError("a folder is read before it is written to")
         return self._state
 
-    def take_over(self, manifest: Manifest, state: State) -> None:
+    def take_over(self, reader: FolderReader, state: State) -> None:
         """Start from what has been read of the folder while it was locked."""
-        self._manifest, self._state = manifest, state
+        self._manifest, self._state = reader.manifest, state
 
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""

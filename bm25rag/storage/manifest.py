@@ -10,9 +10,9 @@ import errno
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 VERSION = 2
 MANIFEST = "manifest.json"
 LOCK = "lock"
+# The manifest of a folder whose index is divided into shards; see ``bm25rag.sharded``.
+SHARDED = "sharded.json"
 
 _OURS = late_pattern(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far larger than any real manifest; a larger one is not read.
 _LARGEST_MANIFEST = 1 << 26
 # No size or count is larger.
 _LARGEST = (1 << 62) - 1
+
+_Parsed = TypeVar("_Parsed")
 
 
 class Stored(NamedTuple):
@@ -66,23 +70,45 @@ def manifest_path(folder: str) -> str:
     return os.path.join(folder, MANIFEST)
 
 
+def is_sharded(folder: str) -> bool:
+    """Whether a folder holds a sharded index."""
+    return os.path.exists(os.path.join(folder, SHARDED))
+
+
 def read_manifest(folder: str) -> Manifest:
     """Read and check the manifest of a folder."""
-    path = manifest_path(folder)
+    return read_sealed(folder, MANIFEST, "bm25rag", _parse_body)
+
+
+def read_sealed(
+    folder: str, name: str, format: str, parse: Callable[[Mapping[str, Any]], _Parsed]
+) -> _Parsed:
+    """Read a file that ``replace_sealed`` wrote, and parse its body.
+
+    Raises
+    ------
+    NotAnIndexError
+        If it is missing, or of another format.
+    FormatVersionError
+        If a newer bm25rag wrote it.
+    CorruptIndexError
+        If it is damaged, or ``parse`` raises an error of ``UNREADABLE``.
+    """
+    path = os.path.join(folder, name)
     try:
         with open_regular(path) as file:
             # A larger one is cut off, and so refused.
             data = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
-        raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {MANIFEST}") from None
+        raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {name}") from None
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
     try:
         outer = json.loads(text_of(data))
-        if not isinstance(outer, dict) or outer.get("format") != "bm25rag":
-            raise NotAnIndexError(f"{path} is not the manifest of a bm25rag index")
+        if not isinstance(outer, dict) or outer.get("format") != format:
+            raise NotAnIndexError(f"{path} is not the manifest of a {format} index")
         if natural(outer["version"]) > VERSION:
             raise FormatVersionError(
                 f"{path} has format version {outer['version']}, newer than {VERSION}: "
@@ -91,7 +117,7 @@ def read_manifest(folder: str) -> Manifest:
         body = outer["body"]
         if outer["checksum"] != zlib.crc32(_canonical(body)):
             raise ValueError("it does not have the recorded checksum")
-        return _parse_body(body)
+        return parse(body)
     except (*UNREADABLE, CorruptIndexError) as error:
         raise CorruptIndexError(
             f"{path}: cannot be read ({error}); restore the folder from a copy"
@@ -211,44 +237,65 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
         "commit": manifest.commit,
         "settings": manifest.settings,
         "segments": [
-            _record(stored.segment)
-            | {"tokens": tokens, "changes": [_record(record) for record in stored.changes]}
+            record_entry(stored.segment)
+            | {"tokens": tokens, "changes": [record_entry(record) for record in stored.changes]}
             for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
         ],
     }
+    replace_sealed(folder, MANIFEST, "bm25rag", body, (manifest.commit, *manifest.tokens))
+
+
+def replace_sealed(
+    folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int]
+) -> None:
+    """Replace a file by JSON values with a checksum, all at once; check that it can be read.
+
+    Parameters
+    ----------
+    folder, name
+        The file.
+    format
+        What ``read_sealed`` expects.
+    body
+        The JSON values.
+    counts
+        Numbers in it that have been counted up.
+    """
     outer = {
-        "format": "bm25rag",
+        "format": format,
         "version": VERSION,
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }
     data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
-    _check_readable(folder, manifest, data)
+    path = os.path.join(folder, name)
+    _check_readable(path, counts, data)
     new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
     with new_file(new) as file:
         file.write(data)
     try:
-        os.replace(new, manifest_path(folder))
+        os.replace(new, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(new)
         raise
 
 
-def _check_readable(folder: str, manifest: Manifest, data: bytes) -> None:
+def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:
     """Refuse to write what could not be read again."""
     if len(data) > _LARGEST_MANIFEST:
         raise ValueError(
-            f"the settings of {folder} take {len(data):,} bytes, of which there may be "
-            f"{_LARGEST_MANIFEST:,}; keep less in extra"
+            f"the settings of {os.path.dirname(path)} take {len(data):,} bytes, of which there "
+            f"may be {_LARGEST_MANIFEST:,}; keep less in extra"
         )
-    for number in (manifest.commit, *manifest.tokens):
+    for number in counts:
         if number > _LARGEST:
             raise CorruptIndexError(
-                f"{manifest_path(folder)}: has counted to {number:,}, beyond what can be stored; "
+                f"{path}: has counted to {number:,}, beyond what can be stored; "
                 "save the index in another folder"
             )
 
 
-def _record(record: FileRecord) -> dict[str, Any]:
+def record_entry(record: FileRecord) -> dict[str, Any]:
+    """Return what a manifest says about a file."""
     return {"file": record.name, "size": record.size, "checksum": record.checksum}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.stemming import snowball_version
@@ -14,6 +14,9 @@ from bm25rag.metadata.storable import DEEPEST
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.manifest import manifest_path, natural
+
+if TYPE_CHECKING:
+    from bm25rag.segments.statistics import Statistics
 
 # What making an analyzer from wrong settings can raise; the last two come from its pattern.
 NO_ANALYZER = (ValueError, TypeError, OverflowError, RecursionError)
@@ -25,7 +28,7 @@ class State(NamedTuple):
     """Everything an index consists of, at one moment.
 
     ``probe`` holds words and the stems they had when they were indexed, ``extra`` what a
-    caller keeps with the index.
+    caller keeps with the index. ``statistics`` are those of a collection that it is a part of.
     """
 
     analyzer: Analyzer
@@ -34,6 +37,7 @@ class State(NamedTuple):
     next_id: int
     probe: dict[str, str]
     extra: dict[str, Any]
+    statistics: Statistics | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return what the manifest stores beside the files, as JSON values."""

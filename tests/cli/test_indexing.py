@@ -13,6 +13,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import AnalyzerChangedWarning
 from bm25rag.kernels import backend
+from bm25rag.sharded import ShardedIndex
 from support.commands import CORPUS, commands, fails, ok, run, save_corpus, write_jsonl
 
 
@@ -132,6 +133,27 @@ def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
     Path("one.txt").write_text("one", encoding="utf-8")
     ok("index", "one.txt", "-o", saved, "--force")
     assert BM25Index.open(saved).ids() == ["one.txt"]
+
+
+def test_shards_make_an_index_that_every_command_takes(corpus: Path) -> None:
+    ok("index", corpus, "-o", "sharded", "--shards", "3", "--k1", "0.9")
+    ok("index", corpus, "-o", "plain", "--k1", "0.9")
+    assert isinstance(BM25Index.open("sharded"), ShardedIndex)
+    for words in (["search", "INDEX", "red sea", "--json"], ["explain", "INDEX", "sea", "boat"]):
+        found = [
+            ok(*(name if word == "INDEX" else word for word in words)).stdout
+            for name in ("sharded", "plain")
+        ]
+        assert found[0] == found[1]
+    write_jsonl(Path("more.jsonl"), [{"_id": "new", "text": "A zebra."}])
+    ok("add", "sharded", "more.jsonl")
+    ok("delete", "sharded", "car")
+    ok("compact", "sharded")
+    ok("verify", "sharded")
+    assert BM25Index.open("sharded").ids() == ["boat", "sea", "bird", "new"]
+    fails(2, "leave out --force", "index", corpus, "-o", "sharded", "--shards", "3", "--force")
+    fails(3, "holds a sharded index", "index", corpus, "-o", "sharded", "--shards", "3")
+    fails(2, "--shards", "index", corpus, "-o", "other", "--shards", "0")
 
 
 def test_a_damaged_index_is_not_replaced_by_force_either(saved: Path, corpus: Path) -> None:

@@ -1,0 +1,42 @@
+"""Statistics of a whole collection, for an index that holds only some of its documents."""
+
+from __future__ import annotations
+
+from bm25rag.columns.string_table import StringTable
+from bm25rag.common.arrays import Unsigned
+
+
+class Statistics:
+    """What scores need to know of a collection; immutable.
+
+    Parameters
+    ----------
+    documents
+        Number of documents.
+    tokens
+        The sum of their lengths.
+    terms
+        The terms of the documents.
+    frequencies
+        In how many documents each term occurs, (V,), unsigned.
+    """
+
+    def __init__(
+        self, documents: int, tokens: int, terms: StringTable, frequencies: Unsigned
+    ) -> None:
+        self.documents, self.tokens = documents, tokens
+        self.terms, self.frequencies = terms, frequencies
+
+    def frequency(self, term: bytes) -> int:
+        """Return in how many documents a term occurs.
+
+        Raises
+        ------
+        CorruptIndexError
+            If the statistics come from a file that is damaged there.
+        """
+        number = self.terms.find(term)
+        return 0 if number < 0 else self._frequency_at(number)
+
+    def _frequency_at(self, number: int) -> int:
+        return int(self.frequencies[number])

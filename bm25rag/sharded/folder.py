@@ -1,0 +1,345 @@
+"""The folder that a sharded index is read from and written to.
+
+A commit is a folder of its own, with all shards: files that stay as they were are linked
+into it. So a reader has all shards of one commit, and a crash leaves the last one whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from bm25rag.analysis import Tokenizer
+from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.statistics import Statistics
+from bm25rag.segments.view import SegmentView
+from bm25rag.sharded.manifest import (
+    STATISTICS,
+    ShardedManifest,
+    check_shard,
+    clean_sharded,
+    commit_folder,
+    read_sharded,
+    record_shard,
+    remove,
+    replace_sharded,
+    shard_folder,
+    shard_receipt,
+)
+from bm25rag.sharded.statistics import (
+    LocalStatistics,
+    merge_statistics,
+    read_statistics,
+    statistics_id,
+    write_statistics,
+)
+from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.file_mark import FileMark
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.fs import flush_folder, new_file
+from bm25rag.storage.manifest import SHARDED, Manifest, lock
+from bm25rag.storage.saved_copy import SavedCopy, files_of
+from bm25rag.storage.segment_files import read_index, write_commit
+from bm25rag.storage.state import State, check_analyzer, check_counts, parse_settings
+from bm25rag.storage.verify import verify_segments
+
+_RETRIES = 20
+
+
+class Shard(NamedTuple):
+    """A shard of a commit, as it is on disk."""
+
+    manifest: Manifest
+    views: list[SegmentView]
+
+
+class ShardedReader(FolderReader):
+    """A folder that a sharded index is read from.
+
+    Parameters
+    ----------
+    folder, mapped, tokenizer, untrusted
+        As for ``FolderReader``.
+    only
+        The one shard to read; ``None`` for all.
+
+    Attributes
+    ----------
+    sharded, shards
+        What was read last; without ``only``, of every shard.
+    """
+
+    description = "a sharded index opened with mode='r'"
+
+    def __init__(
+        self,
+        folder: str,
+        mapped: bool,
+        tokenizer: Tokenizer | None,
+        untrusted: bool,
+        only: int | None = None,
+    ) -> None:
+        super().__init__(folder, mapped, tokenizer, untrusted)
+        self._only = only
+        self.sharded: ShardedManifest
+        self.shards: list[Shard] = []
+
+    def read(self) -> State:
+        """Read the last commit; raise as ``ShardedIndex.open``."""
+        mark = self._make_mark()
+        sharded, shards, statistics = self.read_files()
+        views = [view for shard in shards for view in shard.views]
+        manifest = Manifest(sharded.commit, sharded.settings, (), ())
+        state = self._interpret(manifest, views)
+        if self._untrusted and self._only is None:
+            check_statistics(self._folder, sharded, shards)
+        state = state._replace(statistics=statistics)
+        self.sharded, self.shards = sharded, shards
+        self.manifest, self._state, self._mark = manifest, state, mark
+        return state
+
+    def verify(self, state: State) -> None:
+        """Check all that was read last; raise ``CorruptIndexError``."""
+        super().verify(state)
+        check_statistics(self._folder, self.sharded, self.shards)
+
+    def read_files(self) -> tuple[ShardedManifest, list[Shard], Statistics]:
+        """Read all files of the last commit; raise as ``ShardedIndex.open``."""
+        for attempt in range(_RETRIES):
+            sharded = read_sharded(self._folder)
+            try:
+                return sharded, self._read_shards(sharded), self._read_statistics(sharded)
+            except (FileNotFoundError, NotAnIndexError, CorruptIndexError) as error:
+                # A writer may have committed and cleaned up in between: read again.
+                if read_sharded(self._folder) != sharded and attempt < _RETRIES - 1:
+                    continue
+                if isinstance(error, CorruptIndexError):
+                    raise
+                message = f"{error.filename or error}; restore the folder from a copy"
+                raise CorruptIndexError(f"a part is missing: {message}") from None
+        raise AssertionError("unreachable")
+
+    def _read_shards(self, sharded: ShardedManifest) -> list[Shard]:
+        known = {
+            stored: view
+            for shard in self.shards
+            for stored, view in zip(shard.manifest.stored, shard.views, strict=True)
+        }
+        shards = []
+        count = len(sharded.shards)
+        if self._only is not None and self._only >= count:
+            raise ValueError(f"number must be less than {count}, the shards, got {self._only}")
+        for number in range(count) if self._only is None else [self._only]:
+            folder = shard_folder(self._folder, sharded.commit, number)
+            shard = Shard(*read_index(folder, self._mapped, known))
+            check_shard(folder, number, shard.manifest.settings, sharded)
+            shards.append(shard)
+        return shards
+
+    def _read_statistics(self, sharded: ShardedManifest) -> Statistics:
+        before = None if self._state is None else self._state.statistics
+        if before is not None and self.sharded.statistics == sharded.statistics:
+            return before
+        folder = commit_folder(self._folder, sharded.commit)
+        return read_statistics(
+            folder, sharded.file, self._mapped, sharded.documents, sharded.tokens
+        )
+
+    def saved_copy(self) -> SavedCopy | None:
+        """Return nothing: a plain index shares no files with a sharded one."""
+        return None
+
+    def has_moved(self) -> bool:
+        """Whether the folder holds another commit than the one read last."""
+        if self._mark is not None and self._mark.is_current():
+            return False
+        mark = self._make_mark()
+        if read_sharded(self._folder) != self.sharded:
+            return True
+        self._mark = mark
+        return False
+
+    def _make_mark(self) -> FileMark:
+        return FileMark(os.path.join(self._folder, SHARDED))
+
+
+def check_statistics(folder: str, sharded: ShardedManifest, shards: Sequence[Shard]) -> None:
+    """Check that stored statistics are those of the shards; raise ``CorruptIndexError``."""
+    found = merge_statistics([LocalStatistics(shard.views) for shard in shards])
+    stored = read_statistics(
+        commit_folder(folder, sharded.commit), sharded.file, True, found.documents, found.tokens
+    )
+    stored.terms.check_all()
+    if not sharded.statistics == statistics_id(found) == statistics_id(stored):
+        raise CorruptIndexError(
+            f"{os.path.join(commit_folder(folder, sharded.commit), STATISTICS)}: does not agree "
+            "with the shards; restore the folder from a copy"
+        )
+
+
+def verify_sharded(folder: str) -> None:
+    """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
+    reader = ShardedReader(folder, mapped=True, tokenizer=None, untrusted=False)
+    sharded, shards, _ = reader.read_files()
+    settings = parse_settings(folder, sharded.settings)
+    check_counts(folder, sharded.commit, settings.next_id)
+    check_analyzer(folder, sharded.settings["analyzer"])
+    verify_segments([view for shard in shards for view in shard.views])
+    check_statistics(folder, sharded, shards)
+
+
+class _Stored(NamedTuple):
+    """A file of the last commit, and the folder that it is in."""
+
+    file: FileRecord
+    folder: str
+
+
+class ShardedWriter(FolderWriter):
+    """The writer of a sharded index: it knows which shard a segment belongs to."""
+
+    description = "a sharded index that is changed here"
+
+    _sharded: ShardedManifest
+    _shards: list[Shard]
+    _shard_of: WeakKeyDictionary[Segment, int]
+
+    @classmethod
+    def lock(cls, folder: str, timeout: float) -> ShardedWriter:
+        """Take the lock of a folder that holds a sharded index."""
+        read_sharded(folder)
+        return cls(folder, lock(folder, timeout))
+
+    def take_over(self, reader: FolderReader, state: State) -> None:
+        """Start from what has been read of the folder while it was locked."""
+        assert isinstance(reader, ShardedReader)
+        self._sharded, self._shards, self._state = reader.sharded, reader.shards, state
+        self._shard_of = WeakKeyDictionary()
+        for number, shard in enumerate(self._shards):
+            self.assign(shard.views, number)
+
+    def assign(self, views: Sequence[SegmentView], shard: int) -> Sequence[SegmentView]:
+        """Let segments belong to a shard; return them."""
+        for view in views:
+            self._shard_of[view.segment] = shard
+        return views
+
+    def shard_of(self, view: SegmentView) -> int:
+        """Return the number of the shard that a segment belongs to."""
+        return self._shard_of[view.segment]
+
+    def by_shard(self, views: Sequence[SegmentView]) -> list[list[SegmentView]]:
+        """Group all segments of a state by shard.
+
+        New segments, which are the last ones, belong to the last shard; if that has reached
+        its capacity, to a new one.
+        """
+        groups: list[list[SegmentView]] = [[] for _ in self._sharded.shards]
+        for view in views:
+            shard = self._shard_of.get(view.segment)
+            if shard is None:
+                full = sum(one.count for one in groups[-1]) >= self._sharded.capacity
+                shard = len(groups) if full else len(groups) - 1
+                self._shard_of[view.segment] = shard
+            while shard >= len(groups):
+                groups.append([])
+            groups[shard].append(view)
+        return groups
+
+    def commit(
+        self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
+    ) -> None:
+        """Make a state durable."""
+        if not self.ours:
+            raise ReadOnlyError("this writer was opened by another process, before a fork")
+        number = self._sharded.commit + 1
+        try:
+            sharded, shards = self._write(number, state)
+        except BaseException:
+            remove(commit_folder(self._folder, number))  # the disk may be full
+            raise
+        try:
+            replace_sharded(self._folder, sharded)
+        except BaseException:
+            # An interrupt may have come after the commit became visible.
+            with suppress(OSError):
+                if read_sharded(self._folder) == sharded:
+                    self._sharded, self._shards, self._state = sharded, shards, state
+            raise
+        self._sharded, self._shards, self._state = sharded, shards, state
+        clean_sharded(self._folder, number)
+
+    def _write(self, number: int, state: State) -> tuple[ShardedManifest, list[Shard]]:
+        """Write everything of a commit but its manifest."""
+        settings = state.settings()
+        parse_settings(self._folder, settings)  # what could not be read again is not written
+        groups = self.by_shard(state.views)
+        target = commit_folder(self._folder, number)
+        remove(target)  # of a commit that was interrupted
+        os.makedirs(target)
+        statistics = merge_statistics([LocalStatistics(group) for group in groups])
+        file = write_statistics(os.path.join(target, STATISTICS), statistics)
+        id = statistics_id(statistics)
+        stored = self._stored()
+        shards = []
+        for shard, group in enumerate(groups):
+            folder = shard_folder(self._folder, number, shard)
+            os.mkdir(folder)
+            known = _link(group, stored, folder)
+            receipt = settings | {"extra": shard_receipt(shard, id)}
+            shards.append(Shard(write_commit(folder, number, receipt, group, known), group))
+            flush_folder(folder)
+        records = [
+            record_shard(shard_folder(self._folder, number, shard), sum(v.count for v in group))
+            for shard, group in enumerate(groups)
+        ]
+        sharded = ShardedManifest(
+            number,
+            settings,
+            id,
+            statistics.documents,
+            statistics.tokens,
+            file,
+            tuple(records),
+            self._sharded.capacity,
+        )
+        return sharded, shards
+
+    def _stored(self) -> dict[Segment | Changes, _Stored]:
+        """Return the files of the last commit."""
+        stored: dict[Segment | Changes, _Stored] = {}
+        for number, shard in enumerate(self._shards):
+            folder = shard_folder(self._folder, self._sharded.commit, number)
+            for of, record in files_of(shard.views, shard.manifest).items():
+                stored[of] = _Stored(record, folder)
+        return stored
+
+
+def _link(
+    views: Sequence[SegmentView], stored: Mapping[Segment | Changes, _Stored], folder: str
+) -> dict[Segment | Changes, FileRecord]:
+    """Link the files of segments that are on disk into a folder; return them."""
+    known: dict[Segment | Changes, FileRecord] = {}
+    for view in views:
+        parts: list[Segment | Changes] = [view.segment, *view.changes]
+        for of in parts:
+            if of in stored:
+                record, source = stored[of]
+                _link_file(os.path.join(source, record.name), os.path.join(folder, record.name))
+                known[of] = record
+    return known
+
+
+def _link_file(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # the file system has no links
+        with open(source, "rb") as old, new_file(target) as new:
+            shutil.copyfileobj(old, new)

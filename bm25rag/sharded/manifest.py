@@ -1,0 +1,238 @@
+"""The folder of a sharded index, and the manifest that names its last commit.
+
+::
+
+    sharded.json            the manifest, replaced last: the commit, its settings, its shards
+    lock                    the lock of the one writer
+    commit-3/
+        statistics.bin      terms and document frequencies of the whole collection
+        shard-0000/         an ordinary index folder
+        shard-0001/
+    building/               while documents are gathered, an ordinary index folder
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from bm25rag.errors import CorruptIndexError, NotAnIndexError
+from bm25rag.storage.array_file import FileRecord, open_regular
+from bm25rag.storage.fs import flush_folder
+from bm25rag.storage.manifest import (
+    LOCK,
+    MANIFEST,
+    SHARDED,
+    is_sharded,
+    manifest_path,
+    natural,
+    read_sealed,
+    record_entry,
+    replace_sealed,
+)
+
+BUILDING = "building"
+STATISTICS = "statistics.bin"
+
+_FORMAT = "bm25rag-sharded"
+_OURS = re.compile(r"commit-\d+|building|manifest-[0-9a-f]{16}\.tmp")
+
+
+class ShardRecord(NamedTuple):
+    """What the manifest says about a shard: its documents, and the CRC-32 of its manifest."""
+
+    documents: int
+    checksum: int
+
+
+class ShardedManifest(NamedTuple):
+    """One commit of a sharded index.
+
+    ``settings`` are those of ``State.settings``; ``statistics`` is the id that all shards
+    must carry, ``file`` holds these statistics. When the last shard has ``capacity``
+    documents, the next ones go to a new shard.
+    """
+
+    commit: int
+    settings: dict[str, Any]
+    statistics: str
+    documents: int
+    tokens: int
+    file: FileRecord
+    shards: tuple[ShardRecord, ...]
+    capacity: int
+
+    @property
+    def first_rows(self) -> list[int]:
+        """The row of the first document of each shard in the whole index."""
+        return [*accumulate((shard.documents for shard in self.shards), initial=0)][:-1]
+
+
+def commit_folder(folder: str, commit: int) -> str:
+    """Return where the files of a commit are."""
+    return os.path.join(folder, f"commit-{commit}")
+
+
+def shard_folder(folder: str, commit: int, number: int) -> str:
+    """Return where a shard of a commit is."""
+    return os.path.join(commit_folder(folder, commit), f"shard-{number:04d}")
+
+
+def shard_receipt(number: int, statistics: str | None) -> dict[str, Any]:
+    """Return what a shard's ``extra`` says: its number, and the id of its statistics."""
+    return {"shard": number, "statistics": statistics}
+
+
+def record_shard(folder: str, documents: int) -> ShardRecord:
+    """Return what the manifest says about the shard in a folder."""
+    return ShardRecord(documents, _checksum(folder))
+
+
+def check_shard(folder: str, number: int, settings: Mapping[str, Any], of: ShardedManifest) -> None:
+    """Check that a shard, whose manifest has been read, is one of a commit.
+
+    Raises
+    ------
+    CorruptIndexError
+        If it has another number, statistics id or settings, or another manifest.
+    """
+    receipt, expected = settings.get("extra"), shard_receipt(number, of.statistics)
+    problem = None
+    if receipt != expected:
+        problem = f"carries {receipt!r:.200}, but this index has {expected!r}"
+    elif any(settings.get(name) != of.settings.get(name) for name in ("analyzer", "parameters")):
+        problem = "has another analyzer or other parameters than the index"
+    elif _checksum(folder) != of.shards[number].checksum:
+        problem = f"has another {MANIFEST} than was committed"
+    if problem is not None:
+        raise CorruptIndexError(
+            f"{folder}: {problem}; shards of two builds cannot be mixed: "
+            "restore the whole folder from one copy"
+        )
+
+
+def _checksum(folder: str) -> int:
+    with open_regular(manifest_path(folder)) as file:
+        return zlib.crc32(file.read())
+
+
+def read_sharded(folder: str) -> ShardedManifest:
+    """Read the manifest of a sharded index.
+
+    Raises
+    ------
+    NotAnIndexError
+        If the folder holds none, but perhaps a plain index or one whose build has not ended.
+    FormatVersionError
+        If a newer bm25rag wrote it.
+    CorruptIndexError
+        If it is damaged.
+    """
+    try:
+        return read_sealed(folder, SHARDED, _FORMAT, _parse)
+    except NotAnIndexError:
+        if os.path.exists(manifest_path(folder)):
+            message = f"{folder} holds an index that is not sharded: use BM25Index.open"
+            raise NotAnIndexError(message) from None
+        if os.path.exists(os.path.join(folder, BUILDING)):
+            message = f"the build in {folder} has not ended: call build again with its arguments"
+            raise NotAnIndexError(message) from None
+        raise
+
+
+def _parse(body: Mapping[str, Any]) -> ShardedManifest:
+    shards = [
+        ShardRecord(natural(shard["documents"]), natural(shard["checksum"]))
+        for shard in body["shards"]
+    ]
+    if not shards or not isinstance(body["settings"], dict):
+        raise ValueError("there are no shards or settings")
+    if not isinstance(body["statistics"], str):
+        raise TypeError("statistics is not a string")
+    documents = natural(body["documents"])
+    if sum(shard.documents for shard in shards) != documents:
+        raise ValueError("the documents of the shards do not add up")
+    file = FileRecord(STATISTICS, natural(body["size"]), natural(body["checksum"]))
+    return ShardedManifest(
+        natural(body["commit"]),
+        body["settings"],
+        body["statistics"],
+        documents,
+        natural(body["tokens"]),
+        file,
+        tuple(shards),
+        natural(body["capacity"]),
+    )
+
+
+def replace_sharded(folder: str, manifest: ShardedManifest) -> None:
+    """Make a commit visible, all at once, when its files and their names are on disk."""
+    flush_folder(commit_folder(folder, manifest.commit))
+    flush_folder(folder)
+    record = record_entry(manifest.file)
+    body = {
+        "commit": manifest.commit,
+        "settings": manifest.settings,
+        "statistics": manifest.statistics,
+        "documents": manifest.documents,
+        "tokens": manifest.tokens,
+        "size": record["size"],
+        "checksum": record["checksum"],
+        "shards": [shard._asdict() for shard in manifest.shards],
+        "capacity": manifest.capacity,
+    }
+    counts = (manifest.commit, manifest.documents, manifest.tokens)
+    replace_sealed(folder, SHARDED, _FORMAT, body, counts)
+
+
+def clean_sharded(folder: str, commit: int) -> None:
+    """Remove what belongs to other commits, once this one is on disk."""
+    flush_folder(folder)
+    kept = os.path.basename(commit_folder(folder, commit))
+    # Windows keeps a file that a reader has mapped; a later commit removes what remains.
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if _OURS.fullmatch(name) and name != kept:
+                remove(os.path.join(folder, name))
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder of ours, as far as possible."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def check_new(folder: str) -> None:
+    """Refuse to build in a folder that holds anything but a build that has not ended.
+
+    Raises
+    ------
+    FileExistsError
+        If it holds an index, sharded or not.
+    NotAnIndexError
+        If it is a file, or holds something else.
+    """
+    if not os.path.lexists(folder):
+        return
+    if not os.path.isdir(folder):
+        raise NotAnIndexError(f"{folder} is no folder; choose another path")
+    if is_sharded(folder):
+        raise FileExistsError(
+            f"{folder} holds a sharded index: add to it with ShardedIndex.open(folder, mode='w'), "
+            "or choose another folder"
+        )
+    if os.path.exists(manifest_path(folder)):
+        raise FileExistsError(f"{folder} holds an index that is not sharded; choose another folder")
+    if any(name != LOCK and not _OURS.fullmatch(name) for name in os.listdir(folder)):
+        raise NotAnIndexError(
+            f"{folder} is not empty and holds no sharded index; choose another folder"
+        )
