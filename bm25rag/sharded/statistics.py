@@ -163,7 +163,7 @@ def read_statistics(
     """
     file = ArraysFile(os.path.join(folder, record.name), record, mapped)
     keys = file.array("terms.keys", "u4")
-    offsets, count = file.array("terms.offsets", "u8"), len(keys)
+    offsets, count = file.array("terms.offsets", "u4", "u8"), len(keys)
     if len(offsets) != count + 1:
         raise file.reject("terms.offsets", f"has {len(offsets)} elements, expected {count + 1}")
     data, null = file.array("terms.data", "u1"), file.array("terms.null", "b1", count=0)
