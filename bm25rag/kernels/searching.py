@@ -41,8 +41,6 @@ _LISTED = cython.declare(cython.Py_ssize_t, 24)
 _FULL = cython.declare(cython.Py_ssize_t, 1)
 # Documents for each posting from which on every posting's sum is cleared, instead of a window's.
 _CLEARED = cython.declare(cython.Py_ssize_t, 4)
-# So many documents that wait in the only window are sorted without a histogram.
-_UNCOUNTED = cython.declare(cython.Py_ssize_t, 24)
 # The histogram of sums, and how many times the largest of the first window it reaches up to.
 _BINS = cython.declare(cython.Py_ssize_t, 512)
 _LAST_BIN = cython.declare(cython.double, 511.0)
@@ -524,7 +522,10 @@ def _take(scratch: _Scratch, listed: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _reset(scratch: _Scratch) -> cython.void:
-    """Begin another histogram; its scale depends on the first sums, which clear it."""
+    """Begin another histogram; its scale depends on the first sums."""
+    i: cython.Py_ssize_t
+    for i in range(_BINS):
+        scratch.tallies[i] = 0
     scratch.scale = -1.0
     scratch.cut = 0
     scratch.tallied = 0
@@ -557,8 +558,6 @@ def _append(
     if waiting == 0:
         return found
     if scratch.scale < 0.0:
-        for i in range(_BINS):
-            scratch.tallies[i] = 0
         scale = _RANGE * largest(scratch.waiting_sums, 0, waiting)
         scratch.scale = _LAST_BIN / scale
     scale = scratch.scale
@@ -578,27 +577,6 @@ def _append(
         cut += 1
     scratch.cut = cut
     scratch.tallied = tallied
-    return found
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _gather(
-    scratch: _Scratch,
-    waiting: cython.Py_ssize_t,
-    shift: cython.double,
-    bound: cython.double,
-) -> cython.Py_ssize_t:
-    """Collect the documents that wait in the only window: what their sums are is not counted."""
-    found: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    score: cython.double
-    for i in range(waiting):
-        score = scratch.waiting_sums[i] + shift
-        scratch.numbers[found] = scratch.waiting[i]
-        scratch.scores[found] = score
-        found += score > bound
     return found
 
 
@@ -779,8 +757,6 @@ def _rank(
                     segment, codes, query, scratch, term, query.starts[term, block + 1],
                     base, least - missing, waiting,
                 )  # fmt: skip
-            if base == 0 and end == size and waiting <= max(k, _UNCOUNTED):
-                return _gather(scratch, waiting, shift, bound)
             found = _append(scratch, waiting, first + base, found, k, shift, bound)
             bound = _raised(scratch, bound, shift)
             if found > room:
