@@ -218,9 +218,9 @@ def main() -> None:
             folder.parent.mkdir()
             forged = made[chosen].copy()
             say(f"case {number}: {forge(forged, random)}")
-            forged.write(folder)
             try:
                 with small(bool(chosen)), backend.use(name):
+                    forged.write(folder)  # in blocks of the size that it is read in
                     case = Case(folder)
                     refused += not case.sound
                     case.run()
