@@ -56,8 +56,11 @@ IGNORED = late_pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
 WIDTH_FORMS = late_pattern("[\uff01-\uff5e\uff65-\uff9f]+")
 _LAST_WITHOUT = "\u02ff"  # no mark comes before it
 NO_PAGES: frozenset[int] = frozenset()
-# How many patterns are kept, by the pages of marks that they know.
-PATTERNS = 128
+# The pages of the marks of all texts so far: with a pattern for each set of pages that some text
+# has, texts of many scripts would have one compiled again and again.
+_SEEN_PAGES: set[int] = set()
+# How many patterns are kept, by the pages of marks that they know: the latest, and without marks.
+PATTERNS = 8
 _TURKISH = str.maketrans({"İ": "i", "I": "ı"})
 _DOTTED_I = "I\u0307"
 
@@ -129,7 +132,7 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
     Parameters
     ----------
     pages
-        The pages of the combining marks that words may contain: ``mark_pages`` of the text.
+        The pages of the combining marks that words may contain, such as ``mark_pages`` of the text.
     """
     w = rf"\w{mark_ranges(pages)}"
     letter = r"[^\W\d_]"
@@ -153,13 +156,17 @@ def _marked_words(pages: frozenset[int]) -> re.Pattern[str]:
 
 
 def mark_pages(text: str) -> frozenset[int]:
-    """Return the pages, of 256 characters, of the combining marks of a text.
+    """Return the pages, of 256 characters, of the combining marks of a text; none if it has none.
 
-    To list all marks takes 20 ms, and a pattern of them as long; a text has marks of few pages.
+    Pages of earlier texts are among them, which change no word. To list all marks takes 20 ms,
+    and a pattern of them as long; texts have marks of few pages.
     """
-    return frozenset(
-        [ord(char) >> 8 for char in set(text) if char > _LAST_WITHOUT and is_mark(char)]
-    )
+    pages = {ord(char) >> 8 for char in set(text) if char > _LAST_WITHOUT and is_mark(char)}
+    if not pages:
+        return NO_PAGES
+    if not pages <= _SEEN_PAGES:
+        _SEEN_PAGES.update(pages)
+    return frozenset(_SEEN_PAGES)
 
 
 def mark_ranges(pages: frozenset[int]) -> str:

@@ -216,7 +216,7 @@ class PostingsArrays:
         if blocks > 1:
             _require(edges.shape == (len(frequent), blocks - 1), "edges are not of the blocks")
             _require(len(before) == len(frequent), "frequent and before differ in length")
-            _require(_range(frequent, 0)[1] < len(keys), "a frequent term is none of the terms")
+            _require(_range(frequent, -1)[1] < len(keys), "a frequent term is none of the terms")
         self.terms, self.keys, self.indptr = terms, keys, indptr
         self.documents, self.codes, self.code_count = documents, codes, code_count
         self.size, self.block_size = size, block_size

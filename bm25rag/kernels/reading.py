@@ -203,13 +203,14 @@ def _find_term(
             low = middle + 1
         else:
             high = middle
-    while low < postings.keys.shape[0] and postings.keys[low] == key:
-        if not _lies_right(postings.terms, low):
-            return False
-        if _is_string(postings.terms, low, name):
-            return _find_starts(postings, low, starts)
-        low += 1
-    return True
+    if low == postings.keys.shape[0] or postings.keys[low] != key:
+        return True
+    # Two terms with the same key are few, and may be out of order.
+    if low + 1 < postings.keys.shape[0] and postings.keys[low + 1] == key:
+        return False
+    if not _lies_right(postings.terms, low):
+        return False
+    return not _is_string(postings.terms, low, name) or _find_starts(postings, low, starts)
 
 
 @cython.cfunc

@@ -142,3 +142,21 @@ def test_marks_of_the_text_are_enough(text: str) -> None:
     """Patterns know the marks of the pages that a text has; all marks find the same words."""
     every = frozenset(mark >> 8 for mark in scripts.marks())
     assert scripts.find_words(text) == scripts.word_pattern(every).findall(text)
+
+
+def test_texts_of_many_scripts_have_few_patterns_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each new page of marks at most, and none for the 63 sets of six pages again."""
+    monkeypatch.setattr(scripts, "_SEEN_PAGES", set())
+    scripts.word_pattern.cache_clear()
+    marked = [
+        "\u00e9\u0301",
+        "\u05d0\u05b0",
+        "\u0628\u064b",
+        "\u0915\u093f",
+        "\u0e01\u0e31",
+        "\u1000\u102b",
+    ]
+    for chosen in range(1, 64):
+        words = [word for bit, word in enumerate(marked) if chosen >> bit & 1]
+        assert scripts.find_words(" ".join(words)) == words
+    assert scripts.word_pattern.cache_info().misses <= len(marked)

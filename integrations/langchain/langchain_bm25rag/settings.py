@@ -142,7 +142,7 @@ def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
     if unknown := [each for each in given if each != "verbose"]:
         message = (
             f"{name} takes k, filter and min_score for each call, got {', '.join(unknown)}; "
-            "everything else is given to the constructor"
+            "a retriever takes everything else in its constructor"
         )
         raise TypeError(message)
 

@@ -41,13 +41,12 @@ class BM25Translator(Visitor):
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Return the condition on the attribute."""
         self._validate_func(comparison.comparator)
-        given = comparison.value if isinstance(comparison.value, list) else [comparison.value]
-        values = [_plain(value) for value in given]
-        condition: dict[str, Any] = {
-            _NAMES.get(comparison.comparator, f"${comparison.comparator.value}"): (
-                values if isinstance(comparison.value, list) else values[0]
-            )
-        }
+        several = isinstance(comparison.value, list)
+        values = [_plain(value) for value in (comparison.value if several else [comparison.value])]
+        # Models write in("year", 2000), too.
+        several |= comparison.comparator in (Comparator.IN, Comparator.NIN)
+        name = _NAMES.get(comparison.comparator, f"${comparison.comparator.value}")
+        condition: dict[str, Any] = {name: values if several else values[0]}
         if values and all(isinstance(value, date) for value in values):
             condition = {"$date": condition}
         return {comparison.attribute: condition}

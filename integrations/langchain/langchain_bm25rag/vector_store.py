@@ -69,8 +69,17 @@ class BM25VectorStore(Stored, VectorStore):
             Not used: there are no vectors. Other stores need one in this place.
         **kwargs
             Not accepted.
+
+        Raises
+        ------
+        TypeError
+            If ``embedding`` is anything else, such as metadata, which come second in a retriever.
         """
         _refuse("from_texts", kwargs)
+        if embedding is not None and not isinstance(embedding, Embeddings):
+            got = type(embedding).__name__
+            message = f"embedding must be an Embeddings or None, got {got}; metadatas come after it"
+            raise TypeError(message)
         store = cls(make_index(analyzer, preprocess_func, bm25_params))
         with naming_preprocess_func(preprocess_func):
             store.add_texts(texts, metadatas, ids=ids)

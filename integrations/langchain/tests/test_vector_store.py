@@ -137,6 +137,11 @@ async def test_a_filter_holds_for_every_result(store: BM25VectorStore, filter: A
             "Use min_score",
         ),
         (lambda store: BM25VectorStore("index"), TypeError, "must be a BM25Index"),
+        (
+            lambda store: BM25VectorStore.from_texts(["a"], [{"n": 1}]),
+            TypeError,
+            "metadatas come after it",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_said(
@@ -265,6 +270,7 @@ def test_a_model_writes_the_filter() -> None:
         (Comparator.NE, "a", {"n": {"$ne": "a"}}),
         (Comparator.IN, ["a", "b"], {"n": {"$in": ["a", "b"]}}),
         (Comparator.NIN, [1], {"n": {"$nin": [1]}}),
+        (Comparator.IN, "a", {"n": {"$in": ["a"]}}),  # as models write it, too
         (Comparator.CONTAIN, "a", {"n": {"$contains": "a"}}),
         (
             Comparator.LTE,
