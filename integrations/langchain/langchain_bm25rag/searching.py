@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping
-from os import PathLike
 from typing import Annotated, Any, Self
 
 from langchain_core.callbacks import (
@@ -18,11 +16,10 @@ from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_validator
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
-from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Mode, Tokenizer, check_count, check_real, read_hits
+from bm25rag import BM25Index
+from bm25rag.adapters import check_count, check_real, read_hits
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, read_filter, search
-from langchain_bm25rag.opening import open_index
 from langchain_bm25rag.settings import check_call
 from langchain_bm25rag.storing import Stored
 
@@ -89,71 +86,6 @@ class SearchingBM25(Stored, BaseRetriever):
             Other fields: ``k``, ``filter``, ``min_score``, ``score_key``, ``id_key``, ``tags``, ...
         """
         return cls(index=index, **kwargs)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | PathLike[str],
-        *,
-        mode: Mode = "r",
-        mmap: bool = True,
-        tokenizer: Tokenizer | None = None,
-        verify: bool = False,
-        untrusted: bool = False,
-        timeout: float = 0.0,
-        analyzer: Analyzer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Open what ``save`` wrote, or any saved ``BM25Index``.
-
-        Parameters
-        ----------
-        path
-            The folder.
-        mode
-            ``"r"`` to search; ``refresh`` then loads later commits. ``"w"`` to write too: the
-            folder is locked until ``close``, and made if it is missing; ``commit`` makes the
-            changes durable, and ``with`` commits and closes.
-        mmap
-            Whether to map the files into memory rather than read them.
-        tokenizer
-            The ``preprocess_func`` that the index was made with, if any.
-        verify
-            Whether to check every byte on opening.
-        untrusted
-            Whether the folder comes from an untrusted source; see ``BM25Index.open``.
-        timeout
-            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
-        analyzer, bm25_params
-            As in ``BM25Retriever.from_texts``: the settings of a new index. An existing one must
-            have the same.
-        **kwargs
-            Other fields, which are not saved.
-
-        Raises
-        ------
-        StorageError
-            If the folder holds no index, a damaged one, or one that ``untrusted`` refuses, or if
-            another writer still has it open.
-        TokenizerRequiredError
-            If the index was made with a callable and ``tokenizer`` is missing.
-        ValueError
-            If the index was made with a different ``analyzer`` or ``bm25_params``.
-        """
-        options = {
-            "mode": mode,
-            "mmap": mmap,
-            "verify": verify,
-            "untrusted": untrusted,
-            "timeout": timeout,
-        }
-        index = open_index(path, analyzer, tokenizer, bm25_params, options)
-        try:
-            return cls(index=index, **kwargs)
-        except BaseException:
-            index.close()  # otherwise the folder stays locked while a traceback holds the index
-            raise
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(ls_retriever_name="bm25rag")

@@ -1,19 +1,87 @@
-"""What the classes over an index have in common: saving it, and the one who writes to it."""
+"""What the classes over an index have in common: opening, saving, and the one who writes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from bm25rag import BM25Index
-from bm25rag.adapters import in_write_thread
+from bm25rag import Analyzer, BM25Index
+from bm25rag.adapters import Mode, Tokenizer, in_write_thread
+from langchain_bm25rag.opening import open_index
 
 
 class Stored:
     """A class over an ``index`` that may be that of a folder."""
 
     index: BM25Index
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        mode: Mode = "r",
+        mmap: bool = True,
+        tokenizer: Tokenizer | None = None,
+        verify: bool = False,
+        untrusted: bool = False,
+        timeout: float = 0.0,
+        analyzer: Analyzer | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Open what ``save`` wrote, or any saved ``BM25Index``.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        mode
+            ``"r"`` to search; ``refresh`` then loads later commits. ``"w"`` to write too: the
+            folder is locked until ``close``, and made if it is missing; ``commit`` makes the
+            changes durable, and ``with`` commits and closes.
+        mmap
+            Whether to map the files into memory rather than read them.
+        tokenizer
+            The ``preprocess_func`` that the index was made with, if any.
+        verify
+            Whether to check every byte on opening.
+        untrusted
+            Whether the folder comes from an untrusted source; see ``BM25Index.open``.
+        timeout
+            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
+        analyzer, bm25_params
+            As in ``BM25Retriever.from_texts``: the settings of a new index. An existing one must
+            have the same.
+        **kwargs
+            Other arguments of the constructor, which are not saved.
+
+        Raises
+        ------
+        StorageError
+            If the folder holds no index, a damaged one, or one that ``untrusted`` refuses, or if
+            another writer still has it open.
+        TokenizerRequiredError
+            If the index was made with a callable and ``tokenizer`` is missing.
+        ValueError
+            If the index was made with a different ``analyzer`` or ``bm25_params``.
+        """
+        options = {
+            "mode": mode,
+            "mmap": mmap,
+            "verify": verify,
+            "untrusted": untrusted,
+            "timeout": timeout,
+        }
+        construct: Callable[..., Self] = cls
+        index = open_index(path, analyzer, tokenizer, bm25_params, options)
+        try:
+            return construct(index=index, **kwargs)
+        except BaseException:
+            index.close()  # otherwise the folder stays locked while a traceback holds the index
+            raise
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save documents, analyzer and parameters in a folder, in one atomic step."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from typing import Any, NoReturn, Self
 
 from langchain_core.documents import Document
@@ -11,10 +10,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from bm25rag import Analyzer, BM25Index, Hit
-from bm25rag.adapters import Mode, Tokenizer, in_write_thread, read_hits
+from bm25rag.adapters import Tokenizer, in_write_thread, read_hits
 from langchain_bm25rag.documents import add_documents, add_texts, read_ids, to_document
 from langchain_bm25rag.filters import Filter, search
-from langchain_bm25rag.opening import open_index
 from langchain_bm25rag.settings import check_call, make_index, naming_preprocess_func
 from langchain_bm25rag.storing import Stored
 from langchain_bm25rag.threads import in_build_thread
@@ -123,36 +121,6 @@ class BM25VectorStore(Stored, VectorStore):
     ) -> Self:
         """Run ``from_documents`` in a thread."""
         return await in_build_thread(cls.from_documents, documents, embedding, **kwargs)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | PathLike[str],
-        *,
-        mode: Mode = "r",
-        mmap: bool = True,
-        tokenizer: Tokenizer | None = None,
-        verify: bool = False,
-        untrusted: bool = False,
-        timeout: float = 0.0,
-        analyzer: Analyzer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Open what ``save`` wrote, or any saved ``BM25Index``.
-
-        Parameters
-        ----------
-        path, mode, mmap, tokenizer, verify, untrusted, timeout, analyzer, bm25_params
-            As in ``BM25Retriever.open``, which also lists the exceptions.
-        """
-        options = {
-            "mode": mode,
-            "mmap": mmap,
-            "verify": verify,
-            "untrusted": untrusted,
-            "timeout": timeout,
-        }
-        return cls(open_index(path, analyzer, tokenizer, bm25_params, options))
 
     # --- writing -----------------------------------------------------------------
 
