@@ -22,7 +22,7 @@ from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import others_read, release_gil, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import SEVERAL, STOPPED, Scanned, Scanner, Texts
+from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned, Scanner, Texts
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256

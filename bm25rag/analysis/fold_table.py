@@ -14,7 +14,6 @@ from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
-from bm25rag.kernels.boundary import CODE_POINTS, PAGE
 from bm25rag.kernels.fold_bits import (
     APOSTROPHE,
     CJK,
@@ -34,6 +33,7 @@ from bm25rag.kernels.fold_bits import (
     STOP,
     WORD,
 )
+from bm25rag.kernels.scanner import CODE_POINTS, PAGE
 
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
 

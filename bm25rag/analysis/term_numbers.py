@@ -15,7 +15,7 @@ from bm25rag.common.arrays import Int64, UInt8, UInt32
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import BEYOND, STOPPED, Scanner, Texts
+from bm25rag.kernels.scanner import BEYOND, STOPPED, Scanner, Texts
 
 _SEPARATOR = ord(SEPARATOR)
 # Terms that are joined at a time.

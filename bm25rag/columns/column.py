@@ -17,7 +17,7 @@ from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8_each
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import StringArrays
+from bm25rag.kernels.records import StringArrays
 
 # Strings that are joined in one step, which bounds the memory of a build.
 _AT_ONCE = 1024

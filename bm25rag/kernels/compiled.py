@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import (
-    Backend,
+from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.loading import WRITING, find, load
+from bm25rag.kernels.records import (
     Limits,
     Matches,
     Places,
     PostingsArrays,
     Queries,
     Run,
-    Scanner,
     SegmentArrays,
     StringArrays,
     TermArrays,
 )
-from bm25rag.kernels.loading import WRITING, find, load
+from bm25rag.kernels.scanner import Scanner
 
 load("selecting")  # which another one imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")

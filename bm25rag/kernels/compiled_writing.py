@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64
-from bm25rag.kernels.boundary import Scanned, Scanner, Texts, WordTable
 from bm25rag.kernels.loading import WRITING, load
+from bm25rag.kernels.scanner import Scanned, Scanner, Texts, WordTable
 
 building, _, _, words, scanning = map(load, WRITING)
 

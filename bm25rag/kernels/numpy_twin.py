@@ -22,9 +22,8 @@ from bm25rag.common.arrays import (
     narrowed,
 )
 from bm25rag.common.gil import releasing_gil
-from bm25rag.kernels.boundary import (
-    STOPPED,
-    Backend,
+from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.records import (
     Limits,
     Matches,
     Places,
@@ -34,6 +33,7 @@ from bm25rag.kernels.boundary import (
     StringArrays,
     TermArrays,
 )
+from bm25rag.kernels.scanner import STOPPED
 
 
 class NumpyBackend(Backend):

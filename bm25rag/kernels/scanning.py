@@ -11,8 +11,8 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
-from bm25rag.kernels.boundary import PAGE
 from bm25rag.kernels.memory import empty, view
+from bm25rag.kernels.scanner import PAGE
 from bm25rag.kernels.words import BEYOND, TOGETHER
 
 if not cython.compiled:

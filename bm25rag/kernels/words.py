@@ -9,8 +9,8 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import BEYOND, SEVERAL, STOPPED, WordTable
 from bm25rag.kernels.memory import empty, view
+from bm25rag.kernels.scanner import BEYOND, SEVERAL, STOPPED, WordTable
 
 # Words that are looked up together.
 TOGETHER = 512

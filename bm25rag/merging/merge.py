@@ -14,7 +14,7 @@ from bm25rag.columns.merge import (
     join_tables,
 )
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.kernels.boundary import Run
+from bm25rag.kernels.records import Run
 from bm25rag.metadata.field_merge import merge_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.segments.postings import Postings

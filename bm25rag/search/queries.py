@@ -16,7 +16,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import are_strings, check_real
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Queries
+from bm25rag.kernels.records import Queries
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_cache import TermCache
 

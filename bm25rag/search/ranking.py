@@ -11,8 +11,9 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Float64, Int64
 from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Backend, Limits, Matches
+from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts
+from bm25rag.kernels.records import Limits, Matches
 from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot, by_row

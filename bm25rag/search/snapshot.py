@@ -16,7 +16,7 @@ from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
-from bm25rag.kernels.boundary import SegmentArrays
+from bm25rag.kernels.records import SegmentArrays
 from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search.term_cache import TermCache, TermCacheFullError

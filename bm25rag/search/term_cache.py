@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bm25rag.common.strings import utf8
-from bm25rag.kernels.boundary import TermArrays
+from bm25rag.kernels.records import TermArrays
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 

@@ -20,7 +20,7 @@ from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
 from bm25rag.common.strings import TermList
 from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Run
+from bm25rag.kernels.records import Run
 from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
 from bm25rag.segments.postings_builder import TermColumn, build_postings

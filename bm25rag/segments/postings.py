@@ -19,7 +19,7 @@ from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned, narrowed
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import FileBlocks, PostingsArrays, Run
+from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Places, Run
+from bm25rag.kernels.records import Places, Run
 from bm25rag.segments import doc_blocks
 from bm25rag.segments.doc_blocks import DocBlockBuilder, pointer_type
 from bm25rag.segments.postings import Postings

@@ -20,7 +20,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Array, UInt8
 from bm25rag.errors import CorruptIndexError
-from bm25rag.kernels.boundary import FileBlocks
+from bm25rag.kernels.records import FileBlocks
 from bm25rag.storage.fs import new_file
 
 MAGIC = b"bm25rag\n"

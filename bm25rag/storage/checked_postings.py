@@ -9,7 +9,7 @@ import numpy as np
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import PostingsArrays
+from bm25rag.kernels.records import PostingsArrays
 from bm25rag.segments.doc_blocks import DocBlocks
 from bm25rag.segments.postings import Postings
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, file_blocks

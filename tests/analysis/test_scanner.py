@@ -19,7 +19,7 @@ from bm25rag.analysis import AUTO_0_1, scripts
 from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.boundary import STOPPED
+from bm25rag.kernels.scanner import STOPPED
 from support.environment import INTERPRETED, collection
 
 PAPER = Analyzer(

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.boundary import (
-    CODE_POINTS,
-    SEVERAL,
+from bm25rag.kernels.records import (
     FileBlocks,
     Limits,
     Matches,
@@ -21,8 +19,8 @@ from bm25rag.kernels.boundary import (
     SegmentArrays,
     StringArrays,
     TermArrays,
-    Texts,
 )
+from bm25rag.kernels.scanner import CODE_POINTS, SEVERAL, Texts
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -14,7 +14,7 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.common.arrays import Int64
 from bm25rag.common.strings import utf8
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.boundary import FileBlocks, PostingsArrays, StringArrays
+from bm25rag.kernels.records import FileBlocks, PostingsArrays, StringArrays
 from bm25rag.segments.postings import Postings
 
 pytestmark = pytest.mark.usefixtures("backend")

@@ -18,14 +18,8 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.common.arrays import Float64
-from bm25rag.kernels.boundary import (
-    Backend,
-    Limits,
-    Matches,
-    Queries,
-    SegmentArrays,
-    TermArrays,
-)
+from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.records import Limits, Matches, Queries, SegmentArrays, TermArrays
 
 KNOWN = ["red", "boat", "tea"]
 # Never added; added and deleted; longer than what a term cache remembers; empty; not a character.

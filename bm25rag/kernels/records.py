@@ -1,0 +1,341 @@
+"""The records that the backend takes: arrays, checked once, that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bm25rag.common.arrays import (
+    Bool,
+    Float32,
+    Float64,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    Unsigned,
+)
+from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
+
+
+class SegmentArrays:
+    """What a search reads of one segment.
+
+    Parameters
+    ----------
+    documents, codes
+        The postings, (P,); documents uint16, numbered within their blocks, codes uint16 or
+        uint32.
+    weights
+        ``f(tf, |d|)`` of every impact code, (C,), float32.
+    size
+        Number n of documents, at least 1.
+    block_size
+        How many documents a block has.
+    """
+
+    __slots__ = (
+        *("block_size", "blocks", "codes", "documents", "highest", "lowest", "prepared", "size"),
+        "weights",
+    )
+
+    def __init__(
+        self, documents: UInt16, codes: Unsigned, weights: Float32, size: int, block_size: int
+    ) -> None:
+        check_array("documents", documents, np.uint16)
+        check_array("codes", codes, np.uint16, np.uint32)
+        check_array("weights", weights, np.float32)
+        require(len(documents) == len(codes), "documents and codes differ in length")
+        require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        self.documents, self.codes, self.weights = documents, codes, weights
+        self.size, self.block_size = size, block_size
+        # The least and the largest weight; infinite and 0 if there is none.
+        self.lowest = float(weights.min(initial=np.inf))
+        self.highest = float(weights.max(initial=0.0))
+        # How many blocks of documents there are.
+        self.blocks = -(-size // block_size)
+        # What a backend has made of this.
+        self.prepared: Any = None
+
+
+class TermArrays:
+    """Terms that queries refer to by number, as one segment has them.
+
+    Parameters
+    ----------
+    starts
+        Where the postings of u terms begin in each of s blocks, and where they end,
+        (u, s + 1), int64.
+    idf
+        Their inverse document frequencies, (u,), float32.
+    absent
+        f(0): the weight of a term that a document lacks, float32.
+    """
+
+    __slots__ = ("absent", "idf", "prepared", "starts")
+
+    def __init__(self, starts: Int64, idf: Float32, absent: np.float32) -> None:
+        check_array("starts", starts, np.int64, dimensions=2)
+        check_array("idf", idf, np.float32)
+        require(len(starts) == len(idf), "starts and idf differ in length")
+        self.starts, self.idf, self.absent = starts, idf, absent
+        self.prepared: Any = None
+
+
+class FileBlocks(NamedTuple):
+    """Where some arrays lie in a file, and which blocks of that have been checked.
+
+    Parameters
+    ----------
+    flags
+        1 for each block that has been checked, else 0, uint8; read anew by each call. Empty: the
+        arrays need no check.
+    size
+        How many bytes a block has.
+    places
+        Where each array begins, in bytes.
+    """
+
+    flags: UInt8
+    size: int
+    places: Sequence[int]
+
+
+class StringArrays:
+    """Strings in UTF-8, one after another.
+
+    Parameters
+    ----------
+    offsets
+        Where each begins, and where the last ends, uint32 or uint64 (n + 1,).
+    data
+        Their bytes, uint8.
+    file
+        Where ``offsets`` and ``data`` lie; ``None``: in no file.
+    """
+
+    __slots__ = ("data", "file", "offsets", "prepared")
+
+    def __init__(self, offsets: Unsigned, data: UInt8, file: FileBlocks | None = None) -> None:
+        check_array("offsets", offsets, np.uint32, np.uint64)
+        check_array("data", data, np.uint8)
+        self.offsets, self.data = offsets, data
+        self.file = _check_blocks(file, (offsets, data))
+        self.prepared: Any = None
+
+
+class PostingsArrays:
+    """What a look-up of a term reads of the postings of n documents.
+
+    Parameters
+    ----------
+    terms
+        The V terms, sorted by their keys, then by bytes.
+    keys
+        Their CRC-32, uint32 (V,).
+    indptr
+        Where each term's postings begin, uint32 (V + 1,).
+    documents, codes
+        As in ``SegmentArrays``.
+    code_count
+        How many codes there are.
+    size, block_size
+        As in ``SegmentArrays``; s is the number of blocks.
+    frequent, edges, before, high
+        As in ``DocBlocks``; uint32 (m,), uint32 (m, s - 1), uint32 (m,), uint16.
+    file
+        Where ``indptr``, ``documents``, ``codes``, ``edges`` and ``high`` lie; ``None``: in no
+        file. The other arrays have been checked.
+    """
+
+    __slots__ = (
+        *("before", "block_size", "code_count", "codes", "documents", "edges", "file", "frequent"),
+        *("high", "indptr", "keys", "prepared", "size", "terms"),
+    )
+
+    def __init__(
+        self,
+        terms: StringArrays,
+        keys: UInt32,
+        indptr: UInt32,
+        documents: UInt16,
+        codes: Unsigned,
+        code_count: int,
+        size: int,
+        block_size: int,
+        frequent: UInt32,
+        edges: UInt32,
+        before: UInt32,
+        high: UInt16,
+        file: FileBlocks | None = None,
+    ) -> None:
+        for name, array in (("keys", keys), ("indptr", indptr), ("frequent", frequent)):
+            check_array(name, array, np.uint32)
+        check_array("edges", edges, np.uint32, dimensions=2)
+        check_array("before", before, np.uint32)
+        check_array("documents", documents, np.uint16)
+        check_array("codes", codes, np.uint16, np.uint32)
+        check_array("high", high, np.uint16)
+        require(len(terms.offsets) == len(keys) + 1 == len(indptr), "not as many terms as keys")
+        require(len(documents) == len(codes), "documents and codes differ in length")
+        require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        blocks = -(-size // block_size)
+        if blocks > 1:
+            require(edges.shape == (len(frequent), blocks - 1), "edges are not of the blocks")
+            require(len(before) == len(frequent), "frequent and before differ in length")
+            require(
+                least_and_most(frequent, -1)[1] < len(keys), "a frequent term is none of the terms"
+            )
+        self.terms, self.keys, self.indptr = terms, keys, indptr
+        self.documents, self.codes, self.code_count = documents, codes, code_count
+        self.size, self.block_size = size, block_size
+        self.frequent, self.edges, self.before, self.high = frequent, edges, before, high
+        self.file = _check_blocks(file, (indptr, documents, codes, edges, high))
+        self.prepared: Any = None
+
+
+class Queries:
+    """The terms of q queries.
+
+    Parameters
+    ----------
+    pointers
+        Where each query begins in ``terms``, (q + 1,), int64.
+    terms
+        The terms of each query, repeats included, int64; -1 for one of no document.
+    weights
+        Their weights, one for each of ``terms``, finite, float64; empty: each counts once.
+    """
+
+    __slots__ = ("most", "pointers", "terms", "weights")
+
+    def __init__(self, pointers: Int64, terms: Int64, weights: Float64) -> None:
+        check_array("pointers", pointers, np.int64)
+        check_array("terms", terms, np.int64)
+        check_array("weights", weights, np.float64)
+        require(len(weights) in (0, len(terms)), "terms and weights differ in length")
+        check_rising("pointers", pointers, len(terms))
+        least, self.most = least_and_most(terms, -1)
+        require(least >= -1, "a term has a negative number")
+        self.pointers, self.terms, self.weights = pointers, terms, weights
+
+    def __len__(self) -> int:
+        return len(self.pointers) - 1
+
+    def between(self, first: int, last: int) -> Queries:
+        """Return the queries from ``first`` to before ``last``."""
+        some = object.__new__(Queries)
+        some.pointers, some.most = self.pointers[first : last + 1], self.most
+        some.terms, some.weights = self.terms, self.weights
+        return some
+
+
+class Limits(NamedTuple):
+    """Which matches are wanted, and how to look for them.
+
+    Parameters
+    ----------
+    k
+        How many matches at most, >= 1.
+    allowed
+        Which documents may be returned, (n,), bool; ``None``: all.
+    window
+        How many documents to walk at a time, >= 1. This and the next two change no result.
+    heavy
+        Postings of frequent terms from which to look some terms up.
+    sparse
+        How many times fewer postings than documents are few.
+    """
+
+    k: int
+    allowed: Bool | None
+    window: int
+    heavy: int
+    sparse: int
+
+
+class Matches(NamedTuple):
+    """Takes what a search finds; unused cells become -1 and -inf.
+
+    Parameters
+    ----------
+    numbers
+        Documents by score descending, then number ascending, int64 (q, k).
+    scores
+        Their scores, float64 (q, k).
+    counts
+        How many matches each query has, int64 (q,).
+    """
+
+    numbers: Int64
+    scores: Float64
+    counts: Int64
+
+
+class Run(NamedTuple):
+    """Postings of some documents, grouped by term; numbers are as narrow as they can be.
+
+    Parameters
+    ----------
+    terms
+        Distinct terms in any order, uint32 (u,).
+    sizes
+        How many postings each has, uint32 (u,).
+    documents
+        Their documents, less ``first``, ascending for each term; uint16 or uint32 (p,).
+    tf
+        Their term frequencies; uint8, uint16 or uint32 (p,).
+    first
+        The number of the first document.
+    """
+
+    terms: UInt32
+    sizes: UInt32
+    documents: Unsigned
+    tf: Unsigned
+    first: int
+
+
+class Places(NamedTuple):
+    """Where ``fill`` puts postings.
+
+    Parameters
+    ----------
+    cursors
+        Where the next posting of each term goes, int64 (v,); moved on.
+    documents
+        Takes documents within their blocks, uint16.
+    codes
+        Takes impact codes, uint16 or uint32.
+    block_size
+        How many documents a block has.
+    targets
+        Where the blocks of each term's postings go, int64 (v,), if there are several blocks:
+        -1 - r for row r of ``cells``, else what a posting's place in ``high`` is less.
+    cells
+        Counts postings by row and block, uint32 (m, s).
+    high
+        Takes the block of each posting of the other terms, uint16.
+    """
+
+    cursors: Int64
+    documents: UInt16
+    codes: Unsigned
+    block_size: int
+    targets: Int64
+    cells: UInt32
+    high: UInt16
+
+
+def _check_blocks(file: FileBlocks | None, arrays: Sequence[np.ndarray[Any, Any]]) -> FileBlocks:
+    """Check that arrays lie within the blocks of their file."""
+    if file is None:
+        return FileBlocks(np.empty(0, np.uint8), 1, [0] * len(arrays))
+    check_array("flags", file.flags, np.uint8)
+    require(len(file.places) == len(arrays) and file.size >= 1, "not a place for each array")
+    for place, array in zip(file.places, arrays, strict=True):
+        end = place + array.nbytes if array.nbytes else 0
+        require(place >= 0 and end <= len(file.flags) * file.size, "an array is beyond its file")
+    return file

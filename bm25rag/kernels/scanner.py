@@ -1,0 +1,228 @@
+"""The scanner, which turns texts into numbers of words, and the records that it takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bm25rag.common.arrays import (
+    Bool,
+    Int64,
+    UInt8,
+    UInt32,
+    UInt64,
+)
+from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
+
+# The term of a token that is a stop word.
+STOPPED = 0xFFFFFFFF
+# From here on up to STOPPED: words that are several terms, or none. Terms are below.
+SEVERAL = 0x80000000
+# Code points that the fold table has entries for.
+CODE_POINTS = 0x110000
+# Of which so many at a time are entered.
+PAGE = 256
+# Bytes that may be read and written beyond the last one of a word.
+BEYOND = 16
+
+
+class Texts(NamedTuple):
+    """Texts in UTF-8, one after the other, uint8, and where each ends, int64 (n,)."""
+
+    data: UInt8
+    ends: Int64
+
+
+class Scanned(NamedTuple):
+    """What a scan found.
+
+    Parameters
+    ----------
+    tokens
+        The word of every token, uint32.
+    counts
+        How many tokens each text has, uint32 (n,).
+    entries, pool
+        The words; see ``WordTable``. Of bigrams that were sorted the pool has nothing.
+    """
+
+    tokens: UInt32
+    counts: UInt32
+    entries: UInt64
+    pool: UInt8
+
+
+class WordTable(NamedTuple):
+    """A hash table from byte strings to numbers.
+
+    Parameters
+    ----------
+    slots
+        Open addressing, at most half full: half a hash above, a word's number plus one
+        below; a power of two of them, uint64.
+    entries
+        A row for each word, in the order in which they came: the two numbers of its key,
+        where it begins in the pool, and its length; uint64 (w, 4).
+    pool
+        The words, with a line feed after each, uint8.
+    used
+        How many words there are, and bytes in the pool, int64 (2,).
+    """
+
+    slots: UInt64
+    entries: UInt64
+    pool: UInt8
+    used: Int64
+
+
+class Scanner(ABC):
+    """Finds the words of texts, and numbers them; only compiled code has one."""
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> tuple[UInt8, UInt64]:
+        """Return the UTF-8 of strings, lone surrogates included.
+
+        Returns
+        -------
+        data
+            All strings, one after another.
+        lengths
+            The bytes of each, uint64 (n,).
+        """
+
+    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
+        """Find texts that need more than the fold table, or of which it lacks characters.
+
+        Parameters
+        ----------
+        texts
+            The texts.
+        fold_table
+            An entry for every code point, (0x110000,), uint64; see ``fold_bits``. 0 if there
+            is none.
+
+        Returns
+        -------
+        peculiar
+            Which texts need more than the table, bool (n,), if it lacks none.
+        pages
+            Which pages of the table they need that have no entries.
+        """
+        _check_texts(texts, fold_table)
+        return self._find_peculiar(texts, fold_table)
+
+    def scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned:
+        """Turn texts into numbers of their words.
+
+        Parameters
+        ----------
+        texts, fold_table
+            As for ``find_peculiar``.
+        least
+            Of how many characters a word is, at least: 1 or 2.
+        possessives
+            Whether to leave the ends of possessives out, of which nothing would remain.
+        spare
+            Memory of earlier scans, to be used again; any threads may share it. Fresh memory
+            takes a quarter of a scan to map.
+        """
+        _check_texts(texts, fold_table)
+        require(least in (1, 2), "least is neither 1 nor 2")
+        return self._scan(texts, fold_table, least, possessives, spare)
+
+    @abstractmethod
+    def new_words(self, room: int) -> WordTable:
+        """Return an empty table with room for some words, a power of two."""
+
+    @abstractmethod
+    def add_words(self, scanned: Scanned, words: WordTable) -> tuple[WordTable, UInt32]:
+        """Give the words of a scan numbers in a table.
+
+        Returns
+        -------
+        words
+            The table, perhaps larger now; the one given is used up.
+        numbers
+            The number of each word of the scan, uint32.
+        """
+
+    def add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]:
+        """Give strings numbers in a table.
+
+        Parameters
+        ----------
+        texts
+            The strings, with a byte left out behind each, and ``BEYOND`` bytes after the last.
+        words
+            As for ``add_words``, which may use the same table.
+
+        Returns
+        -------
+        words, numbers
+            As ``add_words`` returns them.
+        """
+        check_array("data", texts.data, np.uint8)
+        check_array("ends", texts.ends, np.int64)
+        # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
+        check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
+        return self._add_strings(texts, words)
+
+    def expand(
+        self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
+    ) -> tuple[UInt32, UInt32]:
+        """Put terms in the place of words, and nothing in that of stop words.
+
+        Parameters
+        ----------
+        tokens, counts
+            Words, and how many each text has; see ``Scanned``.
+        plain
+            The term of each word, or ``STOPPED``, uint32; ``SEVERAL`` and a number n for a word
+            that is several terms or none.
+        starts, terms
+            The terms of these words: from ``starts[n]`` on, int64, to the next in ``terms``.
+
+        Returns
+        -------
+        tokens, counts
+            The same for terms.
+        """
+        of_words = (("tokens", tokens), ("counts", counts), ("plain", plain), ("terms", terms))
+        for name, array in of_words:
+            check_array(name, array, np.uint32)
+        check_array("starts", starts, np.int64)
+        require(least_and_most(tokens, -1)[1] < len(plain), "a token is no word")
+        require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        several = plain[(plain >= SEVERAL) & (plain != STOPPED)]
+        require(int(several.max(initial=0)) < SEVERAL + len(starts) - 1, "a word has no terms")
+        check_rising("starts", starts, len(terms))
+        return self._expand(tokens, counts, plain, starts, terms)
+
+    @abstractmethod
+    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
+
+    @abstractmethod
+    def _add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]: ...
+
+    @abstractmethod
+    def _scan(
+        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+    ) -> Scanned: ...
+
+    @abstractmethod
+    def _expand(
+        self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
+    ) -> tuple[UInt32, UInt32]: ...
+
+
+def _check_texts(texts: Texts, fold_table: UInt64) -> None:
+    check_array("data", texts.data, np.uint8)
+    check_array("ends", texts.ends, np.int64)
+    check_array("fold_table", fold_table, np.uint64)
+    require(len(fold_table) == CODE_POINTS, "the fold table is not of all code points")
+    check_rising("ends", texts.ends, len(texts.data))
