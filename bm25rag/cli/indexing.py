@@ -22,7 +22,7 @@ from bm25rag.cli.options import (
     usage_errors,
 )
 from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
-from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.index import OnDuplicate
 from bm25rag.storage.manifest import MANIFEST, check_target
 
@@ -247,8 +247,7 @@ def exit_if_skipped(documents: Sources) -> None:
 
 def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> int:
     """Add all documents, or none on error; return how many were written."""
-    progress = shows_progress()
-    return len(index.add_documents(documents, on_duplicate=on_duplicate, progress=progress))
+    return len(index.add_documents(documents, on_duplicate=on_duplicate))
 
 
 def _build(
@@ -261,10 +260,7 @@ def _build(
     """Build a sharded index."""
     from bm25rag.sharded import build
 
-    progress = shows_progress()
-    return build(
-        documents, output, shards, on_duplicate=on_duplicate, progress=progress, **settings
-    )
+    return build(documents, output, shards, on_duplicate=on_duplicate, **settings)
 
 
 def _report(done: str, count: int, seconds: float, path: Path) -> None:

@@ -17,8 +17,9 @@ from bm25rag import BM25Index, Document
 from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.sources import Sources, reading_options
-from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.index import Mode
+from bm25rag.metadata.storable import plain_metadata
 
 __all__ = ["sync_command"]
 
@@ -70,7 +71,7 @@ class _Changes:
         Without changes, nothing is committed, so readers have nothing to refresh.
         """
         index = self._index
-        index.add_documents(self._new(), on_duplicate="replace", progress=shows_progress())
+        index.add_documents(self._new(), on_duplicate="replace")
         deleted = index.delete(self._gone())
         if not (self.added or self.replaced or deleted):
             index.close()
@@ -102,7 +103,8 @@ def _same(old: Document, new: Document) -> bool:
 
 
 def _canonical(metadata: dict[str, Any]) -> str:
-    return json.dumps(metadata, sort_keys=True, default=repr)
+    # As stored: a decimal of a Parquet file is a string in the index.
+    return json.dumps(plain_metadata(metadata, ""), sort_keys=True)
 
 
 @click.command(
