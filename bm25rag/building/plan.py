@@ -1,0 +1,58 @@
+"""The arguments of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args
+
+from bm25rag.building.memory import check_memory
+from bm25rag.common.checks import check_choice, check_count, check_flag
+from bm25rag.index import BM25Index, OnDuplicate
+from bm25rag.kernels.backend import cores
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.state import check_extra
+
+
+class Gathered(BM25Index):
+    """The documents of a build, each part a segment that no write merges."""
+
+    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
+        return views
+
+
+class Plan(NamedTuple):
+    """The arguments of a build, checked, but for its documents.
+
+    ``empty`` is an index without documents that has the settings; the others are as for
+    ``BM25Index.build``.
+    """
+
+    empty: Gathered
+    memory: int
+    store_text: bool
+    on_duplicate: OnDuplicate
+    progress: bool
+    threads: int
+    extra: dict[str, Any]
+
+
+def check_plan(
+    memory: str | int,
+    store_text: bool,
+    on_duplicate: OnDuplicate,
+    progress: bool,
+    threads: int | None,
+    extra: dict[str, Any] | None,
+    settings: dict[str, Any],
+) -> Plan:
+    """Check the arguments of a build; raise ``TypeError`` or ``ValueError``."""
+    check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
+    return Plan(
+        Gathered(**settings),
+        check_memory("memory", memory),
+        check_flag("store_text", store_text),
+        on_duplicate,
+        progress,
+        cores() if threads is None else check_count("threads", threads, least=1),
+        {} if extra is None else check_extra(extra),
+    )
