@@ -16,7 +16,7 @@ from bm25rag.common.arrays import Array, Bool, UInt32, UInt64, Unsigned
 from bm25rag.common.chunks import Chunks, Spool
 from bm25rag.common.threads import map_in_order
 from bm25rag.kernels.records import Run
-from bm25rag.merging.merge import merge_view_fields, metadata_of
+from bm25rag.metadata.chunked_merge import LivingFields, chunk_fields
 from bm25rag.segments import postings_builder
 from bm25rag.segments.doc_blocks import pointer_type, spans
 from bm25rag.segments.postings import LivingPostings, Postings
@@ -44,7 +44,7 @@ def merge_in_chunks(
     Parameters
     ----------
     views
-        Consecutive segments, of files.
+        Consecutive segments of files, without new metadata.
     folder
         The folder that holds arrays until they are written.
     room
@@ -65,7 +65,7 @@ def merge_in_chunks(
     columns = {
         "ids": [view.segment.ids.column for view in views],
         "texts": [view.segment.texts for view in views],
-        "metadata": [metadata_of(view) for view in views],
+        "metadata": [view.segment.metadata for view in views],
         "payloads": [view.segment.payloads for view in views],
     }
     pieces = {name: list(map(LivingStrings, each, living)) for name, each in columns.items()}
@@ -75,15 +75,14 @@ def merge_in_chunks(
     documents = sum(view.count for view in views)
     arrays["lengths"] = Chunks(np.dtype(np.uint32), documents, _lengths(views))
     arrays["ids.keys"], arrays["ids.order"] = chunk_tables(ids, folder, room)
-    fields = merge_view_fields(views)
-    if len(fields.paths):
-        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+    offsets = accumulate((view.count for view in views), initial=0)
+    fields = [view.segment.fields for view in views]
+    sources = list(map(LivingFields, fields, living, offsets))
+    field_arrays, field_columns = chunk_fields(sources, documents, folder)
+    arrays |= field_arrays
     for name in ("texts", "metadata", "payloads"):
         arrays |= chunk_columns(name, pieces[name])
-    if len(fields.paths):
-        arrays |= chunk_columns("fields.paths", [LivingStrings(fields.paths, None)])
-        arrays |= chunk_columns("fields.strings", [LivingStrings(fields.strings, None)])
-    return arrays
+    return arrays | field_columns
 
 
 def _lengths(views: Sequence[SegmentView]) -> Iterator[UInt32]:
