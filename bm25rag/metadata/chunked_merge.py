@@ -12,7 +12,7 @@ import numpy as np
 
 from bm25rag.columns.column import ColumnBuilder, join, offset_type
 from bm25rag.common.arrays import Array, Bool, Int64, UInt32, Unsigned
-from bm25rag.common.chunks import Chunks, Spool
+from bm25rag.common.chunks import Chunks, Spools
 from bm25rag.common.strings import utf8
 from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, REAL, Field, Path
 from bm25rag.metadata.field_merge import kept_paths
@@ -35,7 +35,7 @@ class LivingFields(NamedTuple):
 
 
 def chunk_fields(
-    sources: Sequence[LivingFields], count: int, folder: str
+    sources: Sequence[LivingFields], count: int, spools: Spools
 ) -> tuple[Arrays, Arrays]:
     """Merge fields.
 
@@ -48,8 +48,8 @@ def chunk_fields(
         The fields of each segment.
     count
         The number of living documents.
-    folder
-        The folder that holds the arrays meanwhile.
+    spools
+        Hold the arrays meanwhile.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def chunk_fields(
         empty if there are no fields.
     """
     kept, complete = kept_paths([source.fields for source in sources])
-    merge = _FieldsMerge(count, folder)
+    merge = _FieldsMerge(count, spools)
     for path in kept:
         found = [(source, source.fields.find(path)) for source in sources]
         pieces = [_Piece(field, *source[1:]) for source, field in found if field is not None]
@@ -138,11 +138,11 @@ class _Run(Sequence[Any]):
 class _FieldsMerge:
     """The arrays of the merged fields, as they grow."""
 
-    def __init__(self, count: int, folder: str) -> None:
+    def __init__(self, count: int, spools: Spools) -> None:
         self._count = count
-        self._arrays = {name: Spool(folder, kind) for name, kind in ARRAYS.items()}
+        self._arrays = {name: spools.new(kind) for name, kind in ARRAYS.items()}
         self._paths = ColumnBuilder()
-        self._starts, self._data = Spool(folder, np.int64), Spool(folder, np.uint8)
+        self._starts, self._data = spools.new(np.int64), spools.new(np.uint8)
         self._starts.append(np.zeros(1))
 
     def add(self, path: Path, pieces: Sequence[_Piece]) -> None:
