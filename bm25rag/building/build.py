@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable
 from os.path import realpath
 
-from bm25rag.building.folder import BUILDING, check_new, remove
+from bm25rag.building.folder import check_new, remove
 from bm25rag.building.gathering import gather
 from bm25rag.building.merging import write_merged
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_sequence
 from bm25rag.documents import Document, Text
 from bm25rag.storage.fs import make_folder
-from bm25rag.storage.manifest import lock
+from bm25rag.storage.manifest import BUILDING, lock
 
 
 def build_index(

@@ -8,10 +8,7 @@ import shutil
 from contextlib import suppress
 
 from bm25rag.errors import NotAnIndexError
-from bm25rag.storage.manifest import LOCK, is_sharded, manifest_path
-
-# While documents are gathered, an ordinary index folder within the folder.
-BUILDING = "building"
+from bm25rag.storage.manifest import BUILDING, LOCK, is_sharded, manifest_path
 
 _OURS = re.compile(r"commit-\d+|building|segment-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from bm25rag.additions import Block, NewDocuments, NewRecords, Source, shown
-from bm25rag.building.folder import BUILDING
 from bm25rag.building.memory import part_room
 from bm25rag.building.plan import Gathered, Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
+from bm25rag.storage.manifest import BUILDING
 
 def read_source(
     documents: Iterable[Document | Text], store_text: bool, progress: bool

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bm25rag.building import memory
+from bm25rag.building.memory import merge_room
 from bm25rag.building.plan import Plan
+from bm25rag.common.chunks import Spools
 from bm25rag.merging.chunked_merge import merge_in_chunks
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.folder_writer import FolderWriter
@@ -46,9 +47,9 @@ def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan) -> N
         writer.commit(state)
         return
     tokens = sum(view.tokens for view in state.views)
-    with _progress_bar(state.views, plan.progress) as note:
-        room = memory.merge_room(plan.memory)
-        arrays = merge_in_chunks(state.views, folder, room, plan.threads, note)
+    with _progress_bar(state.views, plan.progress) as note, Spools(folder) as spools:
+        room = merge_room(plan.memory)
+        arrays = merge_in_chunks(state.views, spools, room, plan.threads, note)
         segment, record = write_segment(folder, arrays, tokens)
     writer.commit(state._replace(views=[SegmentView(segment)]), {segment: record})
 

@@ -12,7 +12,7 @@ from bm25rag.columns.column import Column, chunks, offset_type
 from bm25rag.columns.merge import LivingStrings, join_columns
 from bm25rag.columns.string_table import StringTable, key_ranges, sort_ties, ties
 from bm25rag.common.arrays import Array, Bool, Int64, UInt32
-from bm25rag.common.chunks import Chunks, Spool
+from bm25rag.common.chunks import Chunks, Spools
 from bm25rag.errors import CorruptIndexError
 
 # Strings that are copied in one step; tests set it small.
@@ -88,7 +88,7 @@ def _data(piece: Column) -> Array:
 
 
 def chunk_tables(
-    tables: Sequence[tuple[StringTable, Bool | None]], folder: str, room: int
+    tables: Sequence[tuple[StringTable, Bool | None]], spools: Spools, room: int
 ) -> tuple[Chunks, Chunks]:
     """Return ``keys`` and ``order`` of ``join_tables(tables)``; raise as that.
 
@@ -96,12 +96,12 @@ def chunk_tables(
     ----------
     tables
         Tables of which no two living strings are equal.
-    folder
-        The folder that holds the arrays meanwhile.
+    spools
+        Hold the arrays meanwhile.
     room
         How many bytes one step may take.
     """
-    keys, order = Spool(folder, np.uint32), Spool(folder, np.uint32)
+    keys, order = spools.new(np.uint32), spools.new(np.uint32)
     numbers, offset = [], 0
     for table, living in tables:
         table.check_keys()

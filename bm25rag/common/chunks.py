@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from contextlib import ExitStack
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 
@@ -40,23 +41,46 @@ class Chunks(NamedTuple):
         return self.count * self.dtype.itemsize
 
 
-class Spool:
-    """An array that grows at its end, in a file without a name.
+class Spools:
+    """Arrays that grow on disk, in files without names, until the block ends.
 
     Parameters
     ----------
     folder
-        A folder on the disk that takes it.
+        A folder on the disk that takes them.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._files = ExitStack()
+
+    def new(self, dtype: type[np.generic]) -> Spool:
+        """Return an empty array of elements of one type."""
+        with importing:  # only for builds
+            from tempfile import TemporaryFile
+
+        return Spool(self._files.enter_context(TemporaryFile(dir=self._folder)), np.dtype(dtype))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+
+class Spool:
+    """An array that grows at its end, in a file.
+
+    Parameters
+    ----------
+    file
+        The file, empty.
     dtype
         The type of the elements.
     """
 
-    def __init__(self, folder: str, dtype: type[np.generic]) -> None:
-        with importing:  # only for builds
-            from tempfile import TemporaryFile
-
-        self._file = TemporaryFile(dir=folder)  # noqa: SIM115 - it goes with this object
-        self._dtype = np.dtype(dtype)
+    def __init__(self, file: BinaryIO, dtype: np.dtype[Any]) -> None:
+        self._file, self._dtype = file, dtype
         self._count = 0
 
     def __len__(self) -> int:

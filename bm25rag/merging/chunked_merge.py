@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -13,10 +12,10 @@ from bm25rag.columns.column import offset_type
 from bm25rag.columns.merge import JoinedTerms, LivingStrings
 from bm25rag.columns.string_table import key_ranges
 from bm25rag.common.arrays import Array, Bool, UInt32, UInt64, Unsigned
-from bm25rag.common.chunks import Chunks, Spool
+from bm25rag.common.chunks import Chunks, Spools
 from bm25rag.common.threads import map_in_order
 from bm25rag.kernels.records import Run
-from bm25rag.merging.merge import merge_view_fields, metadata_of
+from bm25rag.metadata.chunked_merge import LivingFields, chunk_fields
 from bm25rag.segments import postings_builder
 from bm25rag.segments.doc_blocks import pointer_type, spans
 from bm25rag.segments.postings import LivingPostings, Postings
@@ -34,7 +33,7 @@ Arrays = dict[str, Array | Chunks]
 
 def merge_in_chunks(
     views: Sequence[SegmentView],
-    folder: str,
+    spools: Spools,
     room: int,
     threads: int = 1,
     note: Callable[[int], object] = lambda postings: None,
@@ -44,9 +43,9 @@ def merge_in_chunks(
     Parameters
     ----------
     views
-        Consecutive segments, of files.
-    folder
-        The folder that holds arrays until they are written.
+        Consecutive segments of files, without new metadata.
+    spools
+        Hold arrays until they are written.
     room
         About how many bytes to use.
     threads
@@ -65,25 +64,24 @@ def merge_in_chunks(
     columns = {
         "ids": [view.segment.ids.column for view in views],
         "texts": [view.segment.texts for view in views],
-        "metadata": [metadata_of(view) for view in views],
+        "metadata": [view.segment.metadata for view in views],
         "payloads": [view.segment.payloads for view in views],
     }
     pieces = {name: list(map(LivingStrings, each, living)) for name, each in columns.items()}
     ids = list(zip((view.segment.ids for view in views), living, strict=True))
-    arrays = _PostingsMerge(views, folder, room // (threads + 1)).run(threads, note)
+    arrays = _PostingsMerge(views, spools, room // (threads + 1)).run(threads, note)
     arrays |= chunk_columns("ids", pieces["ids"])
     documents = sum(view.count for view in views)
     arrays["lengths"] = Chunks(np.dtype(np.uint32), documents, _lengths(views))
-    arrays["ids.keys"], arrays["ids.order"] = chunk_tables(ids, folder, room)
-    fields = merge_view_fields(views)
-    if len(fields.paths):
-        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+    arrays["ids.keys"], arrays["ids.order"] = chunk_tables(ids, spools, room)
+    offsets = accumulate((view.count for view in views), initial=0)
+    fields = [view.segment.fields for view in views]
+    sources = list(map(LivingFields, fields, living, offsets))
+    field_arrays, field_columns = chunk_fields(sources, documents, spools)
+    arrays |= field_arrays
     for name in ("texts", "metadata", "payloads"):
         arrays |= chunk_columns(name, pieces[name])
-    if len(fields.paths):
-        arrays |= chunk_columns("fields.paths", [LivingStrings(fields.paths, None)])
-        arrays |= chunk_columns("fields.strings", [LivingStrings(fields.strings, None)])
-    return arrays
+    return arrays | field_columns
 
 
 def _lengths(views: Sequence[SegmentView]) -> Iterator[UInt32]:
@@ -144,14 +142,14 @@ class _PostingsMerge:
 
     Parameters
     ----------
-    views, folder
+    views, spools
         As for ``merge_in_chunks``.
     room
         How many bytes one range may take.
     """
 
-    def __init__(self, views: Sequence[SegmentView], folder: str, room: int) -> None:
-        self._views, self._folder, self._room = views, folder, room
+    def __init__(self, views: Sequence[SegmentView], spools: Spools, room: int) -> None:
+        self._views, self._spools, self._room = views, spools, room
         self._codes = _Codes(views)
         self._offsets = list(accumulate((view.count for view in views), initial=0))
         self._terms = [view.segment.postings.terms for view in views]
@@ -163,7 +161,7 @@ class _PostingsMerge:
 
     def run(self, threads: int, note: Callable[[int], object]) -> Arrays:
         """Merge all, and return the arrays."""
-        spool = partial(Spool, self._folder)
+        spool = self._spools.new
         indptr, starts, before = spool(np.int64), spool(np.int64), spool(np.int64)
         documents, codes = spool(np.uint16), spool(self._codes.type)
         frequent, edges, high = spool(np.uint32), spool(np.uint32), spool(np.uint16)

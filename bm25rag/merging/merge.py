@@ -31,10 +31,10 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
         _merge_postings(views),
         join_tables([(view.segment.ids, view.living) for view in views]),
         join_columns([LivingStrings(view.segment.texts, view.living) for view in views]),
-        join_columns([LivingStrings(metadata_of(view), view.living) for view in views]),
+        join_columns([LivingStrings(_metadata_of(view), view.living) for view in views]),
         join_columns([LivingStrings(view.segment.payloads, view.living) for view in views]),
         sum(view.tokens for view in views),
-        merge_view_fields(views),
+        _merge_fields(views),
     )
 
 
@@ -51,8 +51,7 @@ def _merge_postings(views: Sequence[SegmentView]) -> Postings:
     return build_postings(terms, runs, np.concatenate(lengths))
 
 
-def merge_view_fields(views: Sequence[SegmentView]) -> Fields:
-    """Merge the fields of living documents."""
+def _merge_fields(views: Sequence[SegmentView]) -> Fields:
     sources: list[Fields] = []
     new_numbers: list[Int64] = []
     offset = 0
@@ -72,8 +71,7 @@ def merge_view_fields(views: Sequence[SegmentView]) -> Fields:
     return merge_fields(sources, new_numbers, offset)
 
 
-def metadata_of(view: SegmentView) -> Column:
-    """Return the metadata of all documents as they are now."""
+def _metadata_of(view: SegmentView) -> Column:
     stored = view.segment.metadata
     if not view.changed:
         return stored

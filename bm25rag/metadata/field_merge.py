@@ -11,7 +11,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, Unsigned
 from bm25rag.common.gil import BLOCK, releasing_gil
-from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field
+from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field, Path
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 
 # Every string so far apart in a sorted run is a candidate for a boundary between blocks.
@@ -32,15 +32,7 @@ def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count:
     count
         The number of documents after the merge.
     """
-    paths = set(chain.from_iterable(sources))
-    # A path that one source has and did not keep cannot be completed by the others.
-    known = {p for p in paths if all(one.complete or one.get(p) is not None for one in sources)}
-    sizes = {
-        path: sum(len(field.codes) for one in sources if (field := one.get(path)) is not None)
-        for path in known
-    }
-    kept = sorted(known, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
-    complete = len(kept) == len(paths) and all(one.complete for one in sources)
+    kept, complete = kept_paths(sources)
     merged = Assembler(count, complete)
     for path in kept:
         pieces = [
@@ -51,6 +43,19 @@ def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count:
         if any(len(piece.codes) for piece in pieces):
             merged.add(path, *_join(pieces))
     return merged.finish()
+
+
+def kept_paths(sources: Sequence[Fields]) -> tuple[list[Path], bool]:
+    """Return which paths get a field when sources are merged, and whether these are all."""
+    paths = set(chain.from_iterable(sources))
+    # A path that one source has and did not keep cannot be completed by the others.
+    known = {p for p in paths if all(one.complete or one.get(p) is not None for one in sources)}
+    sizes = {
+        path: sum(len(field.codes) for one in sources if (field := one.get(path)) is not None)
+        for path in known
+    }
+    kept = sorted(known, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
+    return kept, len(kept) == len(paths) and all(one.complete for one in sources)
 
 
 class _Piece(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.building.folder import BUILDING, check_new, remove
+from bm25rag.building.folder import check_new, remove
 from bm25rag.building.gathering import gather
 from bm25rag.building.merging import write_merged
 from bm25rag.building.plan import Gathered, Plan, check_plan
@@ -41,7 +41,13 @@ from bm25rag.sharded.statistics import (
     write_statistics,
 )
 from bm25rag.storage.fs import flush_folder, make_folder
-from bm25rag.storage.manifest import lock, manifest_path, read_manifest, replace_manifest
+from bm25rag.storage.manifest import (
+    BUILDING,
+    lock,
+    manifest_path,
+    read_manifest,
+    replace_manifest,
+)
 from bm25rag.storage.segment_files import read_index
 
 # A new shard begins when the last has twice as many documents as one had at first, or this many.

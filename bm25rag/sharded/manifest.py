@@ -21,7 +21,7 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from bm25rag.building.folder import BUILDING, remove
+from bm25rag.building.folder import remove
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.storage.array_file import FileRecord, open_regular
 from bm25rag.storage.fs import flush_folder
@@ -136,9 +136,6 @@ def read_sharded(folder: str) -> ShardedManifest:
     except NotAnIndexError:
         if os.path.exists(manifest_path(folder)):
             message = f"{folder} holds an index that is not sharded: use BM25Index.open"
-            raise NotAnIndexError(message) from None
-        if os.path.exists(os.path.join(folder, BUILDING)):
-            message = f"the build in {folder} has not ended: call build again with its arguments"
             raise NotAnIndexError(message) from None
         raise
 
