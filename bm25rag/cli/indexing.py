@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.building.memory import check_memory
 from bm25rag.cli.options import (
     PATH,
     examples,
@@ -45,6 +46,7 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index docs/ --output docs.bm25",
         "bm25rag index scifact/ -o scifact.bm25 --variant bm25+ --k1 0.9 --b 0.4",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --id-field url --text-field body",
+        "bm25rag index 'parts/*.parquet' -o pages.bm25 --memory 2GiB --on-error stop",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
         "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
     ),
@@ -57,6 +59,12 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
     type=click.IntRange(min=1),
     metavar="N",
     help="Divide the index into N shards; an interrupted run goes on where it was.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Build in the folder, with so much memory (512MiB, 2GB), what may be larger than it;"
+    " an interrupted run goes on where it was.  [default: 2GiB with --shards, else no limit]",
 )
 @click.option(
     "--language",
@@ -85,6 +93,7 @@ def index_command(
     output: Path,
     force: bool,
     shards: int | None,
+    memory: str | None,
     language: str | None,
     stopwords: str | None,
     stemmer: str | None,
@@ -92,22 +101,26 @@ def index_command(
 ) -> None:
     """Index SOURCE... and save the index in a folder."""
     start = perf_counter()
-    if shards is not None and force:
-        message = "--shards makes a new folder: remove the old one, and leave out --force"
+    in_folder = shards is not None or memory is not None
+    if in_folder and force:
+        option = "--memory" if shards is None else "--shards"
+        message = f"{option} makes a new folder: remove the old one, and leave out --force"
         raise click.UsageError(message)
     with usage_errors():
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         settings = {"analyzer": analyzer, **scoring_parameters(options)}
         index = BM25Index(**settings)
+        if memory is not None:
+            settings["memory"] = check_memory("memory", memory)
     documents = Sources(sources, options, output)
-    if shards is None:
+    if not in_folder:
         check_output(output, force)
     with reporting(documents):
-        if shards is None:
+        if in_folder:
+            index = _build(documents, output, shards, options["on_duplicate"], settings)
+        else:
             _fill(index, documents, options["on_duplicate"])
             index.save(output)
-        else:
-            index = _build(documents, output, shards, options["on_duplicate"], settings)
     _report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
@@ -253,11 +266,13 @@ def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> in
 def _build(
     documents: Sources,
     output: Path,
-    shards: int,
+    shards: int | None,
     on_duplicate: OnDuplicate,
     settings: dict[str, Any],
 ) -> BM25Index:
-    """Build a sharded index."""
+    """Build an index in its folder, in shards if they are given."""
+    if shards is None:
+        return BM25Index.build(documents, output, on_duplicate=on_duplicate, **settings)
     from bm25rag.sharded import build
 
     return build(documents, output, shards, on_duplicate=on_duplicate, **settings)

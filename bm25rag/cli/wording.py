@@ -17,7 +17,7 @@ __all__ = ["describe", "describe_warning"]
 
 # The arguments that are options here. The library's messages begin with the argument's name.
 _ARGUMENTS = (
-    "variant|k1|b|delta|delta_on|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"
+    "variant|k1|b|delta|delta_on|memory|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"
 )
 _NAMED = re.compile(rf"^({_ARGUMENTS})(?=:? )|\b({_ARGUMENTS})=(?=\S)")
 
@@ -44,6 +44,8 @@ def describe(error: Exception) -> str:
         return str(error.at(""))  # rows refer to arguments in Python
     if isinstance(error, UntrustedIndexError):
         return text.replace("untrusted=True", "--untrusted")
+    if isinstance(error, FileExistsError):
+        return text.replace("BM25Index.open(folder, mode='w')", "'bm25rag add'")
     if "no text field" in text:
         return f"{text}; --text-field names another"
     return _NAMED.sub(_option, text)
