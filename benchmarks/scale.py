@@ -28,7 +28,7 @@ from benchmarks.report import machine, table, versions
 from benchmarks.summary import put_into
 
 _ROOT = Path(__file__).parents[1]
-_KEPT = _ROOT / "benchmarks" / "results" / "scale.json"
+KEPT = _ROOT / "benchmarks" / "results" / "scale.json"
 _PAGE = _ROOT / "docs" / "scale.md"
 #: GiB that a process may have for itself; only ours is held to what the target says.
 LIMITS = {"ours": 4.0}
@@ -74,12 +74,12 @@ def _run(what: str, engine: str, passages: int) -> Measured:
 
 def keep(rows: Sequence[Measured]) -> None:
     """Put rows in the place of those of the same engine and size."""
-    before = json.loads(_KEPT.read_text("utf-8"))["rows"] if _KEPT.exists() else []
+    before = json.loads(KEPT.read_text("utf-8"))["rows"] if KEPT.exists() else []
     new = {(row["passages"], row["engine"]): row for row in [*before, *rows]}
     order = list(ENGINES)
     kept = sorted(new.values(), key=lambda row: (row["passages"], order.index(row["engine"])))
     written = {"machine": machine(), "versions": versions(), "rows": kept}
-    _KEPT.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    KEPT.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
 # --- tables -----------------------------------------------------------------------------
@@ -153,7 +153,7 @@ for wanted in (100e6, 1e9, 10e9):
 
 def report() -> None:
     """Write the tables into the page."""
-    kept = json.loads(_KEPT.read_text("utf-8"))
+    kept = json.loads(KEPT.read_text("utf-8"))
     where, used = kept["machine"], kept["versions"]
     dates = sorted({row["date"] for row in kept["rows"]})
     loads = [row["load before"] for row in kept["rows"]]
