@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.large import ENGINES, recipe_of
-from benchmarks.report import machine, table, versions
-from benchmarks.summary import put_into
+from benchmarks.report import machine, put_into, table, versions
 
 _ROOT = Path(__file__).parents[1]
 KEPT = _ROOT / "benchmarks" / "results" / "scale.json"
@@ -95,8 +94,8 @@ def measured_table(rows: Sequence[Measured]) -> str:
             lines.append([*named, row["error"], *[""] * 7])
             continue
         build, serve = row["build"], row["serve"]
-        figures = (build["seconds"], build["most, MiB"]["RssAnon"], build["index, MiB"])
-        figures += (serve["open, ms"], serve["most, MiB"]["RssAnon"], serve["most, MiB"]["RssFile"])
+        figures = [build["seconds"], build["most, MiB"]["RssAnon"], build["index, MiB"]]
+        figures += [serve["open, ms"], *(serve["most, MiB"][one] for one in ("RssAnon", "RssFile"))]
         first, *warm = zip(serve["mean, ms"], serve["p99, ms"], strict=True)
         shown = [f"{one:,.0f}" for one in figures]
         lines.append([*named, *shown, *(f"{one:.2f}" for one in (first[0], *min(warm)))])
