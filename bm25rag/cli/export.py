@@ -38,5 +38,6 @@ def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | 
     with usage_errors():
         ids = index.ids(filter_)
     for start in range(0, len(ids), _BATCH):
-        for one in index.get(ids[start : start + _BATCH]):
-            write_result(to_json({"id": one.id, "text": one.text, "metadata": one.metadata}))
+        found = index.get(ids[start : start + _BATCH])
+        records = ({"id": one.id, "text": one.text, "metadata": one.metadata} for one in found)
+        write_result("\n".join(map(to_json, records)))
