@@ -57,7 +57,11 @@ def chunk_fields(
         The arrays of the fields, and those of their two columns, as a file has them; both
         empty if there are no fields.
     """
-    kept, complete = kept_paths([source.fields for source in sources])
+
+    def surviving(source: int, field: Field) -> int:
+        return _Piece(field, *sources[source][1:]).size
+
+    kept, complete = kept_paths([source.fields for source in sources], surviving)
     merge = _FieldsMerge(count, spools)
     for path in kept:
         found = [(source, source.fields.find(path)) for source in sources]
@@ -146,10 +150,8 @@ class _FieldsMerge:
         self._starts.append(np.zeros(1))
 
     def add(self, path: Path, pieces: Sequence[_Piece]) -> None:
-        """Add a field, unless no living document has a value."""
+        """Add a field."""
         size = sum(piece.size for piece in pieces)
-        if not size:
-            return
         counts: list[int] = []
         for kind in range(KINDS):
             counts.append(self._add_kind(kind, pieces, sum(counts)))
