@@ -44,7 +44,7 @@ def passages(recipe: Recipe) -> Iterator[str]:
 
 
 class Ours:
-    """This library."""
+    """Builds and opens our index."""
 
     def build(self, recipe: Recipe, folder: Path, budget: str) -> None:
         """Build an index of the passages in a folder."""
@@ -147,7 +147,7 @@ def main() -> None:
         figures = serve(engine, recipe, folder)
     held = resource.getrlimit(resource.RLIMIT_DATA)[0]
     named = {"what": given.what, "engine": given.engine, "passages": given.passages}
-    print(json.dumps(named | {"limit, MiB": round(held / _MIB)} | figures))  # noqa: T201
+    print(json.dumps(named | {"limit, MiB": round(held / _MIB)} | figures))
 
 
 if __name__ == "__main__":
