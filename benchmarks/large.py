@@ -45,7 +45,7 @@ def passages(recipe: Recipe) -> Iterator[str]:
 
 
 class Ours:
-    """bm25rag itself."""
+    """Builds and opens our index."""
 
     def build(self, texts: Iterator[str], folder: Path, memory: int) -> None:
         """Build an index of the passages in a folder."""

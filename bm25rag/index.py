@@ -263,9 +263,10 @@ class BM25Index:
         from bm25rag.building.build import build_index
         from bm25rag.building.plan import check_plan
 
-        plan = check_plan(memory, store_text, on_duplicate, progress, threads, extra, settings)
+        empty = cls(**settings)
+        plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
         build_index(documents, folder, plan)
-        return cls.open(folder, tokenizer=plan.empty.analyzer.tokenizer)
+        return cls.open(folder, tokenizer=empty.analyzer.tokenizer)
 
     # --- searching ---------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -17,11 +17,21 @@ import numpy as np
 
 from bm25rag.additions import Block, NewDocuments, NewRecords, Source, shown
 from bm25rag.building.memory import part_room
-from bm25rag.building.plan import Gathered, Plan
+from bm25rag.building.plan import Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
+from bm25rag.index import BM25Index
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.manifest import BUILDING
+
+
+class Gathered(BM25Index):
+    """The documents of a build, each part a segment that no write merges."""
+
+    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
+        return views
+
 
 def read_source(
     documents: Iterable[Document | Text], store_text: bool, progress: bool
@@ -92,7 +102,7 @@ def gather(
     return Gathered.open(path, tokenizer=tokenizer)
 
 
-def _check_settings(index: Gathered, empty: Gathered, begun: dict[str, Any], folder: str) -> None:
+def _check_settings(index: Gathered, empty: BM25Index, begun: dict[str, Any], folder: str) -> None:
     same = index.analyzer.to_dict() == empty.analyzer.to_dict()
     same = same and index._state.snapshot.parameters == empty._state.snapshot.parameters
     if not same or any(index.extra.get(name) != value for name, value in begun.items()):
@@ -129,9 +139,7 @@ class _Digest:
 class _Part(Source):
     """The next blocks of a source, as many as there is room for."""
 
-    def __init__(
-        self, source: Source, blocks: Iterator[Block], digest: _Digest, room: int
-    ) -> None:
+    def __init__(self, source: Source, blocks: Iterator[Block], digest: _Digest, room: int) -> None:
         self.row, self.store_text, self.room = source.row, source.store_text, room
         self._blocks, self._digest = blocks, digest
         self.ended = False

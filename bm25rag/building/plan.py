@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
 
 from bm25rag.building.memory import check_memory
 from bm25rag.common.checks import check_choice, check_count, check_flag
 from bm25rag.index import BM25Index, OnDuplicate
 from bm25rag.kernels.backend import cores
-from bm25rag.segments.view import SegmentView
 from bm25rag.storage.state import check_extra
-
-
-class Gathered(BM25Index):
-    """The documents of a build, each part a segment that no write merges."""
-
-    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
-        return views
 
 
 class Plan(NamedTuple):
@@ -27,7 +18,7 @@ class Plan(NamedTuple):
     ``BM25Index.build``.
     """
 
-    empty: Gathered
+    empty: BM25Index
     memory: int
     store_text: bool
     on_duplicate: OnDuplicate
@@ -37,18 +28,18 @@ class Plan(NamedTuple):
 
 
 def check_plan(
+    empty: BM25Index,
     memory: str | int,
     store_text: bool,
     on_duplicate: OnDuplicate,
     progress: bool,
     threads: int | None,
     extra: dict[str, Any] | None,
-    settings: dict[str, Any],
 ) -> Plan:
     """Check the arguments of a build; raise ``TypeError`` or ``ValueError``."""
     check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
     return Plan(
-        Gathered(**settings),
+        empty,
         check_memory("memory", memory),
         check_flag("store_text", store_text),
         on_duplicate,

@@ -63,8 +63,9 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="Build in the folder, with so much memory (512MiB, 2GB), what may be larger than it;"
-    " an interrupted run goes on where it was.  [default: 2GiB with --shards, else no limit]",
+    help="Build in the folder, in about as much memory, such as 512MiB or 2GiB, however many"
+    " documents there are; an interrupted run goes on where it was. By default, an index"
+    " without shards is built in memory.",
 )
 @click.option(
     "--language",
@@ -101,26 +102,27 @@ def index_command(
 ) -> None:
     """Index SOURCE... and save the index in a folder."""
     start = perf_counter()
-    in_folder = shards is not None or memory is not None
-    if in_folder and force:
-        option = "--memory" if shards is None else "--shards"
-        message = f"{option} makes a new folder: remove the old one, and leave out --force"
+    if force and (shards is not None or memory is not None):
+        name = "--memory" if shards is None else "--shards"
+        message = f"{name} makes a new folder: remove the old one, and leave out --force"
         raise click.UsageError(message)
     with usage_errors():
+        size = check_memory("--memory", memory) if memory is not None else None
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         settings = {"analyzer": analyzer, **scoring_parameters(options)}
         index = BM25Index(**settings)
-        if memory is not None:
-            settings["memory"] = check_memory("memory", memory)
     documents = Sources(sources, options, output)
-    if not in_folder:
+    in_memory = shards is None and size is None
+    if in_memory:
         check_output(output, force)
     with reporting(documents):
-        if in_folder:
-            index = _build(documents, output, shards, options["on_duplicate"], settings)
-        else:
+        if in_memory:
             _fill(index, documents, options["on_duplicate"])
             index.save(output)
+        else:
+            settings |= {"on_duplicate": options["on_duplicate"]}
+            settings |= {} if size is None else {"memory": size}
+            index = _build(documents, output, shards, settings)
     _report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
@@ -264,18 +266,14 @@ def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> in
 
 
 def _build(
-    documents: Sources,
-    output: Path,
-    shards: int | None,
-    on_duplicate: OnDuplicate,
-    settings: dict[str, Any],
+    documents: Sources, output: Path, shards: int | None, arguments: dict[str, Any]
 ) -> BM25Index:
-    """Build an index in its folder, in shards if they are given."""
+    """Build an index in its folder."""
     if shards is None:
-        return BM25Index.build(documents, output, on_duplicate=on_duplicate, **settings)
+        return BM25Index.build(documents, output, **arguments)
     from bm25rag.sharded import build
 
-    return build(documents, output, shards, on_duplicate=on_duplicate, **settings)
+    return build(documents, output, shards, **arguments)
 
 
 def _report(done: str, count: int, seconds: float, path: Path) -> None:

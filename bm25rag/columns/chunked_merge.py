@@ -26,14 +26,14 @@ def chunk_columns(name: str, columns: Sequence[LivingStrings]) -> dict[str, Chun
     count = sum(_count(*column) for column in columns)
     sizes = [_measure(*column) for column in columns]
     size, missing = sum(size for size, _ in sizes), sum(missing for _, missing in sizes)
-    kind = np.dtype(offset_type(size))
-    are_none, is_none = 0 < count == missing, 0 < missing < count
-    offsets, null = _offsets(columns, kind.type), (each.missing() for each in _pieces(columns))
-    return {
-        f"{name}.offsets": Chunks(kind, 0, ()) if are_none else Chunks(kind, count + 1, offsets),
-        f"{name}.data": Chunks(np.dtype(np.uint8), size, map(_data, _pieces(columns))),
-        f"{name}.null": Chunks(np.dtype(np.bool_), count if is_none else 0, null if is_none else ()),
-    }
+    kind = offset_type(size)
+    offsets, null = Chunks(kind, 0), Chunks(np.bool_, 0)
+    if not 0 < count == missing:
+        offsets = Chunks(kind, count + 1, _offsets(columns, kind))
+    if 0 < missing < count:
+        null = Chunks(np.bool_, count, (piece.missing() for piece in _pieces(columns)))
+    data = Chunks(np.uint8, size, map(_data, _pieces(columns)))
+    return {f"{name}.offsets": offsets, f"{name}.data": data, f"{name}.null": null}
 
 
 def _count(column: Column, living: Bool | None) -> int:
@@ -52,7 +52,8 @@ def _measure(column: Column, living: Bool | None) -> tuple[int, int]:
         lives = living[first : first + STRINGS]
         offsets = column.offsets[first : first + STRINGS + 1].astype(np.int64)
         size += int(np.diff(offsets)[lives].sum())
-        missing += int(np.count_nonzero(column.null[first : first + STRINGS] & lives[: len(column.null)]))
+        null = column.null[first : first + STRINGS]
+        missing += int(np.count_nonzero(null & lives[: len(null)]))
     return size, missing
 
 
@@ -109,7 +110,8 @@ def chunk_tables(
         offset += _count(table.column, living)
 
     def cost(ranks: Sequence[slice]) -> int:
-        return _STRING_BYTES * sum(some.stop - some.start for some in ranks)
+        strings: int = sum(some.stop - some.start for some in ranks)
+        return _STRING_BYTES * strings
 
     for ranks in key_ranges([table.keys for table, _ in tables], cost, room):
         some_keys, some_numbers = _merge_ranks(tables, ranks, numbers)
@@ -144,7 +146,8 @@ def _merge_ranks(
 
     def string_of(position: int) -> bytes:
         place = bisect_right(edges, position) - 1
-        return tables[place][0].column[int(all_old[position])]
+        table, _ = tables[place]
+        return table.column[int(all_old[position])]
 
     order = np.argsort(all_keys, kind="stable")
     sorted_keys = all_keys[order]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from bm25rag.forks import importing
 _BYTES = 1 << 20
 
 
-class Chunks(NamedTuple):
+class Chunks:
     """An array of one dimension in pieces.
 
     Parameters
@@ -28,17 +28,16 @@ class Chunks(NamedTuple):
         The pieces in order; they can be iterated once.
     """
 
-    dtype: np.dtype[Any]
-    count: int
-    pieces: Iterable[Array]
+    def __init__(self, dtype: type[np.generic], count: int, pieces: Iterable[Array] = ()) -> None:
+        self.dtype, self._count, self.pieces = np.dtype(dtype), count, pieces
 
     def __len__(self) -> int:
-        return self.count
+        return self._count
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole array."""
-        return self.count * self.dtype.itemsize
+        return self._count * self.dtype.itemsize
 
 
 class Spools:
@@ -94,7 +93,7 @@ class Spool:
     def chunks(self, dtype: type[np.generic] | None = None) -> Chunks:
         """Return all elements, in another type if one is given."""
         self._file.flush()
-        return Chunks(np.dtype(dtype or self._dtype), self._count, self._pieces())
+        return Chunks(dtype or self._dtype.type, self._count, self._pieces())
 
     def _pieces(self) -> Iterator[Array]:
         self._file.seek(0)

@@ -72,7 +72,7 @@ def merge_in_chunks(
     arrays = _PostingsMerge(views, spools, room // (threads + 1)).run(threads, note)
     arrays |= chunk_columns("ids", pieces["ids"])
     documents = sum(view.count for view in views)
-    arrays["lengths"] = Chunks(np.dtype(np.uint32), documents, _lengths(views))
+    arrays["lengths"] = Chunks(np.uint32, documents, _lengths(views))
     arrays["ids.keys"], arrays["ids.order"] = chunk_tables(ids, spools, room)
     offsets = accumulate((view.count for view in views), initial=0)
     fields = [view.segment.fields for view in views]
@@ -222,6 +222,6 @@ class _PostingsMerge:
     def _run(self, segment: int, span: tuple[int, int], numbers: UInt32) -> Run:
         postings, keep = self._views[segment].segment.postings.between(*span), self._living[segment]
         sizes, documents, codes = postings if keep is None else keep(*postings)
-        new_codes = self._codes.of_segment[segment].take(codes)
+        new_codes = self._codes.of_segment[segment][codes]
         offset = self._offsets[segment]
         return Run(numbers, sizes.astype(np.uint32), documents, new_codes, offset)

@@ -112,7 +112,8 @@ class _Piece:
         codes = self.field.codes_of(kind)
         if self._used is None:
             return range(codes.start, codes.stop)
-        return codes.start + np.flatnonzero(self._used[codes])
+        used: Int64 = np.flatnonzero(self._used[codes])
+        return used + codes.start
 
 
 class _Run(Sequence[Any]):
@@ -167,7 +168,7 @@ class _FieldsMerge:
                 arrays[codes_for(sum(counts))].append(piece.codes[codes])
 
     def _add_kind(self, kind: int, pieces: Sequence[_Piece], start: int) -> int:
-        """Number the distinct values of a kind from ``start`` on; return how many there are."""
+        """Give the distinct values of a kind codes from ``start`` on; return how many there are."""
         runs = [run for piece in pieces if len(run := _Run(piece, kind))]
         if kind in FLAGS:
             for run in runs:

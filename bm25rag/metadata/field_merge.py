@@ -35,7 +35,8 @@ def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count:
 
     def surviving(source: int, field: Field) -> int:
         new = new_numbers[source]
-        return int(np.count_nonzero((new if field.documents is None else new[field.documents]) >= 0))
+        documents = new if field.documents is None else new[field.documents]
+        return int(np.count_nonzero(documents >= 0))
 
     kept, complete = kept_paths(sources, surviving)
     merged = Assembler(count, complete)

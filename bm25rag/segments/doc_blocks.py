@@ -92,7 +92,8 @@ class DocBlocks:
 
     def between(self, first: int, last: int, indptr: Unsigned | Int64) -> UInt32:
         """Return the block of every posting of the terms from ``first`` to before ``last``."""
-        counts = np.diff(indptr[first : last + 1].astype(np.int64))
+        bounds: Int64 = indptr[first : last + 1].astype(np.int64)
+        counts = np.diff(bounds)
         rows = slice(*np.searchsorted(self.terms, (first, last)))
         frequent = self.terms[rows].astype(np.int64) - first
         by_edges = np.zeros(len(counts), np.bool_)

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from bm25rag.building.folder import check_new, remove
-from bm25rag.building.gathering import gather
+from bm25rag.building.gathering import Gathered, gather
 from bm25rag.building.merging import write_merged
-from bm25rag.building.plan import Gathered, Plan, check_plan
+from bm25rag.building.plan import Plan, check_plan
 from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.index import OnDuplicate
+from bm25rag.index import BM25Index, OnDuplicate
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
@@ -105,7 +105,8 @@ def build(
         If the disk is full; with more room, the same call goes on.
     """
     count = check_count("shards", shards, least=1)
-    plan = check_plan(memory, store_text, on_duplicate, progress, threads, extra, settings)
+    empty = BM25Index(**settings)
+    plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
     check_sequence("documents", documents, "bm25rag.Document or texts")
     path = realpath(folder)
     check_new(path)
@@ -122,7 +123,7 @@ def build(
         publish(path, count, statistics, state.settings())
     finally:
         held.release()
-    return ShardedIndex.open(path, tokenizer=plan.empty.analyzer.tokenizer)
+    return ShardedIndex.open(path, tokenizer=empty.analyzer.tokenizer)
 
 
 def even_edges(documents: int, shards: int) -> list[int]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Document
-from bm25rag.building.plan import Gathered
+from bm25rag.building.gathering import Gathered
 from bm25rag.common.chunks import Spools
 from bm25rag.merging.chunked_merge import merge_in_chunks
 from bm25rag.merging.merge import merge_segments
