@@ -381,7 +381,7 @@ def _part(document: Document | Hit, start: int, length: int) -> dict[str, Any]:
     text = document.text
     if text is None:
         return {"text": None, "metadata": document.metadata}
-    part = {"text": text[start : start + length], "metadata": document.metadata}
+    part: dict[str, Any] = {"text": text[start : start + length], "metadata": document.metadata}
     if start or len(text) > length:
         part |= {"start": start, "characters": len(text)}
     return part

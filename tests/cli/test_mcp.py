@@ -41,7 +41,8 @@ def connect(*words: str, **options: Any) -> Client:
 # --- the protocol's own client -------------------------------------------------------
 
 
-@pytest.mark.parametrize("era", ["legacy", "auto"])  # before 2026, and since
+# The protocol before 2026, and since.
+@pytest.mark.parametrize("era", [pytest.param("legacy", marks=pytest.mark.slow), "auto"])
 def test_a_client_lists_the_tools_and_calls_them(saved: Path, era: Any) -> None:
     async def use() -> None:
         async with connect("--about", "Where things go", mode=era) as client:
@@ -150,6 +151,7 @@ def test_ctrl_c_ends_it_although_the_client_still_holds_the_pipes(
     assert process.stderr.read() == b"Serving 4 documents of saved (MCP)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
 def test_a_client_that_reads_no_answers_is_no_bug(saved: Path, start: Start) -> None:
     process = start("mcp", saved)
@@ -167,7 +169,7 @@ def test_without_an_input_it_says_who_starts_it(saved: Path) -> None:
     assert done.stderr.startswith("Error: standard input is closed; an MCP client starts")
 
 
-# --- indexes that cannot be served -----------------------------------------------------
+# --- indexes that cannot be served ---------------------------------------------------
 
 
 def test_an_index_that_cannot_be_opened_ends_it_with_a_message(saved: Path) -> None:
