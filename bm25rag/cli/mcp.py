@@ -46,13 +46,13 @@ def mcp_command(index_path: Path, untrusted: bool, about: str | None, write: boo
     if sys.stdin is None:
         message = "standard input is closed; an MCP client starts this command and writes to it"
         raise OSError(message)
-    tools = IndexTools(index_path, untrusted, write)
-    server = _server(tools, about)
+    tools = IndexTools(index_path, untrusted, write, about)
+    server = _server(tools)
     write_message(f"Serving {counted(len(tools), 'document')} of {one_line(index_path)} (MCP)")
     _serve(server)
 
 
-def _server(tools: IndexTools, about: str | None) -> Server[Any]:
+def _server(tools: IndexTools) -> Server[Any]:
     try:
         import anyio.to_thread
         import mcp_types as types
@@ -97,7 +97,6 @@ def _server(tools: IndexTools, about: str | None) -> Server[Any]:
     return Server(
         "bm25rag",
         version=__version__,
-        instructions=about,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )

@@ -70,6 +70,8 @@ class IndexTools:
         As in ``BM25Index.open``; the names of metadata fields then are in no description.
     write
         Whether to offer ``add`` and ``delete``.
+    about
+        What the index holds, for the description of ``search``.
 
     Raises
     ------
@@ -77,8 +79,11 @@ class IndexTools:
         If the index cannot be opened.
     """
 
-    def __init__(self, path: Path, untrusted: bool = False, write: bool = False) -> None:
+    def __init__(
+        self, path: Path, untrusted: bool = False, write: bool = False, about: str | None = None
+    ) -> None:
         self._path, self._untrusted, self._write = path, untrusted, write
+        self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self._index = BM25Index.open(path, untrusted=untrusted)
 
     def __len__(self) -> int:
@@ -97,9 +102,10 @@ class IndexTools:
         reading = [
             Tool(
                 "search",
-                f"Search {documents} by their words (BM25, {self._analysis()}) and return the best,"
-                " best first, with id, score, text and metadata. A document is found only if it has"
-                " a word of the query: use words that the answer would contain, and synonyms.",
+                f"{self._about}Search {documents} by their words (BM25, {self._analysis()}) and"
+                " return the best, best first, with id, score, text and metadata. A document is"
+                " found only if it has a word of the query: use words that the answer would"
+                " contain, and synonyms.",
                 {
                     "query": query,
                     "k": _integer("How many documents at most.", 10, _MOST_HITS),
@@ -224,7 +230,7 @@ class IndexTools:
         max_characters: object = 1000,
     ) -> Answer:
         question, length = _query(query), _limited("max_characters", max_characters, _MOST_SHOWN)
-        index = self._index
+        index = self._index.snapshot()
         hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
         terms = frozenset(index.analyzer.query_terms(question))
         shown = []

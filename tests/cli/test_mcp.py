@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,8 +15,11 @@ from typing import Any
 
 import pytest
 
-from bm25rag import BM25Index
-from support.commands import fails, save_corpus
+from bm25rag import Analyzer, BM25Index
+from bm25rag.cli.mcp import _server
+from bm25rag.cli.mcp_tools import IndexTools
+from support.commands import fails, ok, save_corpus
+from support.environment import ROOT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp import Client, StdioServerParameters, stdio_client
@@ -46,9 +50,9 @@ def connect(*words: str, **options: Any) -> Client:
 def test_a_client_lists_the_tools_and_calls_them(saved: Path, era: Any) -> None:
     async def use() -> None:
         async with connect("--about", "Where things go", mode=era) as client:
-            assert client.instructions == "Where things go"
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == ["search", "get", "explain", "count"]
+            assert tools["search"].description.startswith("Where things go. Search 4 documents")
             assert all(tool.annotations.read_only_hint for tool in tools.values())
             assert tools["search"].input_schema["required"] == ["query"]
             assert "year (number)" in str(tools["search"].input_schema)
@@ -79,7 +83,7 @@ def test_a_client_lists_the_tools_and_calls_them(saved: Path, era: Any) -> None:
 
 def test_with_write_a_client_adds_and_deletes(saved: Path) -> None:
     async def use() -> None:
-        async with connect("--write") as client:
+        async with Client(_server(IndexTools(saved, write=True))) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools][4:] == ["add", "delete"]
             plane = {"id": "plane", "text": "a red plane", "metadata": {"year": 2024}}
@@ -91,6 +95,15 @@ def test_with_write_a_client_adds_and_deletes(saved: Path) -> None:
             assert "plane" not in BM25Index.open(saved)
 
     asyncio.run(use())
+
+
+def test_the_settings_that_the_page_shows_are_understood(saved: Path) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    command, path, *options = json.loads(block)["mcpServers"]["notes"]["args"]
+    assert path.endswith("notes.bm25")
+    result = ok(command, saved, *options, input="")
+    assert (result.stdout, result.stderr) == ("", "Serving 4 documents of saved (MCP)\n")
 
 
 # --- other clients -------------------------------------------------------------------
@@ -110,7 +123,7 @@ def request(number: int, method: str, **parameters: Any) -> bytes:
 
 def test_nonsense_on_the_wire_ends_nothing(saved: Path, start: Start) -> None:
     process = start("mcp", saved)
-    nested = b'{"$and":[' * 5000 + b"{}" + b"]}" * 5000
+    nested = b'{"$and":[' * 1000 + b"{}" + b"]}" * 1000
     send(
         process,
         b"hello",
@@ -120,7 +133,7 @@ def test_nonsense_on_the_wire_ends_nothing(saved: Path, start: Start) -> None:
         b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "count",'
         b' "arguments": {"filter": ' + nested + b"}}}",
         request(3, "tools/call", name="search", arguments=["red"]),
-        request(4, "tools/call", name="search", arguments={"query": "red " * 1_000_000}),
+        request(4, "tools/call", name="search", arguments={"query": "red " * 50_000}),
         request(5, "tools/call", name="search", arguments={"query": "red", "k": 10**400}),
         request(6, "nope"),
         request(7, "tools/call", name="count"),
@@ -176,6 +189,11 @@ def test_an_index_that_cannot_be_opened_ends_it_with_a_message(saved: Path) -> N
     fails(3, "gone holds no bm25rag index", "mcp", "gone")
     (saved / "manifest.json").write_text("{", encoding="utf-8")
     fails(3, "manifest.json", "mcp", saved)
+
+
+def test_an_untrusted_index_is_refused_for_what_could_be_misused() -> None:
+    BM25Index(Analyzer(token_pattern=r"\w+")).save("saved")
+    fails(3, "--untrusted", "mcp", "saved", "--untrusted")
 
 
 def test_without_the_extra_the_message_has_the_pip_line(

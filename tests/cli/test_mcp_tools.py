@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.cli.mcp_tools import IndexTools
 from bm25rag.errors import BM25Error, CorruptIndexError, LockedError, NotAnIndexError
+from support.environment import ROOT
 
 TEXTS = {
     "boat": "A red boat sails on the sea.",
@@ -64,6 +66,14 @@ def test_the_fields_of_the_metadata_are_named_with_their_kinds(tools: IndexTools
 def test_of_an_untrusted_index_no_word_stands_in_a_description(tools: IndexTools) -> None:
     untrusted = IndexTools(Path("saved"), untrusted=True)
     assert "Fields here" not in str(untrusted.tools())
+
+
+def test_the_page_names_every_tool_with_its_arguments(writing: IndexTools) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (`.*?`) \|", page, re.MULTILINE)
+    assert {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows} == {
+        tool.name: list(tool.properties) for tool in writing.tools()
+    }
 
 
 # --- answers -------------------------------------------------------------------------
