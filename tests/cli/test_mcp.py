@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.cli.mcp import _server
-from bm25rag.cli.mcp_tools import IndexTools
+from bm25rag.cli.mcp.command import _server
+from bm25rag.cli.mcp.tools import IndexTools
 from support.commands import fails, ok, save_corpus
 from support.environment import ROOT
 
@@ -136,16 +136,18 @@ def test_nonsense_on_the_wire_ends_nothing(saved: Path, start: Start) -> None:
         request(4, "tools/call", name="search", arguments={"query": "red " * 50_000}),
         request(5, "tools/call", name="search", arguments={"query": "red", "k": 10**400}),
         request(6, "nope"),
+        request(8, "tools/call", name="search", arguments={"query": "red", "k": "x" * 9999}),
         request(7, "tools/call", name="count"),
     )
     answers: dict[int, Any] = {}
-    while not {1, 3, 4, 5, 6, 7} <= set(answers):
+    while not {1, 3, 4, 5, 6, 7, 8} <= set(answers):
         answer = json.loads(process.stdout.readline())
         answers[answer["id"]] = answer
     assert "error" in answers[3]
     assert "error" in answers[6]
-    for number in (4, 5):
+    for number in (4, 5, 8):
         assert answers[number]["result"]["isError"]
+        assert len(answers[number]["result"]["content"][0]["text"]) <= 1000
     assert answers[7]["result"]["structuredContent"] == {"count": 4}
     out, err = process.communicate(timeout=60)  # closes its input
     assert (out, process.returncode) == (b"", 0)

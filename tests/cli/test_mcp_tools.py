@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.cli.mcp_tools import IndexTools
+from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.errors import BM25Error, CorruptIndexError, LockedError, NotAnIndexError
 from support.environment import ROOT
 
@@ -246,7 +246,7 @@ def test_each_write_is_a_commit(writing: IndexTools) -> None:
 def test_a_writer_elsewhere_is_named_after_a_while(
     writing: IndexTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.cli.mcp_tools._PATIENCE", 0.01)
+    monkeypatch.setattr("bm25rag.cli.mcp.tools._PATIENCE", 0.01)
     with BM25Index.open("saved", mode="w"), pytest.raises(LockedError, match="another writer"):
         writing.call("delete", {"ids": ["car"]})
     assert writing.call("delete", {"ids": ["car"]}).content == {"deleted": ["car"]}

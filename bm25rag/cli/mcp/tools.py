@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bm25rag import BM25Index, Document, Hit
+from bm25rag import BM25Index, Document
 from bm25rag.cli.dropped import dropped_words
+from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
 from bm25rag.cli.snippets import densest_part
 from bm25rag.common.checks import check_choice, check_count, check_ids, check_sequence
 
-__all__ = ["Answer", "IndexTools", "Tool"]
+__all__ = ["IndexTools", "Tool"]
 
 # A model's context is small: a call that asks for more is a mistake.
 _MOST_HITS, _MOST_IDS = 100, 100
@@ -33,13 +32,6 @@ conditions must hold. Operators: $eq $ne $lt $lte $gt $gte $in $nin (lists), $co
 of a list, or case-sensitive substring), $icontains, $startswith, $exists (true or false), $date \
 ({"day": {"$date": {"$gte": "2024-01-31"}}}), $not; {"$or": [filter, ...]}, {"$and": [...]}. A \
 dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
-
-
-class Answer(NamedTuple):
-    """The result of a call: as JSON values, and as text for clients that show nothing else."""
-
-    content: dict[str, Any]
-    text: str
 
 
 class Tool(NamedTuple):
@@ -218,7 +210,7 @@ class IndexTools:
                 raise ValueError(message)
         self._index.refresh()
         content, text = tool.run(**arguments)
-        return Answer(_plain(content), _plain(text))
+        return Answer(plain(content), plain(text))
 
     # --- reading --------------------------------------------------------------------
 
@@ -236,23 +228,20 @@ class IndexTools:
         shown = []
         for hit in hits:
             start = densest_part(hit.text or "", index.analyzer, terms, length)
-            shown.append({"id": hit.id, "score": hit.score, **_part(hit, start, length)})
+            shown.append({"id": hit.id, "score": hit.score, **part_of(hit, start, length)})
         if not hits:
             return Answer({"hits": []}, "No document that may be found has a word of the query.")
         headings = (f"{rank}. {hit.id} (score {hit.score:.4g})" for rank, hit in enumerate(hits, 1))
-        return Answer({"hits": shown}, _written(headings, shown))
+        return Answer({"hits": shown}, written(headings, shown))
 
     def _get(self, ids: object, start: object = 0, max_characters: object = 10_000) -> Answer:
-        wanted = _ids(ids)
-        first, length = (
-            check_count("start", start),
-            _limited("max_characters", max_characters, _MOST_SHOWN),
-        )
+        wanted, first = _ids(ids), check_count("start", start)
+        length = _limited("max_characters", max_characters, _MOST_SHOWN)
         found = self._index.get(wanted)
-        shown = [{"id": one.id, **_part(one, first, length)} for one in found]
+        shown = [{"id": one.id, **part_of(one, first, length)} for one in found]
         present = {one.id for one in found}
         missing = [id for id in wanted if id not in present]
-        text = _written((one.id for one in found), shown)
+        text = written((one.id for one in found), shown)
         if missing:
             text = f"{text}\n\nNot in the index: {', '.join(missing)}".lstrip()
         return Answer({"documents": shown, "missing": missing}, text)
@@ -289,8 +278,7 @@ class IndexTools:
 
     def _writer(self) -> BM25Index:
         """Open the index for one commit, so that others may write in between."""
-        untrusted = self._untrusted
-        return BM25Index.open(self._path, mode="w", untrusted=untrusted, timeout=_PATIENCE)
+        return BM25Index.open(self._path, mode="w", untrusted=self._untrusted, timeout=_PATIENCE)
 
     # --- what the index holds -------------------------------------------------------
 
@@ -379,47 +367,7 @@ def _document(place: int, given: object) -> Document:
     return Document(given["id"], given["text"], {} if metadata is None else metadata)
 
 
-# --- results ------------------------------------------------------------------------
-
-
-def _part(document: Document | Hit, start: int, length: int) -> dict[str, Any]:
-    """Return metadata and a part of the text, and what is missing of it."""
-    text = document.text
-    if text is None:
-        return {"text": None, "metadata": document.metadata}
-    part: dict[str, Any] = {"text": text[start : start + length], "metadata": document.metadata}
-    if start or len(text) > length:
-        part |= {"start": start, "characters": len(text)}
-    return part
-
-
-def _written(headings: Iterator[str], shown: Sequence[dict[str, Any]]) -> str:
-    blocks = []
-    for heading, one in zip(headings, shown, strict=True):
-        lines = [heading]
-        if one["metadata"]:
-            lines.append(json.dumps(_plain(one["metadata"]), ensure_ascii=False))
-        lines.append("(text not stored)" if one["text"] is None else one["text"])
-        if "start" in one:
-            end = one["start"] + len(one["text"])
-            lines.append(f"[characters {one['start']} to {end} of {one['characters']}]")
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON in UTF-8 can say: no dates, NaN, infinities or lone surrogates."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    return value
+# --- fields -------------------------------------------------------------------------
 
 
 def _fields(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""``mcp``: serves an index to agents by the Model Context Protocol."""
+"""The command, and the protocol: its requests become calls of the tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bm25rag import __version__
-from bm25rag.cli.mcp_tools import IndexTools
+from bm25rag.cli.mcp.answers import plain
+from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.cli.options import examples, index_argument
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import BM25Error, MissingDependencyError
@@ -89,7 +90,8 @@ def _server(tools: IndexTools) -> Server[Any]:
         try:
             answer = await anyio.to_thread.run_sync(tools.call, name, arguments)
         except (BM25Error, OSError, TypeError, ValueError) as error:
-            failure = types.TextContent(text=str(error))
+            # It may repeat what was wrong, however long that is.
+            failure = types.TextContent(text=plain(f"{error!s:.1000}"))
             return types.CallToolResult(content=[failure], is_error=True)
         text = types.TextContent(text=answer.text)
         return types.CallToolResult(content=[text], structured_content=answer.content)
