@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bm25rag import Analyzer, BM25Index
+from bm25rag import BM25Index
 from bm25rag.cli.mcp.command import _server
 from bm25rag.cli.mcp.tools import IndexTools
 from support.commands import fails, ok, save_corpus
@@ -191,11 +191,6 @@ def test_an_index_that_cannot_be_opened_ends_it_with_a_message(saved: Path) -> N
     fails(3, "gone holds no bm25rag index", "mcp", "gone")
     (saved / "manifest.json").write_text("{", encoding="utf-8")
     fails(3, "manifest.json", "mcp", saved)
-
-
-def test_an_untrusted_index_is_refused_for_what_could_be_misused() -> None:
-    BM25Index(Analyzer(token_pattern=r"\w+")).save("saved")
-    fails(3, "--untrusted", "mcp", "saved", "--untrusted")
 
 
 def test_without_the_extra_the_message_has_the_pip_line(
