@@ -8,8 +8,6 @@ from typing import Any
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from bm25rag import BM25Index
-
 
 def check_nodes(nodes: object) -> list[BaseNode]:
     """Return nodes as a list; refuse a single node, a mapping and anything but nodes."""
@@ -65,20 +63,3 @@ def docstore_of(index: Any) -> BaseDocumentStore:
             "or build the index with store_nodes_override=True"
         )
     return docstore
-
-
-def check_existing(index: object, analysis: bool, parameters: list[str]) -> None:
-    """Refuse anything but a core index, and settings that the index has already."""
-    if not isinstance(index, BM25Index):
-        got = f"{type(index).__module__}.{type(index).__qualname__}"
-        raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {got}")
-    if analysis:
-        raise ValueError(
-            "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "
-            "token_pattern and tokenizer out"
-        )
-    if parameters:
-        raise ValueError(
-            f"existing_bm25 has parameters; leave {', '.join(parameters)} out, or give "
-            "BM25Index(k1=..., b=..., variant=...)"
-        )

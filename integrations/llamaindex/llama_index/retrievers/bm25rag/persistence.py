@@ -8,6 +8,7 @@ from pathlib import Path
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.retrievers.bm25rag.analysis import Stemming
 from llama_index.retrievers.bm25rag.lookup import DATES_PATH, is_outdated
 from llama_index.retrievers.bm25rag.nodes import upgrade
 
@@ -22,17 +23,30 @@ _CLASSES = "classes"
 
 
 class Settings(BaseModel):
-    """What a retriever has beyond its index."""
+    """What a retriever or a store has beyond its index."""
 
     similarity_top_k: int
     filters: MetadataFilters | None
     metadata_mode: MetadataMode
     verbose: bool
     object_ids: list[str]
+    # Of a store's vectors; 0 if unknown.
+    dimension: int = 0
 
 
 def save(index: BM25Index, folder: Path, settings: Settings) -> None:
-    """Save an index and the settings; what others stored with the index stays."""
+    """Save an index and the settings; what others stored with the index stays.
+
+    Raises
+    ------
+    ValueError
+        If the stemmer is an object that matches none of PyStemmer's algorithms.
+    """
+    if isinstance(index.analyzer.tokenizer, Stemming):
+        raise ValueError(
+            "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
+            "them, or give a tokenizer, to the constructor and when loading"
+        )
     index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
 
 
