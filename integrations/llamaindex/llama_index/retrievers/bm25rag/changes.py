@@ -1,4 +1,4 @@
-"""Adding, deleting, returning, comparing and finding nodes: what stands between them and an index."""
+"""Adding, deleting, returning, comparing and finding nodes in an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
-from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
+from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.modes import choose_mode
@@ -144,16 +144,12 @@ class NodeStore:
         ValueError
             If neither is given, or ``filters`` is empty.
         """
-        checked = check_filters(filters)
-        if node_ids is None and (checked is None or not checked.filters):
-            raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
-        return self._delete_passing(node_ids, checked)
+        _check_deletion(node_ids, filters)
+        return self._delete_passing(node_ids, filters)
 
     def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Delete the nodes of a source document; return how many they were."""
-        if not isinstance(ref_doc_id, str):
-            raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
-        source = MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)
+        source = MetadataFilter(key=REF_DOC_ID, value=check_ref_doc_id(ref_doc_id))
         return self._delete_passing(None, MetadataFilters(filters=[source]))
 
     def clear(self) -> Deleted:
@@ -278,6 +274,13 @@ class NodeStore:
         except MetadataError as error:
             raise _of_node(error, f"nodes[{number}]") from None
 
+    def ids_to_delete(
+        self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
+    ) -> Sequence[str]:
+        """Return the ids that ``delete_nodes`` would delete now, and unknown ones given alone."""
+        _check_deletion(node_ids, filters)
+        return _ids_of(self.bm25.snapshot(), node_ids, filters)
+
     def _delete_passing(
         self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
     ) -> Deleted:
@@ -314,6 +317,12 @@ class NodeStore:
         if live is not None and isinstance(node, IndexNode):
             node.obj = live.obj
         return node
+
+
+def _check_deletion(node_ids: object, filters: MetadataFilters | None) -> None:
+    checked = check_filters(filters)
+    if node_ids is None and (checked is None or not checked.filters):
+        raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
 
 
 def _ids_of(

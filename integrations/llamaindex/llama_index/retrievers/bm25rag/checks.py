@@ -29,16 +29,23 @@ def _check_node(number: int, node: object) -> BaseNode:
     raise TypeError(f"nodes[{number}] must be a BaseNode, got {type(node).__name__}{hint}")
 
 
-def check_node_ids(node_ids: object) -> list[str]:
+def check_node_ids(node_ids: object, name: str = "node_ids") -> list[str]:
     """Return node ids as a list; refuse a bare string and anything but strings."""
     if isinstance(node_ids, (str, bytes, Mapping)) or not isinstance(node_ids, Iterable):
-        raise TypeError(f"node_ids must be an iterable of node ids, got {type(node_ids).__name__}")
+        raise TypeError(f"{name} must be an iterable of node ids, got {type(node_ids).__name__}")
     ids = list(node_ids)
     for number, id in enumerate(ids):
         if not isinstance(id, str):
             hint = "; give its .node_id" if isinstance(id, (BaseNode, NodeWithScore)) else ""
-            raise TypeError(f"node_ids[{number}] must be a str, got {type(id).__name__}{hint}")
+            raise TypeError(f"{name}[{number}] must be a str, got {type(id).__name__}{hint}")
     return ids
+
+
+def check_ref_doc_id(ref_doc_id: object) -> str:
+    """Return the id of a source document; refuse anything but a string."""
+    if not isinstance(ref_doc_id, str):
+        raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
+    return ref_doc_id
 
 
 def check_docstore(docstore: object) -> BaseDocumentStore:

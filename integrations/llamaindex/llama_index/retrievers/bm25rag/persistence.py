@@ -98,7 +98,8 @@ def bring_up_to_date(index: BM25Index) -> None:
     """
     if not index.read_only:
         if is_outdated(index):
-            upgrade(index, saved_mode(index) or MetadataMode.EMBED)
+            settings = saved_settings(index)
+            upgrade(index, MetadataMode.EMBED if settings is None else settings.metadata_mode)
     elif is_outdated(index, DATES_PATH):  # filters would not see the dates
         raise ValueError(
             "existing_bm25 holds nodes that llama-index-retrievers-bm25rag 0.1.0 stored, and is "
@@ -107,9 +108,9 @@ def bring_up_to_date(index: BM25Index) -> None:
         )
 
 
-def saved_mode(index: BM25Index) -> MetadataMode | None:
-    """Return the metadata mode with which a retriever of the index was saved, if any was."""
+def saved_settings(index: BM25Index) -> Settings | None:
+    """Return the settings with which a retriever or store of the index was saved, if any was."""
     try:
-        return Settings.model_validate(index.extra.get(_KEY)).metadata_mode
+        return Settings.model_validate(index.extra.get(_KEY))
     except ValidationError:
         return None
