@@ -133,7 +133,7 @@ class BM25VectorStore(BasePydanticVectorStore):
     # --- writing ------------------------------------------------------------------
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Add all nodes, or none if anything is wrong with them; return their ids.
+        """Add all nodes, or none if anything is wrong with them; return the id of each.
 
         A node replaces one with the same id. Nodes are added to the index first: if the dense store
         fails, BM25 finds them, and adding them again completes it.
@@ -165,12 +165,14 @@ class BM25VectorStore(BasePydanticVectorStore):
     def _add(self, nodes: Sequence[BaseNode], options: dict[str, Any]) -> Calls[list[str]]:
         given = check_nodes(nodes)
         self._check_options("add", options)
+        ids = [node.node_id for node in given]
         if self.dense is None:
-            return self._nodes.add_nodes(given)
+            self._nodes.add_nodes(given)
+            return ids
         dimension = check_embeddings(given, self._searching.dimension)
         last = {node.node_id: node for node in given}
         replaced = [id for id in last if id in self.bm25]
-        ids = self._nodes.add_nodes(given)
+        self._nodes.add_nodes(given)
         again = "BM25 finds the nodes; add them again for the dense store"
         if replaced:
             try:

@@ -116,6 +116,9 @@ class Legs(NodeStore):
         DenseStoreError
             If the dense store fails without filters and ids, or cannot be reached.
         """
+        plain = replace(query, filters=None, node_ids=None, doc_ids=None)
+        if scope.filter is None:
+            query = plain  # not with empty lists: to some stores they mean that nothing passes
         wanted = min(k, scope.snapshot.count(scope.filter))
         found: list[Answer] = []
         kept: list[NodeWithScore] = []
@@ -127,11 +130,9 @@ class Legs(NodeStore):
         except DenseStoreError as error:
             if scope.filter is None or isinstance(error.__cause__, OSError):  # also timeouts
                 raise
-        plain = replace(query, filters=None, node_ids=None, doc_ids=None)
-        share = scope.snapshot.count(scope.filter) / max(1, len(scope.snapshot))
         asked = k
         while len(kept) < wanted:
-            asked = max(4 * asked, int(2 * k / share))
+            asked *= 4
             found = _read((yield _ask(plain, asked, options)))
             kept = self._passing(found, query, scope)
             if len(found) < asked:  # the dense store has no more
