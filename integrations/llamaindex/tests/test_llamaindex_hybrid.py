@@ -317,6 +317,15 @@ def test_a_dense_leg_that_fails_is_named(fault: Exception, nodes: list[TextNode]
     assert ask(store, "cats", "text_search") == ["dog", "cat"]
 
 
+def test_an_empty_store_needs_no_dense_store_that_is_ready() -> None:
+    store = BM25VectorStore(dense=Dense())
+    dense_of(store)._fails["query"] = ValueError("Collection not found")
+    assert ask(store, "cats") == []
+    dense_of(store)._fails["query"] = TimeoutError()
+    with pytest.raises(DenseStoreError):
+        ask(store, "cats")
+
+
 def test_a_timeout_is_not_waited_for_twice(nodes: list[TextNode]) -> None:
     store = hybrid_of(nodes)
     dense_of(store)._fails["query"] = TimeoutError()

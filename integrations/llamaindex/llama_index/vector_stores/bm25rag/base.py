@@ -186,7 +186,8 @@ class BM25VectorStore(BasePydanticVectorStore):
             if not self.dense.stores_text and list(new) != list(last):
                 raise DenseStoreError(
                     f"the dense store ({type(self.dense).__name__}) keeps no nodes, and gives "
-                    "them ids of its own, so its results are unknown: use one that keeps theirs"
+                    "them ids of its own, so its results are unknown: give one that keeps theirs, "
+                    "such as FaissMapVectorStore in place of FaissVectorStore"
                 )
         return ids
 
@@ -290,7 +291,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         self._check_options(method, options)
         self.bm25.delete([])  # raises if the index cannot be written to
         if self.dense is not None:
-            after = f"the BM25 index has not changed; call {method} again"
+            after = f"the BM25 index has not changed, and {method} can be called again"
             yield Call(method, {**arguments, **options}, after)
 
     async def _awrite(self, calls: Calls[_T]) -> _T:

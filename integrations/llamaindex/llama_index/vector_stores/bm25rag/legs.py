@@ -128,7 +128,9 @@ class Legs(NodeStore):
             if scope.filter is None and len(kept) == len(found):
                 return kept[:k]
         except DenseStoreError as error:
-            if scope.filter is None or isinstance(error.__cause__, OSError):  # also timeouts
+            # An empty store may have no collection yet. OSError: also timeouts.
+            alone = scope.filter is None and len(scope.snapshot) > 0
+            if alone or isinstance(error.__cause__, OSError):
                 raise
         asked = k
         while len(kept) < wanted:
