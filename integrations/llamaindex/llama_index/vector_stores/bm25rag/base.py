@@ -28,6 +28,7 @@ from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_PATTERN,
     StemmerLike,
 )
+from llama_index.retrievers.bm25rag.changes import ids_to_delete
 from llama_index.retrievers.bm25rag.checks import check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
@@ -60,9 +61,9 @@ class BM25VectorStore(BasePydanticVectorStore):
     alpha
         The weight of the dense store in mode ``hybrid``, from 0 (BM25 alone) to 1 (vectors alone);
         a query may have another.
-    fusion
+    method, rank_constant
         How both results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
-        ``rrf``; see ``bm25rag.fusion``.
+        ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
         How many nodes of each leg are fused, unless the query asks for more.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
@@ -89,7 +90,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         *,
         dense: BasePydanticVectorStore | None = None,
         alpha: float = 0.5,
-        fusion: FusionMethod = "minmax",
+        method: FusionMethod = "minmax",
+        rank_constant: int = 60,
         fetch_k: int = 50,
         language: str | None = DEFAULT_LANGUAGE,
         stemmer: StemmerLike | None = None,
@@ -108,7 +110,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             {"variant": variant, "k1": k1, "b": b},
         )
         self._nodes = Legs(index, metadata_mode, {}, verbose=False)
-        self._searching = Searching(self._nodes, dense, alpha, fusion, fetch_k)
+        self._searching = Searching(self._nodes, dense, alpha, method, rank_constant, fetch_k)
 
     @classmethod
     def class_name(cls) -> str:
@@ -236,7 +238,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         filters
             The filters that the nodes pass.
         **delete_kwargs
-            For ``delete_nodes`` of the dense store, which is given ids alone.
+            For ``delete_nodes`` of the dense store, which is given the ids of these nodes.
 
         Raises
         ------
@@ -262,9 +264,10 @@ class BM25VectorStore(BasePydanticVectorStore):
         filters: MetadataFilters | None,
         options: dict[str, Any],
     ) -> Calls[None]:
-        ids = self._nodes.ids_to_delete(node_ids, filters)
-        yield from self._delete_vectors("delete_nodes", {"node_ids": ids}, options)
-        self._nodes.delete_nodes(ids, filters)
+        ids = ids_to_delete(self.bm25.snapshot(), node_ids, filters)
+        if ids:  # without any, some stores delete everything
+            yield from self._delete_vectors("delete_nodes", {"node_ids": list(ids)}, options)
+            self._nodes.delete_nodes(ids, filters)
 
     def clear(self) -> None:
         """Delete all nodes, from the dense store first.
@@ -410,7 +413,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         *,
         dense: BasePydanticVectorStore | None = None,
         alpha: float = 0.5,
-        fusion: FusionMethod = "minmax",
+        method: FusionMethod = "minmax",
+        rank_constant: int = 60,
         fetch_k: int = 50,
         tokenizer: Tokenizer | None = None,
     ) -> Self:
@@ -424,7 +428,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             ``None``, or a local file system.
         dense
             The dense store: ``SimpleVectorStore.from_persist_path(f"{persist_path}.dense")``.
-        alpha, fusion, fetch_k, tokenizer
+        alpha, method, rank_constant, fetch_k, tokenizer
             As in the constructor; they are not saved.
 
         Raises
@@ -444,7 +448,8 @@ class BM25VectorStore(BasePydanticVectorStore):
             index,
             dense=dense,
             alpha=alpha,
-            fusion=fusion,
+            method=method,
+            rank_constant=rank_constant,
             fetch_k=fetch_k,
             metadata_mode=settings.metadata_mode,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores.types import (
@@ -30,7 +30,7 @@ class Searching:
     ----------
     nodes
         The nodes of the store.
-    dense, alpha, fusion, fetch_k
+    dense, alpha, method, rank_constant, fetch_k
         As in ``BM25VectorStore``.
 
     Raises
@@ -44,19 +44,18 @@ class Searching:
         nodes: Legs,
         dense: BasePydanticVectorStore | None,
         alpha: float,
-        fusion: FusionMethod,
+        method: FusionMethod,
+        rank_constant: int,
         fetch_k: int,
     ) -> None:
         if dense is not None and not isinstance(dense, BasePydanticVectorStore):
             got = type(dense).__name__
             raise TypeError(f"dense must be a vector store of LlamaIndex or None, got {got}")
-        if fusion not in get_args(FusionMethod):
-            names = ", ".join(get_args(FusionMethod))
-            raise ValueError(f"fusion must be one of {names}, got {fusion!r}")
+        fuse([], method, rank_constant=rank_constant)  # checks them
         self._nodes = nodes
         self.dense = dense
         self._alpha = check_real("alpha", alpha, 0, 1)
-        self._fusion: FusionMethod = fusion
+        self._method, self._rank_constant = method, rank_constant
         self._fetch_k = check_count("fetch_k", fetch_k)
         # Of the embeddings in the dense store; 0 if unknown.
         self.dimension = 0
@@ -110,16 +109,16 @@ class Searching:
     ) -> list[NodeWithScore]:
         nodes = {found.node.node_id: found.node for found in [*vectors, *words]}
         scores = [found.score for found in vectors]
-        if None in scores and self._fusion != "rrf":
+        if None in scores and self._method != "rrf":
             name = type(self.dense).__name__
             raise DenseStoreError(
-                f"the dense store ({name}) returned no similarities; fusion='rrf' needs none"
+                f"the dense store ({name}) returned no similarities; method='rrf' needs none"
             )
         rankings = [
             [(found.node.node_id, found.score or 0.0) for found in leg] for leg in (words, vectors)
         ]
         try:
-            fused = fuse(rankings, self._fusion, [1 - alpha, alpha], k)
+            fused = fuse(rankings, self._method, [1 - alpha, alpha], k, self._rank_constant)
         except ValueError as error:  # all else has been checked
             raise DenseStoreError(f"the dense store's answer cannot be fused: {error}") from None
         return [NodeWithScore(node=nodes[id], score=score) for id, score in fused]
