@@ -294,6 +294,8 @@ def test_ids_without_nodes_are_refused(filters: MetadataFilters, nodes: list[Tex
     for mode in ("hybrid", "default"):
         with pytest.raises(DenseStoreError, match="returned 'strange', which the BM25 index does"):
             ask(store, "cats", mode, filters=filters)
+    with pytest.raises(DenseStoreError, match="which the BM25 index does not hold"):
+        ask(BM25VectorStore(dense=store.dense), "cats")
 
 
 def test_a_node_that_is_added_during_a_query_is_left_out(nodes: list[TextNode]) -> None:
@@ -401,6 +403,22 @@ class WithoutDeletion(Dense):
 
     def delete_nodes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("delete_nodes not implemented")
+
+
+class WithoutSources(Dense):
+    """Takes an id of a node for that of a source, as FaissMapVectorStore does."""
+
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        self.delete_nodes([ref_doc_id])
+
+
+@pytest.mark.parametrize("kind", [WithoutSources, WithoutDeletion])
+def test_the_nodes_of_a_source_are_deleted_by_the_source_and_by_their_ids(
+    kind: type[Dense], nodes: list[TextNode]
+) -> None:
+    store = hybrid_of(nodes, kind)
+    store.delete("farm")
+    assert held(store) == (["cat", "dog"],) * 2
 
 
 def test_a_store_that_cannot_delete_nodes_says_so(nodes: list[TextNode]) -> None:

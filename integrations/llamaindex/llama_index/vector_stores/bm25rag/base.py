@@ -18,6 +18,7 @@ from llama_index.core.vector_stores.types import (
     DEFAULT_PERSIST_DIR,
     DEFAULT_PERSIST_FNAME,
     BasePydanticVectorStore,
+    MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
     VectorStoreQueryResult,
@@ -31,7 +32,7 @@ from llama_index.retrievers.bm25rag.analysis import (
 from llama_index.retrievers.bm25rag.changes import ids_to_delete
 from llama_index.retrievers.bm25rag.checks import check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.existing import choose_index
-from llama_index.retrievers.bm25rag.lookup import held_index_ids
+from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, held_index_ids
 from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError, arun, run
 from llama_index.vector_stores.bm25rag.legs import Legs
 from llama_index.vector_stores.bm25rag.searching import Searching
@@ -176,12 +177,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         replaced = [id for id in last if id in self.bm25]
         self._nodes.add_nodes(given)
         again = "BM25 finds the nodes; add them again for the dense store"
-        if replaced:
-            try:
-                yield Call("delete_nodes", {"node_ids": replaced}, again)
-            except DenseStoreError as error:  # adding replaces, in those that delete by source
-                if not isinstance(error.__cause__, NotImplementedError):
-                    raise
+        yield from _delete_by_id(replaced, again)
         if last:
             new = yield Call("add", {"nodes": list(last.values()), **options}, again)
             self._searching.dimension = dimension
@@ -220,7 +216,11 @@ class BM25VectorStore(BasePydanticVectorStore):
 
     def _delete(self, ref_doc_id: str, options: dict[str, Any]) -> Calls[None]:
         check_ref_doc_id(ref_doc_id)
+        of_source = MetadataFilters(filters=[MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)])
+        ids = ids_to_delete(self.bm25.snapshot(), None, of_source)
         yield from self._delete_vectors("delete", {"ref_doc_id": ref_doc_id}, options)
+        if self.dense is not None:  # FaissMapVectorStore deletes by the ids of nodes alone
+            yield from _delete_by_id(ids, "the BM25 index has not changed; call delete again")
         self._nodes.delete_ref_doc(ref_doc_id)
 
     def delete_nodes(
@@ -477,6 +477,16 @@ class BM25VectorStore(BasePydanticVectorStore):
         """
         name = f"{namespace}{NAMESPACE_SEP}{DEFAULT_PERSIST_FNAME}"
         return cls.from_persist_path(str(Path(persist_dir) / name), fs, **kwargs)
+
+
+def _delete_by_id(ids: Sequence[str], after: str) -> Calls[None]:
+    """Delete vectors, if the dense store can: others replace, and delete by source."""
+    if ids:  # without any, some stores delete everything
+        try:
+            yield Call("delete_nodes", {"node_ids": list(ids)}, after)
+        except DenseStoreError as error:
+            if not isinstance(error.__cause__, NotImplementedError):
+                raise
 
 
 def _check_local(fs: AbstractFileSystem | None) -> None:

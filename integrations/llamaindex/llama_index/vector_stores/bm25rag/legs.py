@@ -118,20 +118,18 @@ class Legs(NodeStore):
         plain = replace(query, filters=None, node_ids=None, doc_ids=None)
         if scope.filter is None:
             query = plain  # not with empty lists: to some stores they mean that nothing passes
-        wanted = min(k, scope.snapshot.count(scope.filter))
-        found: list[Answer] = []
-        kept: list[NodeWithScore] = []
         try:
             found = _read((yield _ask(query, k, options)))
-            kept = self._passing(found, query, scope)
-            if scope.filter is None and len(kept) == len(found):
-                return kept[:k]
         except DenseStoreError as error:
             # An empty store may have no collection yet. OSError: also timeouts.
-            alone = scope.filter is None and len(scope.snapshot) > 0
-            if alone or isinstance(error.__cause__, OSError):
+            expected = scope.filter is not None or len(scope.snapshot) == 0
+            if not expected or isinstance(error.__cause__, OSError):
                 raise
-        asked = k
+            found = []
+        kept = self._passing(found, query, scope)
+        if scope.filter is None and len(kept) == len(found):
+            return kept[:k]
+        wanted, asked = min(k, scope.snapshot.count(scope.filter)), k
         while len(kept) < wanted:
             asked *= 4
             found = _read((yield _ask(plain, asked, options)))
