@@ -18,7 +18,6 @@ from llama_index.core.vector_stores.types import (
     DEFAULT_PERSIST_DIR,
     DEFAULT_PERSIST_FNAME,
     BasePydanticVectorStore,
-    MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
     VectorStoreQueryResult,
@@ -29,14 +28,13 @@ from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_PATTERN,
     StemmerLike,
 )
-from llama_index.retrievers.bm25rag.changes import ids_to_delete
-from llama_index.retrievers.bm25rag.checks import check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.existing import choose_index
-from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, held_index_ids
-from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError, arun, run
+from llama_index.retrievers.bm25rag.lookup import held_index_ids
+from llama_index.vector_stores.bm25rag.calls import Calls, arun, run
 from llama_index.vector_stores.bm25rag.legs import Legs
 from llama_index.vector_stores.bm25rag.searching import Searching
-from llama_index.vector_stores.bm25rag.vectors import check_embeddings
+from llama_index.vector_stores.bm25rag.vectors import Vectors
+from llama_index.vector_stores.bm25rag.writing import Writing
 
 from bm25rag import BM25Index
 from bm25rag.adapters import Tokenizer, VariantName, in_write_thread
@@ -83,6 +81,8 @@ class BM25VectorStore(BasePydanticVectorStore):
     stores_text: bool = True
 
     _nodes: Legs = PrivateAttr()
+    _vectors: Vectors | None = PrivateAttr()
+    _writing: Writing = PrivateAttr()
     _searching: Searching = PrivateAttr()
 
     def __init__(
@@ -111,7 +111,11 @@ class BM25VectorStore(BasePydanticVectorStore):
             {"variant": variant, "k1": k1, "b": b},
         )
         self._nodes = Legs(index, metadata_mode, {}, verbose=False)
-        self._searching = Searching(self._nodes, dense, alpha, method, rank_constant, fetch_k)
+        self._vectors = None if dense is None else Vectors(dense)
+        self._writing = Writing(self._nodes, self._vectors)
+        self._searching = Searching(
+            self._nodes, self._vectors, alpha, method, rank_constant, fetch_k
+        )
 
     @classmethod
     def class_name(cls) -> str:
@@ -131,7 +135,7 @@ class BM25VectorStore(BasePydanticVectorStore):
     @property
     def dense(self) -> BasePydanticVectorStore | None:
         """The dense store."""
-        return self._searching.dense
+        return None if self._vectors is None else self._vectors.store
 
     # --- writing ------------------------------------------------------------------
 
@@ -159,35 +163,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        return run(self._add(nodes, kwargs), self.dense)
+        return run(self._writing.add(nodes, kwargs), self.dense)
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Run ``add`` in a thread, and the dense store's ``async_add``."""
-        return await self._awrite(self._add(nodes, kwargs))
-
-    def _add(self, nodes: Sequence[BaseNode], options: dict[str, Any]) -> Calls[list[str]]:
-        given = check_nodes(nodes)
-        self._check_options("add", options)
-        ids = [node.node_id for node in given]
-        if self.dense is None:
-            self._nodes.add_nodes(given)
-            return ids
-        dimension = check_embeddings(given, self._searching.dimension)
-        last = {node.node_id: node for node in given}
-        replaced = [id for id in last if id in self.bm25]
-        self._nodes.add_nodes(given)
-        again = "BM25 finds the nodes; add them again for the dense store"
-        yield from _delete_by_id(replaced, again)
-        if last:
-            new = yield Call("add", {"nodes": list(last.values()), **options}, again)
-            self._searching.dimension = dimension
-            if not self.dense.stores_text and list(new) != list(last):
-                raise DenseStoreError(
-                    f"the dense store ({type(self.dense).__name__}) keeps no nodes, and gives "
-                    "them ids of its own, so its results are unknown: give one that keeps theirs, "
-                    "such as FaissMapVectorStore in place of FaissVectorStore"
-                )
-        return ids
+        return await self._awrite(self._writing.add(nodes, kwargs))
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a source document.
@@ -208,20 +188,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         ReadOnlyError
             If the index was opened for reading.
         """
-        run(self._delete(ref_doc_id, delete_kwargs), self.dense)
+        run(self._writing.delete(ref_doc_id, delete_kwargs), self.dense)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Run ``delete`` in a thread, and the dense store's ``adelete``."""
-        await self._awrite(self._delete(ref_doc_id, delete_kwargs))
-
-    def _delete(self, ref_doc_id: str, options: dict[str, Any]) -> Calls[None]:
-        check_ref_doc_id(ref_doc_id)
-        of_source = MetadataFilters(filters=[MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)])
-        ids = ids_to_delete(self.bm25.snapshot(), None, of_source)
-        yield from self._delete_vectors("delete", {"ref_doc_id": ref_doc_id}, options)
-        if self.dense is not None:  # FaissMapVectorStore deletes by the ids of nodes alone
-            yield from _delete_by_id(ids, "the BM25 index has not changed; call delete again")
-        self._nodes.delete_ref_doc(ref_doc_id)
+        await self._awrite(self._writing.delete(ref_doc_id, delete_kwargs))
 
     def delete_nodes(
         self,
@@ -247,7 +218,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has the nodes.
         """
-        run(self._delete_nodes(node_ids, filters, delete_kwargs), self.dense)
+        run(self._writing.delete_nodes(node_ids, filters, delete_kwargs), self.dense)
 
     async def adelete_nodes(
         self,
@@ -256,18 +227,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """Run ``delete_nodes`` in a thread, and the dense store's ``adelete_nodes``."""
-        await self._awrite(self._delete_nodes(node_ids, filters, delete_kwargs))
-
-    def _delete_nodes(
-        self,
-        node_ids: list[str] | None,
-        filters: MetadataFilters | None,
-        options: dict[str, Any],
-    ) -> Calls[None]:
-        ids = ids_to_delete(self.bm25.snapshot(), node_ids, filters)
-        if ids:  # without any, some stores delete everything
-            yield from self._delete_vectors("delete_nodes", {"node_ids": list(ids)}, options)
-            self._nodes.delete_nodes(ids, filters)
+        await self._awrite(self._writing.delete_nodes(node_ids, filters, delete_kwargs))
 
     def clear(self) -> None:
         """Delete all nodes, from the dense store first.
@@ -277,32 +237,14 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has its nodes.
         """
-        run(self._clear(), self.dense)
+        run(self._writing.clear(), self.dense)
 
     async def aclear(self) -> None:
         """Run ``clear`` in a thread, and the dense store's ``aclear``."""
-        await self._awrite(self._clear())
-
-    def _clear(self) -> Calls[None]:
-        yield from self._delete_vectors("clear", {}, {})
-        self._nodes.clear()
-        self._searching.dimension = 0
-
-    def _delete_vectors(
-        self, method: str, arguments: dict[str, Any], options: dict[str, Any]
-    ) -> Calls[None]:
-        self._check_options(method, options)
-        self.bm25.delete([])  # raises if the index cannot be written to
-        if self.dense is not None:
-            after = f"the BM25 index has not changed, and {method} can be called again"
-            yield Call(method, {**arguments, **options}, after)
+        await self._awrite(self._writing.clear())
 
     async def _awrite(self, calls: Calls[_T]) -> _T:
         return await arun(calls, self.dense, partial(in_write_thread, self.bm25))
-
-    def _check_options(self, method: str, options: dict[str, Any]) -> None:
-        if options and self.dense is None:
-            raise TypeError(f"{method} takes {', '.join(options)} only for a dense store")
 
     # --- reading ------------------------------------------------------------------
 
@@ -356,12 +298,10 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        self._check_options("query", kwargs)
         return run(self._searching.query(query, kwargs), self.dense)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Run ``query`` in a thread, and the dense store's ``aquery``."""
-        self._check_options("query", kwargs)
         return await arun(self._searching.query(query, kwargs), self.dense, asyncio.to_thread)
 
     # --- saving -------------------------------------------------------------------
@@ -399,7 +339,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         changed = {
             "metadata_mode": mode,
             "object_ids": held_index_ids(self.bm25, self._nodes.object_map),
-            "dimension": self._searching.dimension,
+            "dimension": 0 if self._vectors is None else self._vectors.dimension,
         }
         persistence.save(self.bm25, Path(persist_path), settings.model_copy(update=changed))
         if self.dense is not None:
@@ -453,7 +393,8 @@ class BM25VectorStore(BasePydanticVectorStore):
             fetch_k=fetch_k,
             metadata_mode=settings.metadata_mode,
         )
-        store._searching.dimension = settings.dimension
+        if store._vectors is not None:
+            store._vectors.dimension = settings.dimension
         return store
 
     @classmethod
@@ -477,16 +418,6 @@ class BM25VectorStore(BasePydanticVectorStore):
         """
         name = f"{namespace}{NAMESPACE_SEP}{DEFAULT_PERSIST_FNAME}"
         return cls.from_persist_path(str(Path(persist_dir) / name), fs, **kwargs)
-
-
-def _delete_by_id(ids: Sequence[str], after: str) -> Calls[None]:
-    """Delete vectors, if the dense store can: others replace, and delete by source."""
-    if ids:  # without any, some stores delete everything
-        try:
-            yield Call("delete_nodes", {"node_ids": list(ids)}, after)
-        except DenseStoreError as error:
-            if not isinstance(error.__cause__, NotImplementedError):
-                raise
 
 
 def _check_local(fs: AbstractFileSystem | None) -> None:
