@@ -6,14 +6,18 @@ It asks nobody itself, so one class serves synchronous and asynchronous callers 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
-from bm25rag.common.checks import check_count
+from bm25rag.common.checks import check_choice, check_count
 from bm25rag.documents import Hit
 from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, fuse
 from bm25rag.index import BM25Index
 
-__all__ = ["HybridSearch"]
+__all__ = ["HybridSearch", "OnUnknown"]
+
+OnUnknown: TypeAlias = Literal["error", "skip"]
+"""What to do with ids that the index does not hold."""
 
 # How much more to ask for where too few documents pass the filter.
 _GROWTH = 4
@@ -41,6 +45,10 @@ class HybridSearch:
         How many documents of each retriever are fused, >= 0; at least ``k`` are.
     method, weights, rank_constant
         As in ``fuse``; the first weight is that of BM25.
+    on_unknown
+        What to do if the other retriever finds an id that the index does not hold: ``"error"``,
+        or ``"skip"`` where it may be ahead of the index, such as that of a process that has not
+        loaded the last commit.
     latest
         If ``index`` is a snapshot, the index itself: what was added to it since may be found by
         the other retriever, and is left out.
@@ -76,10 +84,12 @@ class HybridSearch:
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
+        on_unknown: OnUnknown = "error",
         latest: BM25Index | None = None,
     ) -> None:
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
+        self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
         self._k = check_count("k", k)
         self._depth = self.wanted = max(self._k, check_count("fetch_k", fetch_k))
         self._snapshot, self._latest = index.snapshot(), index if latest is None else latest
@@ -102,24 +112,34 @@ class HybridSearch:
         Raises
         ------
         ValueError
-            If an id is not in the index.
+            If an id is not in the index, and ``on_unknown`` is ``"error"``.
         """
         scores: dict[str, float] = {}
         for id, score in ranking:
             scores.setdefault(id, score)
-        passing = {document.id for document in self._snapshot.get(list(scores), self._filter)}
-        for id in scores:
-            if id not in passing and id not in self._snapshot and id not in self._latest:
-                raise ValueError(
-                    f"the other retriever found {id!r}, which is not in the BM25 index: both must "
-                    "hold the same documents under the same ids"
-                )
+        passing = self._passing(list(scores))
+        if not self._skip:
+            self._check_known([id for id in scores if id not in passing])
         self._others = [pair for pair in scores.items() if pair[0] in passing][: self._depth]
         all_found = len(ranking) < self.wanted or self.wanted >= len(self._snapshot)
         if all_found or len(self._others) == self._depth:
             return True
         self.wanted = min(_GROWTH * self.wanted, len(self._snapshot))
         return False
+
+    def _passing(self, ids: list[str]) -> set[str]:
+        if self._filter is None:  # a tenth of the time of reading the documents
+            return {id for id in ids if id in self._snapshot}
+        return {document.id for document in self._snapshot.get(ids, self._filter)}
+
+    def _check_known(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            if id not in self._snapshot and id not in self._latest:
+                raise ValueError(
+                    f"the other retriever found {id!r}, which is not in the BM25 index: both must "
+                    "hold the same documents under the same ids; if the index only lags behind, "
+                    "on_unknown='skip' leaves such results out"
+                )
 
     def hits(self) -> list[Hit]:
         """Return the best documents with their fused scores; new objects.

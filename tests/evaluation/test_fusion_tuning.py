@@ -25,7 +25,8 @@ def test_the_best_settings_and_what_they_gain_are_found() -> None:
     assert (found.best_mean, found.held_out.baseline, found.held_out.mean) == (1.0, 0.5, 1.0)
     assert set(found.chosen) == {found.best}
     assert len(found.points) == 6
-    assert str(found).startswith("best: minmax, weights 0.5, 0.5\nRR@10 on held-out queries: 0.5000 ")
+    expected = "best: minmax, weights 0.5, 0.5\nRR@10 on held-out queries: 0.5000 to 1.0000"
+    assert str(found).startswith(expected)
     assert json.loads(json.dumps(found.to_dict()))["best"] == found.best.to_dict()
 
 

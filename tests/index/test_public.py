@@ -114,7 +114,7 @@ def test_adapters_may_import_these_names() -> None:
         "read_hits",
     }
     assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
-    assert DECLARED["bm25rag.hybrid"] == {"HybridSearch"}
+    assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
     assert DECLARED["bm25rag.filters"] >= {
         "And",
         "CallableFilter",

@@ -97,6 +97,10 @@ def test_writes_meanwhile_are_no_errors() -> None:
 def test_an_id_that_the_index_does_not_hold_is_an_error() -> None:
     with pytest.raises(ValueError, match="found 'x', which is not in the BM25 index: both must"):
         HybridSearch(make([]), "red").take([("x", 1.0)])
+    index = make([(["red"], 0)])
+    search = HybridSearch(index, "blue", on_unknown="skip")
+    assert search.take([("x", 1.0), ("0", 0.5)])
+    assert [(hit.id, hit.score) for hit in search.hits()] == [("0", 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +110,7 @@ def test_an_id_that_the_index_does_not_hold_is_an_error() -> None:
         ({"fetch_k": 0.5}, TypeError, "fetch_k must be"),
         ({"method": "sum"}, ValueError, "method must be"),
         ({"weights": [1, 2, 3]}, ValueError, "weights must have one for each of 2 rankings"),
+        ({"on_unknown": "raise"}, ValueError, "on_unknown must be"),
         ({"rank_constant": -1}, ValueError, "rank_constant must be"),
         ({"filter": {"group": {"$no": 1}}}, FilterError, "no"),
     ],
