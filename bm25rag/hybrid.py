@@ -5,7 +5,7 @@ It asks nobody itself, so one class serves synchronous and asynchronous callers 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import check_choice, check_count
@@ -49,9 +49,9 @@ class HybridSearch:
         What to do if the other retriever finds an id that the index does not hold: ``"error"``,
         or ``"skip"`` where it may be ahead of the index, such as that of a process that has not
         loaded the last commit.
-    latest
-        If ``index`` is a snapshot, the index itself: what was added to it since may be found by
-        the other retriever, and is left out.
+    known
+        If ``index`` is a snapshot: says whether an id is in the index by now. What was added since
+        may be found by the other retriever, and is left out.
 
     Attributes
     ----------
@@ -85,18 +85,29 @@ class HybridSearch:
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
         on_unknown: OnUnknown = "error",
-        latest: BM25Index | None = None,
+        known: Callable[[str], bool] | None = None,
     ) -> None:
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
         self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
         self._k = check_count("k", k)
         self._depth = self.wanted = max(self._k, check_count("fetch_k", fetch_k))
-        self._snapshot, self._latest = index.snapshot(), index if latest is None else latest
-        self._filter = parse_filter(filter)
-        hits = self._snapshot.search(query, self._depth, self._filter)
-        self._by_words = [(hit.id, hit.score) for hit in hits]
+        # Before anybody is asked, so that nothing that is found can be missing.
+        self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
+        self._known = index.__contains__ if known is None else known
+        self._by_words: list[tuple[str, float]] | None = None
         self._others: list[tuple[str, float]] = []
+
+    def search_index(self) -> None:
+        """Search by BM25, which ``hits`` does otherwise; while the other retriever searches, say.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the query cannot be searched for.
+        """
+        hits = self._snapshot.search(self._query, self._depth, self._filter)
+        self._by_words = [(hit.id, hit.score) for hit in hits]
 
     def take(self, ranking: Ranking) -> bool:
         """Take the other retriever's answer, and say whether it is enough.
@@ -134,7 +145,7 @@ class HybridSearch:
 
     def _check_known(self, ids: Sequence[str]) -> None:
         for id in ids:
-            if id not in self._snapshot and id not in self._latest:
+            if id not in self._snapshot and not self._known(id):
                 raise ValueError(
                     f"the other retriever found {id!r}, which is not in the BM25 index: both must "
                     "hold the same documents under the same ids; if the index only lags behind, "
@@ -149,9 +160,11 @@ class HybridSearch:
         TypeError, ValueError
             If the scores of the other retriever cannot be fused; see ``fuse``.
         """
+        if self._by_words is None:
+            self.search_index()
         try:
             fused = fuse(
-                [self._by_words, self._others],
+                [self._by_words or [], self._others],
                 self._method,
                 self._weights,
                 self._k,

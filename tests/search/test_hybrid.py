@@ -84,8 +84,8 @@ def test_a_document_found_by_several_of_its_vectors_is_one_result() -> None:
 
 def test_writes_meanwhile_are_no_errors() -> None:
     index = make([(["red"], 0), (["blue"], 0)])
-    for searched, latest in ((index, None), (index.snapshot(), index)):
-        search = HybridSearch(searched, "red", latest=latest)
+    for searched, known in ((index, None), (index.snapshot(), index.__contains__)):
+        search = HybridSearch(searched, "red", known=known)
         index.delete(["1"])
         index.add(["new"], ids=["2"])
         assert search.take([("2", 0.9), ("1", 0.8)])

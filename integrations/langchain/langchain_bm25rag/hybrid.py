@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -245,14 +244,13 @@ class BM25HybridRetriever(Stored, BaseRetriever):
         filter: Filter | None = None,
         **unknown: Any,
     ) -> list[Document]:
-        call = self._read_call(query, k, filter, unknown)
-        search = call.search()
-        while not search.take(self._ask_store(query, search.wanted, call.keywords)):
+        search, keywords, wanted = self._read_call(query, k, filter, unknown)
+        while not search.take(self._ask_store(query, search.wanted, keywords)):
             pass
         found = self._documents(search)
         if self.reranker is not None:
             found = self.reranker.compress_documents(found, query, run_manager.get_child())
-        return list(found)[: call.k]
+        return list(found)[:wanted]
 
     async def _aget_relevant_documents(
         self,
@@ -263,44 +261,42 @@ class BM25HybridRetriever(Stored, BaseRetriever):
         filter: Filter | None = None,
         **unknown: Any,
     ) -> list[Document]:
-        call = self._read_call(query, k, filter, unknown)
-        search, answer = await _both(
-            run_in_executor(None, call.search),
-            self._aask_store(query, call.depth, call.keywords),
+        search, keywords, wanted = self._read_call(query, k, filter, unknown)
+        answer, _ = await _both(
+            self._aask_store(query, search.wanted, keywords),
+            run_in_executor(None, search.search_index),
         )
         while not await run_in_executor(None, search.take, answer):
-            answer = await self._aask_store(query, search.wanted, call.keywords)
+            answer = await self._aask_store(query, search.wanted, keywords)
         found = await run_in_executor(None, self._documents, search)
         if self.reranker is not None:
             found = await self.reranker.acompress_documents(found, query, run_manager.get_child())
-        return list(found)[: call.k]
+        return list(found)[:wanted]
 
     def _read_call(
         self, query: str, k: int | None, filter: Filter | None, unknown: Mapping[str, Any]
-    ) -> _Call:
+    ) -> tuple[HybridSearch, dict[str, Any], int]:
+        """Return the search, further arguments for the vector store's, and k."""
         check_call(type(self).__name__, query, unknown, "k and filter")
         wanted = check_count("k", self.k if k is None else k)
-        depth = max(wanted, self.fetch_k)
         filter = self.filter if filter is None else filter
-        # Before the vector store is asked, so that nothing it finds can be missing.
+        keywords = self.search_kwargs
+        if filter and self.translate_filter is not None:
+            keywords = keywords | self.translate_filter(filter)
         snapshot = self.index.snapshot()
-        search = partial(
-            HybridSearch,
+        search = HybridSearch(
             snapshot,
             query,
-            wanted if self.reranker is None else depth,
+            wanted if self.reranker is None else max(wanted, self.fetch_k),
             filter_of(snapshot, filter),
-            fetch_k=depth,
+            fetch_k=self.fetch_k,
             method=self.method,
             weights=self.weights,
             rank_constant=self.rank_constant,
             on_unknown=self.on_unknown,
-            latest=self.index,
+            known=self.index.__contains__,
         )
-        keywords = self.search_kwargs
-        if filter and self.translate_filter is not None:
-            keywords = keywords | self.translate_filter(filter)
-        return _Call(wanted, depth, keywords, search)
+        return search, keywords, wanted
 
     def _ask_store(self, query: str, k: int, keywords: dict[str, Any]) -> list[tuple[str, float]]:
         store = self.vector_store
@@ -337,15 +333,6 @@ class BM25HybridRetriever(Stored, BaseRetriever):
             name, why = type(self.vector_store).__name__, f"{type(error).__name__}: {error}"
             message = f"the vector store, {name}, failed: {why}"
             raise RuntimeError(message) from error
-
-
-class _Call(NamedTuple):
-    """What a search asks for."""
-
-    k: int
-    depth: int
-    keywords: dict[str, Any]
-    search: Callable[[], HybridSearch]
 
 
 async def _both(first: Coroutine[Any, Any, _A], second: Coroutine[Any, Any, _B]) -> tuple[_A, _B]:
