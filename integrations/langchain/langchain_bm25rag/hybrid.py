@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -27,9 +27,6 @@ from langchain_bm25rag.searching import Index
 from langchain_bm25rag.settings import check_call, make_index, naming_preprocess_func, with_variant
 from langchain_bm25rag.storing import Stored
 from langchain_bm25rag.threads import in_build_thread
-
-_A = TypeVar("_A")
-_B = TypeVar("_B")
 
 
 class BM25HybridRetriever(Stored, BaseRetriever):
@@ -262,12 +259,14 @@ class BM25HybridRetriever(Stored, BaseRetriever):
         **unknown: Any,
     ) -> list[Document]:
         search, keywords, wanted = self._read_call(query, k, filter, unknown)
-        answer, _ = await _both(
-            self._aask_store(query, search.wanted, keywords),
-            run_in_executor(None, search.search_index),
-        )
-        while not await run_in_executor(None, search.take, answer):
-            answer = await self._aask_store(query, search.wanted, keywords)
+        by_words = asyncio.ensure_future(run_in_executor(None, search.search_index))
+        try:
+            enough = False
+            while not enough:
+                answer = await self._aask_store(query, search.wanted, keywords)
+                enough = await run_in_executor(None, search.take, answer)
+        finally:
+            await by_words
         found = await run_in_executor(None, self._documents, search)
         if self.reranker is not None:
             found = await self.reranker.acompress_documents(found, query, run_manager.get_child())
@@ -333,16 +332,6 @@ class BM25HybridRetriever(Stored, BaseRetriever):
             name, why = type(self.vector_store).__name__, f"{type(error).__name__}: {error}"
             message = f"the vector store, {name}, failed: {why}"
             raise RuntimeError(message) from error
-
-
-async def _both(first: Coroutine[Any, Any, _A], second: Coroutine[Any, Any, _B]) -> tuple[_A, _B]:
-    """Await both at the same time; if one fails, cancel the other, and raise its error."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            one, other = group.create_task(first), group.create_task(second)
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from failed.exceptions[0].__cause__
-    return one.result(), other.result()
 
 
 def _id_of(document: Document) -> str:
