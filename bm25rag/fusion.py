@@ -39,7 +39,7 @@ __all__ = ["FusionMethod", "Ranking", "fuse"]
 
 Ranking: TypeAlias = Sequence[tuple[str, float]]
 """Ids and scores, best first."""
-FusionMethod: TypeAlias = Literal["rrf", "minmax", "zscore"]
+FusionMethod: TypeAlias = Literal["minmax", "zscore", "rrf"]
 """How the values of several rankings become comparable."""
 
 _LARGEST = 1e30  # of a weight: larger ones could overflow, and nobody needs them

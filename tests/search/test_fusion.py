@@ -186,7 +186,7 @@ PAIR = [("a", 1.0)]
         ({"rankings": [["a"]]}, TypeError, r"rankings\[0\]\[0\] must be a pair"),
         ({"rankings": [{"a": 1.0}]}, TypeError, r"rankings\[0\] must be an iterable"),
         ({"rankings": "ab"}, TypeError, "rankings must be"),
-        ({"method": "sum"}, ValueError, "method must be one of 'rrf', 'minmax', 'zscore'"),
+        ({"method": "sum"}, ValueError, "method must be one of 'minmax', 'zscore', 'rrf'"),
         ({"weights": [1, 1]}, ValueError, "weights must have one for each of 1 rankings"),
         ({"weights": [-1]}, ValueError, r"weights\[0\] must be a number from 0"),
         ({"weights": [math.nan]}, ValueError, r"weights\[0\]"),
