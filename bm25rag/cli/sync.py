@@ -117,7 +117,7 @@ def _canonical(metadata: dict[str, Any]) -> str:
 @reading_options
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def sync_command(
-    folder: Path, index_path: Path, untrusted: bool, dry_run: bool, **options: Any
+    folder: Path, index_path: Path | str, untrusted: bool, dry_run: bool, **options: Any
 ) -> None:
     """Add, replace and delete documents until INDEX matches FOLDER.
 
@@ -132,7 +132,7 @@ def sync_command(
     if not folder.is_dir():
         code = errno.ENOTDIR if folder.exists() else errno.ENOENT
         raise OSError(code, os.strerror(code), str(folder))
-    documents = Sources((folder,), options, index_path)
+    documents = Sources((folder,), options, Path(index_path))
     mode: Mode = "r" if dry_run else "w"
     with (
         reporting(documents),
