@@ -23,7 +23,7 @@ from bm25rag.storage.manifest import LARGEST_MANIFEST
 LEFTOVER_AGE = timedelta(days=1)
 # How S3 and Google Cloud Storage say that a bucket, and not a file, is missing.
 _NO_BUCKET = "bucket does not exist"
-_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", None))
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 class RemoteStore:
@@ -148,7 +148,7 @@ class RemoteStore:
                         files.rm_file(one)
 
     @contextmanager
-    def _asking(self, what: str, local: str | None = None) -> Iterator[tuple[Any, str]]:
+    def _asking(self, what: str, local: str = "") -> Iterator[tuple[Any, str]]:
         """Give the file system and the folder's path in it; raise its errors in our words."""
         try:
             files, path = self._connect()
@@ -156,9 +156,7 @@ class RemoteStore:
         except (RemoteError, MissingDependencyError, FileNotFoundError, FileExistsError):
             raise
         except Exception as error:  # clients of stores have classes of their own
-            if isinstance(error, OSError) and (
-                local in {error.filename} - {None} or error.errno in _FULL
-            ):
+            if isinstance(error, OSError) and (error.filename == local or error.errno in _FULL):
                 raise  # this machine's disk
             raise self._failure(what, error) from error
 
