@@ -21,6 +21,9 @@ from bm25rag.storage.manifest import LARGEST_MANIFEST
 
 # Files that no manifest names are removed at this age: another process may be uploading them.
 LEFTOVER_AGE = timedelta(days=1)
+# How many seconds a request may take that moves no file. The client of a store may repeat it
+# longer: s3fs asks a silent server 25 times, a quarter of a minute each.
+_LONGEST = 60.0
 # How S3 and Google Cloud Storage say that a bucket, and not a file, is missing.
 _NO_BUCKET = "bucket does not exist"
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -76,7 +79,9 @@ class RemoteStore:
         """
         with self._asking(f"read {name}") as (files, path):
             try:
-                data: bytes = files.cat_file(f"{path}/{name}", start=0, end=LARGEST_MANIFEST)
+                data: bytes = _call(
+                    files, "cat_file", f"{path}/{name}", start=0, end=LARGEST_MANIFEST
+                )
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
                 if _NO_BUCKET in str(error):
                     raise self._failure(f"read {name}", error) from error
@@ -91,14 +96,14 @@ class RemoteStore:
     def size(self, name: str) -> int | None:
         """Return the size of a file, ``None`` if the store does not tell it."""
         with self._asking(f"read {name}") as (files, path):
-            size: int | None = files.info(f"{path}/{name}").get("size")
+            size: int | None = _call(files, "info", f"{path}/{name}").get("size")
             return size
 
     def sizes(self) -> dict[str, int | None]:
         """Return what the folder holds, and how large it is; nothing if there is no folder."""
         with self._asking("list") as (files, path):
             try:
-                entries = files.ls(path, detail=True)
+                entries = _call(files, "ls", path, detail=True)
             except FileNotFoundError as error:
                 if _NO_BUCKET in str(error):
                     raise self._failure("list", error) from error
@@ -127,7 +132,8 @@ class RemoteStore:
         """Write a small file in one request; ``FileExistsError`` if it is there but ``new``."""
         with self._asking(f"write {name}") as (files, path):
             try:
-                files.pipe_file(f"{path}/{name}", data, mode="create" if new else "overwrite")
+                mode = "create" if new else "overwrite"
+                _call(files, "pipe_file", f"{path}/{name}", data, mode=mode)
             except Exception as error:
                 # Stores have different words for a file that is there.
                 if isinstance(error, FileExistsError) or (new and self.read(name) is not None):
@@ -145,7 +151,7 @@ class RemoteStore:
                 with suppress(Exception):
                     one = f"{path}/{name}"
                     if newest is None or newest - files.modified(one) > LEFTOVER_AGE:
-                        files.rm_file(one)
+                        _call(files, "rm_file", one)
 
     @contextmanager
     def _asking(self, what: str, local: str = "") -> Iterator[tuple[Any, str]]:
@@ -184,13 +190,22 @@ class RemoteStore:
         return files, path
 
     def _failure(self, what: str, error: Exception) -> RemoteError:
-        said = re.sub(r"//[^/@\s]+@", "//***@", str(error))
+        said = re.sub(r"//[^/@\s]+@", "//***@", str(error)) or f"no answer in {_LONGEST:g} s"
         for value in _strings(self._options):
             said = said.replace(value, "***")
         return RemoteError(
             f"{self.url}: cannot {what} ({type(error).__name__}: {said:.300}); check the URL, "
             "credentials (storage_options) and the network"
         )
+
+
+def _call(files: Any, method: str, *arguments: Any, **options: Any) -> Any:
+    """Call a method of a file system, and wait for its answer for so long and no longer."""
+    if not files.async_impl:
+        return getattr(files, method)(*arguments, **options)
+    from fsspec.asyn import sync
+
+    return sync(files.loop, getattr(files, f"_{method}"), *arguments, timeout=_LONGEST, **options)
 
 
 def _endpoint(options: Mapping[str, Any]) -> str:
