@@ -1021,7 +1021,7 @@ class BM25Index:
             For a URL: credentials, endpoints and time limits for fsspec; not stored.
         offline
             For a URL: whether to open what the cache holds and not ask the store, which may
-            hold a newer index.
+            hold a newer index. Caches of two endpoints are not the same.
 
         Raises
         ------
@@ -1173,6 +1173,8 @@ class BM25Index:
         if cls is BM25Index and (is_sharded(mirror.folder) if offline else mirror.is_sharded()):
             cls = cls._sharded()
             mirror = cls._mirror(url, cache, options)
+        if offline:
+            mirror.check_cached()
         return cls, mirror
 
     @classmethod

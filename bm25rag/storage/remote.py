@@ -201,7 +201,7 @@ class RemoteStore:
 
 def _call(files: Any, method: str, *arguments: Any, **options: Any) -> Any:
     """Call a method of a file system, and wait for its answer for so long and no longer."""
-    if not files.async_impl:
+    if not files.async_impl or hasattr(files, "fs"):  # the latter may be around one that is not
         return getattr(files, method)(*arguments, **options)
     from fsspec.asyn import sync
 

@@ -58,6 +58,14 @@ class Mirror:
         """Whether the remote folder holds a sharded index."""
         return self.store.read(SHARDED) is not None
 
+    def check_cached(self) -> None:
+        """Raise ``NotAnIndexError`` if nothing is in the folder yet."""
+        if not os.path.exists(os.path.join(self.folder, self.manifest)):
+            raise NotAnIndexError(
+                f"{self.folder}, the cache of {self.store.name}, holds no index: open the URL once "
+                "without offline=True, with the same endpoint"
+            )
+
     @contextmanager
     def synced(self) -> Iterator[None]:
         """Bring the folder to the last remote commit, and keep it there while it is read.

@@ -177,7 +177,7 @@ def test_several_processes_open_a_url_at_once(tmp_path: Path) -> None:
 
 def test_without_the_store_only_offline_opens() -> None:
     BM25Index.from_texts(TEXTS).save(URL)
-    with pytest.raises(NotAnIndexError):
+    with pytest.raises(NotAnIndexError, match="without offline=True"):
         BM25Index.open(URL, offline=True)
     BM25Index.open(URL)
     MemoryFileSystem().store.clear()
