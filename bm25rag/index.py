@@ -952,27 +952,23 @@ class BM25Index:
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        if is_url(path):
-            from bm25rag.storage.remote_writer import write_remote
-
-            given = self._state.extra if extra is None else check_extra(extra)
-            with self._lock.taken():
-                state = self._state._replace(extra=given)
-                self._saved = write_remote(
-                    str(path), state.stored(), overwrite, self._saved, storage_options
-                )
-                self._state = state
-            return
-        folder = local_folder(path, storage_options=storage_options)
+        folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
         attachment = self._attachment
         given = self._state.extra if extra is None else check_extra(extra)
-        if isinstance(attachment, FolderWriter) and attachment.holds(folder):
+        if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
             with self._writing():
                 self._commit(attachment, given)
             return
         with self._lock.taken():
             state = self._state._replace(extra=given)
-            self._saved = FolderWriter.write(folder, state.stored(), overwrite, self._saved)
+            if folder:
+                self._saved = FolderWriter.write(folder, state.stored(), overwrite, self._saved)
+            else:
+                from bm25rag.storage.remote_writer import write_remote
+
+                self._saved = write_remote(
+                    str(path), state.stored(), overwrite, self._saved, storage_options
+                )
             self._state = state
 
     @classmethod
@@ -1072,8 +1068,8 @@ class BM25Index:
         try:
             with reader.synced():
                 stored = reader.read()
-            if verify:
-                reader.verify(stored)
+                if verify:
+                    reader.verify(stored)
         except BaseException:
             if writer is not None:
                 writer.close()

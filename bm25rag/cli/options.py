@@ -43,7 +43,7 @@ class _IndexPath(click.Path):
     ) -> Any:
         if is_url(value):
             return value
-        here = local_path(value) if str(value).startswith("file://") else value
+        here = local_path(value) if "://" in str(value) else value
         return super().convert(here, param, ctx)
 
 

@@ -503,6 +503,7 @@ def test_file_urls_name_folders_of_this_machine(tmp_path: Path) -> None:
         writer.add(["more"])
     assert len(BM25Index.open(folder)) == len(TEXTS) + 1
     BM25Index.verify(folder.as_uri())
+    assert len(BM25Index.open(f"local://{tmp_path}/a%20folder, 100 %25")) == len(TEXTS) + 1
     with pytest.raises(ValueError, match="another machine"):
         BM25Index.open("file://server/folder")
 
