@@ -460,6 +460,25 @@ def test_a_save_that_fails_keeps_what_was_there(
     assert len(BM25Index.open(URL)) == len(TEXTS)
 
 
+def test_a_saver_that_is_killed_leaves_the_commit_before(tmp_path: Path) -> None:
+    (tmp_path / "store" / "index").mkdir(parents=True)
+    options = {"path": str(tmp_path / "store"), "target_protocol": "file"}
+    BM25Index.from_texts(TEXTS).save("dir://index", storage_options=options)
+    code = (
+        "import json, os, sys; from fsspec.implementations.dirfs import DirFileSystem;"
+        " from bm25rag import BM25Index;"
+        " DirFileSystem.pipe_file = lambda *_, **__: os._exit(9);"
+        " index = BM25Index.from_texts(['another']);"
+        " index.save('dir://index', storage_options=json.loads(sys.argv[1]))"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, json.dumps(options)], check=False)
+    assert killed.returncode == 9
+    assert len(list((tmp_path / "store" / "index").iterdir())) == 3
+    assert len(BM25Index.open("dir://index", storage_options=options)) == len(TEXTS)
+    BM25Index.from_texts(["one more"]).save("dir://index", storage_options=options)
+    assert len(BM25Index.open("dir://index", storage_options=options)) == 1
+
+
 def test_what_was_uploaded_for_a_save_that_fails_is_removed(
     store: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
