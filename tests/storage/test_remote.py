@@ -460,6 +460,22 @@ def test_a_save_that_fails_keeps_what_was_there(
     assert len(BM25Index.open(URL)) == len(TEXTS)
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_save_whose_answer_is_lost_is_a_save(
+    monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    real = MemoryFileSystem.pipe_file
+
+    def lost(self: Any, *arguments: Any, **options: Any) -> None:
+        real(self, *arguments, **options)
+        raise TimeoutError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFileSystem, "pipe_file", lost)
+        BM25Index.from_texts(TEXTS).save(URL, overwrite=overwrite)
+    assert len(BM25Index.open(URL)) == len(TEXTS)
+
+
 def test_a_saver_that_is_killed_leaves_the_commit_before(tmp_path: Path) -> None:
     (tmp_path / "store" / "index").mkdir(parents=True)
     options = {"path": str(tmp_path / "store"), "target_protocol": "file"}
