@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from os import PathLike
-from os.path import realpath
 from typing import Any, get_args
 
 import numpy as np
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_sequence
+from bm25rag.common.urls import local_path
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.index import OnDuplicate
@@ -106,7 +106,7 @@ def build(
     kept = {} if extra is None else check_extra(extra)
     check_flag("store_text", store_text)
     check_sequence("documents", documents, "bm25rag.Document or texts")
-    empty, path = Gathered(**settings), realpath(folder)
+    empty, path = Gathered(**settings), local_path(folder)
     check_new(path)
     source = read_source(documents, store_text, progress)
     make_folder(path)

@@ -32,6 +32,7 @@ from bm25rag.storage.manifest import (
     is_sharded,
     manifest_path,
     natural,
+    parse_sealed,
     read_sealed,
     record_entry,
     replace_sealed,
@@ -144,6 +145,11 @@ def read_sharded(folder: str) -> ShardedManifest:
             message = f"the build in {folder} has not ended: call build again with its arguments"
             raise NotAnIndexError(message) from None
         raise
+
+
+def parse_sharded(path: str, data: bytes) -> ShardedManifest:
+    """Check the contents of a manifest, which ``path`` names for messages."""
+    return parse_sealed(path, data, _FORMAT, _parse)
 
 
 def _parse(body: Mapping[str, Any]) -> ShardedManifest:
