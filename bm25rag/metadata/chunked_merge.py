@@ -113,7 +113,8 @@ class _Piece:
         if self._used is None:
             return range(codes.start, codes.stop)
         used: Int64 = np.flatnonzero(self._used[codes])
-        return used + codes.start
+        used += codes.start
+        return used
 
 
 class _Run(Sequence[Any]):
