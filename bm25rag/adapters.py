@@ -1,4 +1,4 @@
-"""What adapters for frameworks may import, besides ``bm25rag``, ``errors`` and ``filters``.
+"""What adapters may import, besides ``bm25rag``, ``errors``, ``filters``, ``fusion``, ``hybrid``.
 
 Everything else in the package may move between two releases; these names may not. A test checks
 the list, and that our own adapters import nothing else.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from haystack.dataclasses import Document
+from haystack.document_stores.types import FilterPolicy
 
 from bm25rag import Analyzer
 from bm25rag.adapters import check_real
@@ -65,6 +66,15 @@ def check_analyzer(analyzer: object) -> Analyzer | None:
             "Analyzer('german'), or in YAML, analyzer: {language: german}"
         )
     return analyzer
+
+
+def check_policy(policy: object) -> FilterPolicy:
+    """Return a filter policy, which may be given by name."""
+    if isinstance(policy, str):
+        return FilterPolicy.from_str(policy)
+    if not isinstance(policy, FilterPolicy):
+        raise TypeError(f"filter_policy must be a FilterPolicy, got {policy!r}")
+    return policy
 
 
 def check_documents(documents: object) -> list[Document]:
