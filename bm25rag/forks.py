@@ -15,6 +15,8 @@ from threading import RLock
 LATE = (
     "bm25rag",
     "bm25rag.additions",
+    "bm25rag.building.build",
+    "bm25rag.building.plan",
     "bm25rag.filters",
     "bm25rag.filters.values",
     "bm25rag.kernels.compiled",

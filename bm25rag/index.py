@@ -205,6 +205,70 @@ class BM25Index:
         index.add(texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads)
         return index
 
+    @classmethod
+    def build(
+        cls,
+        documents: Iterable[Document | Text],
+        folder: str | PathLike[str],
+        *,
+        memory: str | int = "2GiB",
+        store_text: bool = True,
+        on_duplicate: OnDuplicate = "error",
+        progress: bool = False,
+        threads: int | None = None,
+        extra: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
+
+        The folder gets the files that ``add`` and ``save`` would write. Documents are read
+        once, gathered part by part in the folder, and merged. If that is interrupted, call it
+        again with the same documents and settings: it goes on where it was.
+
+        Parameters
+        ----------
+        documents
+            Any iterable: ``Document`` records, or texts, which get decimal numbers as ids.
+        folder
+            The folder; made if it is missing. On the way it takes up to two and a half times
+            the size of the index.
+        memory
+            How much memory to use, ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes:
+            the most that the resident memory of the process grows by, without pages of mapped
+            files, which the system takes back when it needs them, and without what
+            ``documents`` itself holds.
+        store_text, on_duplicate, progress, threads
+            As in ``add``.
+        extra
+            JSON values to keep with the index, as in ``save``.
+        **settings
+            As in the constructor: ``analyzer``, ``variant``, ``k1``, ``b`` ....
+
+        Raises
+        ------
+        TypeError
+            If an argument or a document has the wrong type; the message says which.
+        ValueError
+            If ``memory`` is too little, or an interrupted build had other documents or settings.
+        FileExistsError
+            If the folder holds an index.
+        NotAnIndexError
+            If the folder holds something else.
+        DuplicateIdError, MetadataError
+            As ``add``.
+        LockedError
+            If another process builds there.
+        OSError
+            If the disk is full; with more room, the same call goes on.
+        """
+        from bm25rag.building.build import build_index
+        from bm25rag.building.plan import check_plan
+
+        empty = cls(**settings)
+        plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
+        build_index(documents, folder, plan)
+        return cls.open(folder, tokenizer=empty.analyzer.tokenizer)
+
     # --- searching ---------------------------------------------------------------------
 
     def search(

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.building.memory import check_memory
 from bm25rag.cli.options import (
     INDEX_PATH,
     examples,
@@ -48,6 +49,7 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index docs/ --output docs.bm25",
         "bm25rag index scifact/ -o scifact.bm25 --variant bm25+ --k1 0.9 --b 0.4",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --id-field url --text-field body",
+        "bm25rag index pages.jsonl.gz -o pages.bm25 --memory 2GiB",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
         "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
     ),
@@ -62,6 +64,13 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
     type=click.IntRange(min=1),
     metavar="N",
     help="Divide the index into N shards; an interrupted run goes on where it was.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Build in the folder, in about as much memory, such as 512MiB or 2GiB, however many"
+    " documents there are; an interrupted run goes on where it was. By default, an index"
+    " without shards is built in memory.",
 )
 @click.option(
     "--language",
@@ -90,6 +99,7 @@ def index_command(
     output: Path | str,
     force: bool,
     shards: int | None,
+    memory: str | None,
     language: str | None,
     stopwords: str | None,
     stemmer: str | None,
@@ -97,22 +107,27 @@ def index_command(
 ) -> None:
     """Index SOURCE... and save the index in a folder."""
     start = perf_counter()
-    if shards is not None and force:
-        message = "--shards makes a new folder: remove the old one, and leave out --force"
+    if force and (shards is not None or memory is not None):
+        name = "--memory" if shards is None else "--shards"
+        message = f"{name} makes a new folder: remove the old one, and leave out --force"
         raise click.UsageError(message)
     with usage_errors():
+        size = check_memory("--memory", memory) if memory is not None else None
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         settings = {"analyzer": analyzer, **scoring_parameters(options)}
         index = BM25Index(**settings)
     documents = Sources(sources, options, Path(output))
-    if shards is None:
+    in_memory = shards is None and size is None
+    if in_memory:
         check_output(output, force)
     with reporting(documents):
-        if shards is None:
+        if in_memory:
             _fill(index, documents, options["on_duplicate"])
             index.save(output)
         else:
-            index = _build(documents, output, shards, options["on_duplicate"], settings)
+            settings |= {"on_duplicate": options["on_duplicate"]}
+            settings |= {} if size is None else {"memory": size}
+            index = _build(documents, output, shards, settings)
     _report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
@@ -261,19 +276,15 @@ def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> in
 
 
 def _build(
-    documents: Sources,
-    output: Path | str,
-    shards: int,
-    on_duplicate: OnDuplicate,
-    settings: dict[str, Any],
+    documents: Sources, output: Path | str, shards: int | None, arguments: dict[str, Any]
 ) -> BM25Index:
-    """Build a sharded index."""
+    """Build an index in its folder."""
+    arguments["progress"] = shows_progress()
+    if shards is None:
+        return BM25Index.build(documents, output, **arguments)
     from bm25rag.sharded import build
 
-    progress = shows_progress()
-    return build(
-        documents, output, shards, on_duplicate=on_duplicate, progress=progress, **settings
-    )
+    return build(documents, output, shards, **arguments)
 
 
 def _report(done: str, count: int, seconds: float, path: Path | str) -> None:

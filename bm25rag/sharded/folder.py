@@ -14,6 +14,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from bm25rag.analysis import Tokenizer
+from bm25rag.building.folder import remove
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
@@ -27,7 +28,6 @@ from bm25rag.sharded.manifest import (
     commit_folder,
     read_sharded,
     record_shard,
-    remove,
     replace_sharded,
     shard_folder,
     shard_receipt,

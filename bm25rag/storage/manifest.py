@@ -29,6 +29,8 @@ MANIFEST = "manifest.json"
 LOCK = "lock"
 # The manifest of a folder whose index is divided into shards; see ``bm25rag.sharded``.
 SHARDED = "sharded.json"
+# While an index is built in a folder, where its documents are gathered; see ``bm25rag.building``.
+BUILDING = "building"
 
 _OURS = late_pattern(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far larger than any real manifest; a larger one is not read.
@@ -88,7 +90,7 @@ def read_sealed(
     Raises
     ------
     NotAnIndexError
-        If it is missing, or of another format.
+        If it is missing, perhaps because a build has not ended, or of another format.
     FormatVersionError
         If a newer bm25rag wrote it.
     CorruptIndexError
@@ -100,6 +102,9 @@ def read_sealed(
             # A larger one is cut off, and so refused.
             data = file.read(min(os.fstat(file.fileno()).st_size, LARGEST_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
+        if os.path.exists(os.path.join(folder, BUILDING)):
+            message = f"the build in {folder} has not ended: call build again with its arguments"
+            raise NotAnIndexError(message) from None
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {name}") from None
     except OSError as error:
         if error.errno != errno.ELOOP:

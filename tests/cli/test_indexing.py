@@ -135,6 +135,18 @@ def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
     assert BM25Index.open(saved).ids() == ["one.txt"]
 
 
+def test_a_build_in_little_memory_makes_the_same_index(corpus: Path) -> None:
+    ok("index", corpus, "-o", "built", "--memory", "256MiB", "--k1", "0.9")
+    ok("index", corpus, "-o", "plain", "--k1", "0.9")
+    built, plain = (next(Path(name).glob("segment-*.bin")) for name in ("built", "plain"))
+    assert built.read_bytes() == plain.read_bytes()
+    fails(2, "leave out --force", "index", corpus, "-o", "built", "--memory", "1GB", "--force")
+    fails(3, "holds an index: add to it", "index", corpus, "-o", "built", "--memory", "1GB")
+    fails(2, "--memory must be 256MiB or more", "index", corpus, "-o", "new", "--memory", "1MiB")
+    fails(2, "--memory must be a size", "index", corpus, "-o", "new", "--memory", "much")
+    ok("index", corpus, "-o", "shards", "--memory", "1GB", "--shards", "2")
+
+
 def test_shards_make_an_index_that_every_command_takes(corpus: Path) -> None:
     ok("index", corpus, "-o", "sharded", "--shards", "3", "--k1", "0.9")
     ok("index", corpus, "-o", "plain", "--k1", "0.9")
@@ -152,7 +164,7 @@ def test_shards_make_an_index_that_every_command_takes(corpus: Path) -> None:
     ok("verify", "sharded")
     assert BM25Index.open("sharded").ids() == ["boat", "sea", "bird", "new"]
     fails(2, "leave out --force", "index", corpus, "-o", "sharded", "--shards", "3", "--force")
-    fails(3, "holds a sharded index", "index", corpus, "-o", "sharded", "--shards", "3")
+    fails(3, "holds an index: add to it", "index", corpus, "-o", "sharded", "--shards", "3")
     fails(2, "--shards", "index", corpus, "-o", "other", "--shards", "0")
 
 
