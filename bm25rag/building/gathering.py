@@ -89,7 +89,7 @@ def gather(
         raise _differing(folder, "documents are")
     while not receipt["ended"]:
         with Gathered.open(path, "w", tokenizer=tokenizer) as index:
-            part = _Part(source, blocks, digest, part_room(plan.memory))
+            part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
             index._add(part, plan.on_duplicate, plan.threads)
             receipt = begun | {
                 "read": digest.documents,

@@ -7,8 +7,10 @@ import re
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWERS = "kmgt"
 
-# What a build takes beyond its documents: code, tables of words, texts that are being read.
-_FIXED = 96 << 20
+# What a build takes beyond its documents, and each thread for the texts that it reads.
+_FIXED, _OF_THREAD = 48 << 20, 24 << 20
+# Threads share so much memory each at least.
+_PER_THREAD = 64 << 20
 # The least that leaves parts of a useful size.
 LEAST = 256 << 20
 
@@ -43,11 +45,16 @@ def _parse(text: str) -> int | None:
     return int(float(number) * (1024 if binary else 1000) ** power)
 
 
-def part_room(memory: int) -> int:
+def most_threads(memory: int) -> int:
+    """Return how many threads there is memory for."""
+    return memory // _PER_THREAD
+
+
+def part_room(memory: int, threads: int) -> int:
     """Return about how many bytes the documents of a part may take."""
-    return memory - _FIXED
+    return memory - _FIXED - _OF_THREAD * threads
 
 
 def merge_room(memory: int) -> int:
-    """Return about how many bytes of parts may be merged at a time."""
+    """Return about how many bytes may be merged at a time, by all threads together."""
     return (memory - _FIXED) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, get_args
 
-from bm25rag.building.memory import check_memory
+from bm25rag.building.memory import check_memory, most_threads
 from bm25rag.common.checks import check_choice, check_count, check_flag
 from bm25rag.index import BM25Index, OnDuplicate
 from bm25rag.kernels.backend import cores
@@ -38,12 +38,14 @@ def check_plan(
 ) -> Plan:
     """Check the arguments of a build; raise ``TypeError`` or ``ValueError``."""
     check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
+    size = check_memory("memory", memory)
+    wanted = cores() if threads is None else check_count("threads", threads, least=1)
     return Plan(
         empty,
-        check_memory("memory", memory),
+        size,
         check_flag("store_text", store_text),
         on_duplicate,
         progress,
-        cores() if threads is None else check_count("threads", threads, least=1),
+        min(wanted, most_threads(size)),
         {} if extra is None else check_extra(extra),
     )

@@ -176,6 +176,8 @@ class Sources:
         The values of ``reading_options``.
     index_path
         A folder to leave out: the index itself.
+    progress
+        Whether a terminal is shown how much has been read.
 
     Attributes
     ----------
@@ -189,25 +191,30 @@ class Sources:
     """
 
     def __init__(
-        self, sources: Sequence[Path], options: Mapping[str, Any], index_path: Path
+        self,
+        sources: Sequence[Path],
+        options: Mapping[str, Any],
+        index_path: Path,
+        progress: bool = True,
     ) -> None:
         sources = [found for source in sources for found in find_matches(source)]
         self._sources, self._options, self._index_path = sources, options, index_path
         alone = len(sources) == 1 and self._kind(sources[0]) != "folder"
         self._stops = alone or options["on_error"] == "stop"
+        self._progress = progress and shows_progress()
         self._bar: ReadingBar | None = None
         self._left_out: dict[str, list[str]] = {}
         self.skipped: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Document]:
-        """Read the documents, with a progress bar where messages go to a terminal.
+        """Read the documents.
 
         Raises
         ------
         ValueError
             If a file cannot be read and that stops the command, or if none could be read.
         """
-        if not shows_progress():
+        if not self._progress:
             yield from self._all_documents()
             return
         with closing(ReadingBar(self._total_bytes())) as self._bar:
@@ -230,13 +237,17 @@ class Sources:
             message = f"{names}: no file {tried}; nothing was written"
             raise ValueError(message)
 
-    def report(self) -> None:
-        """Report what was left out and what was skipped, with the reasons."""
-        for reason, names in self._left_out.items():
-            write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
+    def report(self, before: Sources | None = None) -> None:
+        """Report what was left out and skipped, with the reasons, but not what ``before`` has."""
+        for reason, left_out in self._left_out.items():
+            known = set() if before is None else set(before._left_out.get(reason, ()))
+            names = [name for name in left_out if name not in known]
+            if names:
+                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
         by_complaint: dict[str, list[str]] = {}
         for name, complaint in self.skipped.items():
-            by_complaint.setdefault(complaint, []).append(name)
+            if before is None or before.skipped.get(name) != complaint:
+                by_complaint.setdefault(complaint, []).append(name)
         for complaint, names in by_complaint.items():
             if len(names) > 1:
                 complaint = f"{counted(len(names), 'file')} ({_some(names)}): {complaint}"

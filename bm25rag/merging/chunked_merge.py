@@ -113,7 +113,9 @@ class _Codes:
         self.type: type[np.uint16] | type[np.uint32] = np.uint16 if narrow else np.uint32
         self.tf = (distinct // _PAIR).astype(np.uint32)
         self.lengths = (distinct % _PAIR).astype(np.uint32)
-        self.of_segment = [np.searchsorted(distinct, each).astype(self.type) for each in pairs]
+        self.of_segment: list[Unsigned] = [
+            np.searchsorted(distinct, each).astype(self.type) for each in pairs
+        ]
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting of a run, which has them where others have tf."""

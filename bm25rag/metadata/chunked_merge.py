@@ -21,9 +21,10 @@ from bm25rag.metadata.fields import ARRAYS, Fields, codes_for
 Arrays: TypeAlias = dict[str, Array | Chunks]
 
 # Values of documents, and distinct values, that are merged in one step; tests set it small.
-VALUES = 1 << 16
-# Every distinct value so far apart in a segment is a candidate for a boundary between steps.
-_STEP = 64
+VALUES = 1 << 13
+# Every distinct value so far apart in a segment is a candidate for a boundary between steps, of
+# a string the first bytes.
+_STEP, _PREFIX = 1 << 8, 1 << 8
 
 
 class LivingFields(NamedTuple):
@@ -113,7 +114,8 @@ class _Piece:
         if self._used is None:
             return range(codes.start, codes.stop)
         used: Int64 = np.flatnonzero(self._used[codes])
-        return used + codes.start
+        used += codes.start
+        return used
 
 
 class _Run(Sequence[Any]):
@@ -128,6 +130,12 @@ class _Run(Sequence[Any]):
 
     def __len__(self) -> int:
         return len(self._codes)
+
+    def samples(self) -> Iterator[Any]:
+        """Yield values that are about evenly spaced, or what is at most as large."""
+        for position in range(_STEP, len(self), _STEP):
+            value = self[position]
+            yield value[:_PREFIX] if isinstance(value, bytes) else value
 
     def __getitem__(self, position: Any) -> Any:
         """Return one value, or a list of some."""
@@ -213,7 +221,7 @@ class _FieldsMerge:
 
 def _aligned(runs: Sequence[_Run]) -> Iterator[list[slice]]:
     """Split all runs at the same values, into about ``VALUES`` values in total at a time."""
-    candidates = sorted(chain.from_iterable(run[_STEP::_STEP] for run in runs))
+    candidates = sorted(chain.from_iterable(run.samples() for run in runs))
     starts = [0] * len(runs)
     for boundary in candidates[:: max(1, VALUES // _STEP)]:
         stops = [bisect_left(run, boundary, start) for run, start in zip(runs, starts, strict=True)]

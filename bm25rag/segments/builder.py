@@ -35,8 +35,9 @@ _WORTH_A_THREAD = 1 << 18
 # Tokens and documents that are counted together: with more of them, postings of a term lie side
 # by side in fewer runs, until a run no longer stays in the cache.
 _COUNTED, _MOST = 1 << 20, 1 << 16
-# About what a token and a document take until the segment is made: postings twice, and ids.
-_TOKEN_BYTES, _DOCUMENT_BYTES = 8, 300
+# About what a token, a document and a term take at most until the segment is made: postings
+# twice, the id in several tables, and two tables of words, which double when they are full.
+_TOKEN_BYTES, _DOCUMENT_BYTES, _TERM_BYTES = 8, 300, 300
 
 
 _Result = TypeVar("_Result")
@@ -145,7 +146,8 @@ class SegmentBuilder:
         """About how many bytes it takes to make a segment of the documents that were read."""
         documents = self._done + sum(map(len, self._counts))
         strings = self._texts.nbytes + self._payloads.nbytes + 4 * self._metadata.nbytes
-        return strings + _TOKEN_BYTES * self._total + _DOCUMENT_BYTES * documents
+        counted = _TOKEN_BYTES * self._total + _DOCUMENT_BYTES * documents
+        return strings + counted + _TERM_BYTES * len(self._encoder)
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""

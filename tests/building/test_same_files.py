@@ -58,7 +58,7 @@ def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> 
 
 
 @given(
-    given=st.lists(records, max_size=14),
+    given=st.lists(records, max_size=10),
     on_duplicate=st.sampled_from(["skip", "replace"]),
     store_text=st.booleans(),
     part=rooms,
