@@ -133,7 +133,7 @@ disk_gib, own_gib = {disk}, {own}
 
 node = {{machine.name: machine for machine in PRICES}}["r7g.4xlarge"]
 most = int(0.9 * node.memory / (disk_gib + own_gib))  # shards that stay in memory, texts included
-print("passages  shards nodes  disk GiB memory GiB  build h  queries/s    ms  $ a million")
+lines = ["passages  shards nodes  disk GiB memory GiB  build h  queries/s    ms  $ a million"]
 for wanted in (100e6, 1e9, 10e9):
     shards = ceil(wanted / passages)
     nodes = ceil(shards / most)
@@ -142,11 +142,12 @@ for wanted in (100e6, 1e9, 10e9):
     rate = node.cpus / (held * query_ms / 1000)  # every query is searched in every shard
     latency = ceil(held / node.cpus) * query_ms  # without the network
     dollars = nodes * cost_by_throughput(node, rate)
-    print(
+    lines.append(
         f"{{wanted:8.0e}} {{shards:7,}} {{nodes:5}} {{shards * disk_gib:9,.0f}}"
         f" {{nodes * node.memory:10,.0f}} {{hours:8.2f}} {{rate:10,.0f}}"
         f" {{latency:5.1f}} {{dollars:12.2f}}"
     )
+print("\\n".join(lines))
 """
 
 

@@ -13,7 +13,7 @@ import click
 
 from bm25rag import Document
 from bm25rag.cli.progress import ReadingBar
-from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.cli.terminal import counted, listed, one_line, shows_progress, write_message
 from bm25rag.cli.wording import describe
 from bm25rag.errors import MetadataError, MissingDependencyError
 from bm25rag.metadata.storable import plain_metadata
@@ -73,7 +73,6 @@ _READERS = {
     "parquet": read_parquet,
     "arrow": read_arrow,
 }
-_NAMES_SHOWN = 3
 # A file that is skipped if it cannot be read is in memory until then, or, if it has more bytes than
 # this, is read twice.
 _MOST_HELD = 16 << 20
@@ -243,14 +242,14 @@ class Sources:
             known = set() if before is None else set(before._left_out.get(reason, ()))
             names = [name for name in left_out if name not in known]
             if names:
-                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
+                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {listed(names)}")
         by_complaint: dict[str, list[str]] = {}
         for name, complaint in self.skipped.items():
             if before is None or before.skipped.get(name) != complaint:
                 by_complaint.setdefault(complaint, []).append(name)
         for complaint, names in by_complaint.items():
             if len(names) > 1:
-                complaint = f"{counted(len(names), 'file')} ({_some(names)}): {complaint}"
+                complaint = f"{counted(len(names), 'file')} ({listed(names)}): {complaint}"
             elif names[0] not in complaint:
                 complaint = f"{names[0]}: {complaint}"
             write_message(f"Skipped {one_line(complaint)}")
@@ -374,12 +373,6 @@ class Sources:
             return read_pieces(path, options["passage_size"], file.name)
         read_plain = read_lines if file.kind == "lines" else read_text
         return read_plain(path, file.name)
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(map(one_line, names[:_NAMES_SHOWN]))
-    more = len(names) - _NAMES_SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _name_of(source: Path) -> str:
