@@ -26,8 +26,8 @@ _AVOIDED = 30.0
 class Answers(NamedTuple):
     """What all parts answered, in order, without those that did not.
 
-    All are of one ``commit``, in which there are so many ``shards``. ``missing`` are the numbers of the shards that are not in them,
-    with the reasons.
+    All are of one ``commit``, in which there are so many ``shards``. ``missing`` has the number of
+    each shard that is not in them, with the reason.
     """
 
     commit: int
@@ -192,7 +192,8 @@ def ask(
     question.run()
     found = [part.answer for part in question.parts if part.answer is not None]
     count = found[0].shards if found else shards
-    edges, missing = even_edges(count, len(parts)), {}
+    edges = even_edges(count, len(parts))
+    missing: dict[int, str] = {}
     for number, part in enumerate(question.parts):
         if part.answer is None:
             missing |= dict.fromkeys(range(edges[number], edges[number + 1]), part.problem)

@@ -33,7 +33,6 @@ from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import lock
 from bm25rag.storage.state import check_extra
 
-
 __all__ = ["build", "build_dataset"]
 
 _DAY = 86_400.0
@@ -237,7 +236,9 @@ def _build(
         ]
         totals = wait_for_all([refs[0] for refs in counted], timeout, "statistics of shard {}")
         merging = ray.remote(merge_partition).options(**options)
-        refs = [merging.remote(*parts) for parts in zip(*(refs[1:] for refs in counted), strict=True)]
+        refs = [
+            merging.remote(*parts) for parts in zip(*(refs[1:] for refs in counted), strict=True)
+        ]
         merged = wait_for_all(refs, timeout, "statistics, partition {}")
         check_unique(plan, receipts, merged)
         finish(plan, receipts, totals, [one.terms for one in merged], kept)

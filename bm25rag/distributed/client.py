@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast, overload
 
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import check_count, check_flag, check_id, check_ids, check_real
-from bm25rag.common.checks import check_sequence
+from bm25rag.common.checks import (
+    check_count,
+    check_flag,
+    check_id,
+    check_ids,
+    check_real,
+    check_sequence,
+)
 from bm25rag.distributed.asking import Answers, ask
 from bm25rag.distributed.engine import cause_of, load
-from bm25rag.distributed.operations import OPERATIONS
 from bm25rag.distributed.host import HostState
+from bm25rag.distributed.operations import OPERATIONS
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
 
@@ -59,7 +65,7 @@ class RayBatch:
     scores: Float64
     counts: Int64
     commit: int
-    _items: list[list[Hit]] | list[list[str]]
+    _items: Sequence[list[Hit]] | Sequence[list[str]]
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
@@ -75,7 +81,7 @@ class RayBatch:
         """
         if any(isinstance(row[0], str) for row in self._items if row):
             raise ValueError("the batch has ids only: search with contents=True for hits")
-        return cast("list[list[Hit]]", self._items)
+        return cast("list[list[Hit]]", list(self._items))
 
     def __repr__(self) -> str:
         queries, width = self.rows.shape
@@ -235,7 +241,8 @@ class RayIndex:
         check_flag("partial", partial)
         answers = self._ask("search", arguments, deadline, partial)
         found = _merged("search", answers, arguments)
-        batch = RayBatch(*found.ranking, answers.commit, found.items)
+        rows, scores, counts = found.ranking
+        batch = RayBatch(rows, scores, counts, answers.commit, found.items)
         return Partial(batch, answers.missing) if partial else batch
 
     def explain(
@@ -400,8 +407,9 @@ class RayIndex:
             import pyarrow  # Ray Data is made of it
 
             queries = table.column(column).to_pylist()
-            options = {"contents": False, "deadline": deadline}
-            batch = self.search_batch(queries, k, filter, min_score, **options)
+            batch = self.search_batch(
+                queries, k, filter, min_score, contents=False, deadline=deadline
+            )
             counted = zip(batch.scores.tolist(), batch.counts.tolist(), strict=True)
             ids = pyarrow.array(batch.ids(), pyarrow.list_(pyarrow.string()))
             scores = [row[:count] for row, count in counted]

@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 class _Opened(NamedTuple):
     commit: int
-    count: int
+    total: int
     shards: list[OpenShard]
     failed: dict[int, str]
 
@@ -79,7 +79,11 @@ class Host:
         untrusted: bool,
     ) -> None:
         self._folder, self._part, self._parts, self._threads = folder, part, parts, threads
-        self._options = {"mmap": mmap, "tokenizer": tokenizer, "untrusted": untrusted}
+        self._options: dict[str, Any] = {
+            "mmap": mmap,
+            "tokenizer": tokenizer,
+            "untrusted": untrusted,
+        }
         self._opened: _Opened | None = None
         self._lock = Lock()
 
@@ -132,14 +136,15 @@ class Host:
             except StorageError as error:
                 failed[shard.number] = str(error)
         value = called.merge(values, *arguments) if values else None
-        return Answer(opened.commit, opened.count, value, failed)
+        return Answer(opened.commit, opened.total, value, failed)
 
     def _open(self) -> _Opened:
-        for attempt in range(_RETRIES):
+        for _ in range(_RETRIES):
             manifest = read_sharded(self._folder)
             count = len(manifest.shards)
             edges = even_edges(count, self._parts)
-            shards, failed = [], {}
+            shards: list[OpenShard] = []
+            failed: dict[int, str] = {}
             for number in range(edges[self._part], edges[self._part + 1]):
                 try:
                     shards.append(open_shard(self._folder, number, **self._options))
@@ -149,4 +154,4 @@ class Host:
             now = read_sharded(self._folder).commit
             if {now, *(shard.commit for shard in shards)} == {manifest.commit}:
                 return _Opened(now, count, shards, failed)
-        raise StorageError(f"{self._folder} was changed {attempt + 1} times while it was opened")
+        raise StorageError(f"{self._folder} was changed {_RETRIES} times while it was opened")

@@ -27,7 +27,7 @@ class Found(NamedTuple):
     """The best matches of a batch: rows in the whole index, and the hits or only ids of each."""
 
     ranking: Ranking
-    items: list[list[Hit]] | list[list[str]]
+    items: Sequence[list[Hit]] | Sequence[list[str]]
 
 
 class Operation(NamedTuple):
@@ -67,7 +67,8 @@ def _merge_found(found: Sequence[Found], queries: Sequence[Query], k: int, *_: o
     if not found:
         empty = np.empty((len(queries), 0))
         counts = np.zeros(len(queries), np.int64)
-        return Found(Ranking(empty.astype(np.int64), empty, counts), [[] for _ in queries])
+        none: list[list[str]] = [[] for _ in queries]
+        return Found(Ranking(empty.astype(np.int64), empty, counts), none)
     ranking = merge_rankings([one.ranking for one in found], [0] * len(found), k)
     items = []
     for number, count in enumerate(ranking.counts.tolist()):

@@ -95,7 +95,7 @@ def find_sources(
         corpus = find_beir_corpus(path)
         return list(_in_folder(path, format)) if corpus is None else [_source(corpus, format, None)]
     if not path.exists() and glob.has_magic(str(path)):
-        found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - it may be absolute
+        found = sorted(glob.glob(str(path), recursive=True))
         return [_source(Path(one), format, None) for one in found if Path(one).is_file()]
     return [_source(path, format, None)]
 
