@@ -84,9 +84,10 @@ def find_sources(
     Raises
     ------
     FileNotFoundError
-        If a file is missing, or nothing matches.
+        If a file is missing.
     ValueError
-        If the kind of a file is not known, or a folder holds what cannot be read.
+        If nothing matches a pattern, the kind of a file is not known, or a folder holds what cannot be
+        read.
     """
     if not isinstance(files, (str, PathLike)):
         return [_source(Path(file), format, None) for file in files]
@@ -96,6 +97,8 @@ def find_sources(
         return list(_in_folder(path, format)) if corpus is None else [_source(corpus, format, None)]
     if not path.exists() and glob.has_magic(str(path)):
         found = sorted(glob.glob(str(path), recursive=True))
+        if not found:
+            raise ValueError(f"nothing matches {path}")
         return [_source(Path(one), format, None) for one in found if Path(one).is_file()]
     return [_source(path, format, None)]
 
