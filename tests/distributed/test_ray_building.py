@@ -144,6 +144,7 @@ def test_one_build_at_a_time(tmp_path: Path) -> None:
     held.release()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # Ray's of its own settings
 def test_a_dataset_is_built_in_the_order_of_its_rows(tmp_path: Path) -> None:
     data = pytest.importorskip("ray.data")
     plain = plain_index(write_corpus(tmp_path / "in"))
