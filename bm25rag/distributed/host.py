@@ -127,16 +127,26 @@ class Host:
             self.refresh()
         opened, called = self._opened, OPERATIONS[operation]
         assert opened is not None
-        values, failed = [], dict(opened.failed)
+        values, failed = {}, dict(opened.failed)
         for shard in opened.shards:
             try:
-                values.append(
-                    called.answer(shard.searcher, shard.first_row, self._threads, *arguments)
+                values[shard.number] = called.answer(
+                    shard.searcher, shard.first_row, self._threads, *arguments
                 )
             except StorageError as error:
                 failed[shard.number] = str(error)
-        value = called.merge(values, *arguments) if values else None
-        return Answer(opened.commit, opened.total, value, failed)
+        merged = called.merge([*values.values()], *arguments)
+        try:
+            called.read(merged)
+        except StorageError:
+            for number, value in [*values.items()]:
+                try:
+                    called.read(value)
+                except StorageError as error:
+                    failed[number] = str(error)
+                    del values[number]
+            merged = called.merge([*values.values()], *arguments)
+        return Answer(opened.commit, opened.total, merged if values else None, failed)
 
     def _open(self) -> _Opened:
         for _ in range(_RETRIES):

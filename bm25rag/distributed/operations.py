@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.documents import Document, Hit, read_hits
+from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
@@ -33,11 +33,13 @@ class Found(NamedTuple):
 class Operation(NamedTuple):
     """``answer`` gets a shard, its first row, the threads to use and the arguments of a call.
 
-    ``merge`` gets the answers and the same arguments.
+    ``merge`` gets the answers and the same arguments. ``read`` reads what is left of an answer after
+    merging and has not been read yet.
     """
 
     answer: Callable[..., Any]
     merge: Callable[..., Any]
+    read: Callable[[Any], object] = lambda _: None
 
 
 def _search(
@@ -53,12 +55,14 @@ def _search(
     batch = shard.search_batch(queries, k, filter, min_score, threads)
     rows = np.where(batch.rows < 0, -1, batch.rows + first_row)
     ranking = Ranking(rows, batch.scores, batch.counts)
-    if not contents:
-        return Found(ranking, batch.ids())
-    found = batch.hits()
-    for hits in found:
-        read_hits(hits, "text", "metadata", "payload")  # here, where damage is this shard's
-    return Found(ranking, found)
+    return Found(ranking, batch.hits() if contents else batch.ids())
+
+
+def _read_hits(found: Found) -> None:
+    for row in found.items:
+        for hit in row:
+            if isinstance(hit, Hit):
+                hit.__reduce__()  # reads text, metadata and payload, as sending it does
 
 
 def _merge_found(found: Sequence[Found], queries: Sequence[Query], k: int, *_: object) -> Found:
@@ -128,7 +132,7 @@ def _first(found: Iterable[Any], *_: object) -> Any:
 
 
 OPERATIONS = {
-    "search": Operation(_search, _merge_found),
+    "search": Operation(_search, _merge_found, _read_hits),
     "get": Operation(_get, _merge_got),
     "count": Operation(_count, _merge_counts),
     "explain": Operation(_explain, _first),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """Run a cluster of three nodes with a CPU each, to which this process is connected."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -269,3 +270,20 @@ def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) ->
     manifest.write_bytes(data)
     host.refresh().check()
     assert host.answer("count", (None,), 0).value == 200
+
+
+def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in")
+    with paths[4].open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"_id": "long", "text": "tide " + "boat " * 9999}) + "\n")
+    run(plan_of(paths, tmp_path / "it", 3))
+    (path,) = (tmp_path / "it" / "commit-1" / "shard-0002").glob("segment-*.bin")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"tide boat") + 25_000] ^= 1
+    path.write_bytes(data)
+    host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
+    answer = host.answer("search", (["tide", "word3"], 5, None, None, True), 0)
+    assert list(answer.failed) == [2]
+    assert [[hit.id for hit in row] for row in answer.value.items] == [[], ["d3"]]
+    bare = host.answer("search", (["tide"], 5, None, None, False), 0)
+    assert (bare.failed, bare.value.items) == ({}, [["long"]])
