@@ -275,11 +275,11 @@ def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) ->
 def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path / "in")
     with paths[4].open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"_id": "long", "text": "tide " + "boat " * 9999}) + "\n")
+        file.write(json.dumps({"_id": "long", "text": "tide " + "boat " * 60_000}) + "\n")
     run(plan_of(paths, tmp_path / "it", 3))
     (path,) = (tmp_path / "it" / "commit-1" / "shard-0002").glob("segment-*.bin")
     data = bytearray(path.read_bytes())
-    data[data.index(b"tide boat") + 25_000] ^= 1
+    data[data.index(b"tide boat") + 150_000] ^= 1  # in another block of the file
     path.write_bytes(data)
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
     answer = host.answer("search", (["tide", "word3"], 5, None, None, True), 0)
