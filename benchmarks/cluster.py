@@ -6,16 +6,18 @@ has a ``corpus.jsonl.gz`` and ``queries.jsonl`` in BEIR's format. It writes a ta
 
 from __future__ import annotations
 
+import gzip
 import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bm25rag import Document
 from bm25rag.distributed.ray import build, serve, stop
 from bm25rag.readers import read_jsonl, read_queries
 from bm25rag.sharded import ShardedIndex
@@ -56,27 +58,32 @@ def main(folder: Path) -> None:
             chosen = lines[len(lines) * part // 4 : len(lines) * (part + 1) // 4]
             (Path(work) / f"{part}.jsonl").write_bytes(b"".join(chosen))
         for shards in SHARDS:
-            here, there = Path(work) / f"here-{shards}", Path(work) / f"there-{shards}"
-            built = [seconds(lambda: build_here(iter(documents), here, shards))]
-            built.append(seconds(lambda: build(f"{work}/*.jsonl", there, shards)))
-            index, served = ShardedIndex.open(here), serve(there)
-            assert [index.search(query) for query in queries[:50]] == [
-                served.search(query) for query in queries[:50]
-            ]
-            rounds = [
-                (rates(index, queries, {}), rates(served, queries, {"contents": False}))
-                for _ in range(ROUNDS)
-            ]
-            for place, name in enumerate(("in process", "Ray")):
-                medians = [statistics.median(one[place][n] for one in rounds) for n in range(3)]
-                row = f"{medians[0]:.2f} | {medians[1]:,.0f} | {medians[2]:,.0f}"
-                print(f"| {shards} | {name} | {built[place]:.1f} | {row} |", flush=True)
-            stop()
+            for row in _rows(Path(work), shards, documents, queries):
+                print(row, flush=True)
+
+
+def _rows(work: Path, shards: int, documents: list[Document], queries: list[str]) -> Iterator[str]:
+    here, there = work / f"here-{shards}", work / f"there-{shards}"
+    built = [
+        seconds(lambda: build_here(iter(documents), here, shards)),
+        seconds(lambda: build(f"{work}/*.jsonl", there, shards)),
+    ]
+    index, served = ShardedIndex.open(here), serve(there)
+    assert [index.search(query) for query in queries[:50]] == [
+        served.search(query) for query in queries[:50]
+    ]
+    rounds = [
+        (rates(index, queries, {}), rates(served, queries, {"contents": False}))
+        for _ in range(ROUNDS)
+    ]
+    for place, name in enumerate(("in process", "Ray")):
+        medians = [statistics.median(one[place][n] for one in rounds) for n in range(3)]
+        row = f"{medians[0]:.2f} | {medians[1]:,.0f} | {medians[2]:,.0f}"
+        yield f"| {shards} | {name} | {built[place]:.1f} | {row} |"
+    stop()
 
 
 def _lines(path: Path) -> list[bytes]:
-    import gzip
-
     with gzip.open(path) as file:
         return file.readlines()
 

@@ -18,7 +18,7 @@ from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
 if TYPE_CHECKING:
-    from bm25rag.distributed.client import RayBatch
+    from bm25rag.distributed.results import RayBatch
 
 __all__ = ["WRITERS", "Answers", "to_json"]
 

@@ -33,8 +33,8 @@ class Found(NamedTuple):
 class Operation(NamedTuple):
     """``answer`` gets a shard, its first row, the threads to use and the arguments of a call.
 
-    ``merge`` gets the answers and the same arguments. ``read`` reads what is left of an answer after
-    merging and has not been read yet.
+    ``merge`` gets the answers and the same arguments. ``read`` reads what a merged
+    answer has not read yet.
     """
 
     answer: Callable[..., Any]

@@ -86,8 +86,9 @@ def find_sources(
     FileNotFoundError
         If a file is missing.
     ValueError
-        If nothing matches a pattern, the kind of a file is not known, or a folder holds what cannot be
-        read.
+        If nothing matches a pattern, or the kind of a file is not known.
+    OSError
+        If the system does not allow to read a file.
     """
     if not isinstance(files, (str, PathLike)):
         return [_source(Path(file), format, None) for file in files]
@@ -108,7 +109,7 @@ def _in_folder(folder: Path, format: str) -> Iterator[SourceFile]:
         if found.problem is None and kind_of(found.path) is not None:
             yield _source(found.path, format, found.name)
         elif found.expected:
-            raise ValueError(f"{found.path}: {found.problem}")
+            raise OSError(f"{found.path}: {found.problem}")
 
 
 def _source(path: Path, format: str, name: str | None) -> SourceFile:

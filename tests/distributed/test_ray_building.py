@@ -78,11 +78,18 @@ def test_workers_that_die_again_and_again_are_an_error_and_the_build_goes_on_lat
             os.kill(os.getpid(), signal.SIGKILL)
         return text.split()
 
-    settings: dict[str, Any] = {"num_cpus": CPUS, "timeout": 60, "analyzer": Analyzer(tokenizer=split)}
+    settings: dict[str, Any] = {
+        "num_cpus": CPUS,
+        "timeout": 60,
+        "analyzer": Analyzer(tokenizer=split),
+    }
     with pytest.raises(ClusterError, match=r"shard 1 of .*its worker died.*make more shards"):
         build(paths, tmp_path / "it", 2, max_retries=1, **settings)
     fixed.touch()
-    check(build(paths, tmp_path / "it", 2, **settings), plain_index(paths, analyzer=Analyzer(tokenizer=split)))
+    check(
+        build(paths, tmp_path / "it", 2, **settings),
+        plain_index(paths, analyzer=Analyzer(tokenizer=split)),
+    )
 
 
 def test_a_build_whose_driver_was_killed_goes_on_to_the_same_bytes(

@@ -63,7 +63,9 @@ def processes(index: RayIndex) -> list[list[int]]:
 def nodes_of(name: str) -> list[str]:
     """Return the ids of the nodes that serve."""
     groups = ray.util.placement_group_table().values()
-    (group,) = [one for one in groups if one["name"] == f"bm25rag/{name}" and one["state"] == "CREATED"]
+    (group,) = [
+        one for one in groups if one["name"] == f"bm25rag/{name}" and one["state"] == "CREATED"
+    ]
     return [group["bundles_to_node_id"][bundle] for bundle in sorted(group["bundles_to_node_id"])]
 
 
@@ -353,9 +355,7 @@ def test_searches_go_on_during_refreshes(folder: Path) -> None:
 
 
 def run(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(
-        commands, ["ray", *map(str, arguments)], catch_exceptions=False
-    )
+    result = CliRunner().invoke(commands, ["ray", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == code, result.output
     return result
 

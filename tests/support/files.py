@@ -24,16 +24,16 @@ QUERIES: list[Any] = [
 def write_corpus(folder: Path, sizes: tuple[int, ...] = SIZES) -> list[Path]:
     """Write files of documents, in which scores are often equal."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths, number = [], 0
+    paths, first = [], 0
     for place, size in enumerate(sizes):
         path = folder / f"part-{place}.jsonl"
         lines = []
-        for number in range(number, number + size):
+        for number in range(first, first + size):
             text = f"boat {number % 3} {'sea ' * (number % 4)} word{number}"
             if place == 2:
                 text += " harbour"
             lines.append(json.dumps({"_id": f"d{number}", "text": text, "n": number}))
-        number += 1
+        first += size
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         paths.append(path)
     return paths
