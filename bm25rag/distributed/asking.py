@@ -157,6 +157,7 @@ class _Question:
         if answer.commit == self.commit:
             part.take(answer)
         else:  # asked for the newer one, it will go there
+            part.problem = f"it is at commit {answer.commit}, and others at {self.commit}"
             part.ask_at = 0.0 if least < self.commit else monotonic() + _PAUSE
 
 

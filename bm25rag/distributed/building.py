@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from os.path import realpath
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
@@ -36,6 +37,8 @@ from bm25rag.storage.state import check_extra
 __all__ = ["build", "build_dataset"]
 
 _DAY = 86_400.0
+# Most partitions of terms and ids; each of so many results of every shard is known to the program.
+_PARTITIONS = 256
 
 
 def build(
@@ -222,16 +225,17 @@ def _build(
     timeout: float,
 ) -> ShardedIndex:
     kept = {} if extra is None else check_extra(extra)
+    check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     ray, folder, count = start(), plan.folder, len(plan.shards)
+    partitions = min(count, _PARTITIONS)
     make_folder(folder)
     held = lock(folder)
     try:
         check_new(folder)
         receipts = build_shards(ray)
-        # As many partitions as shards: a task then has about as much to do as one of the others.
-        counting = ray.remote(count_shard).options(**options, num_returns=count + 1)
+        counting = ray.remote(count_shard).options(**options, num_returns=partitions + 1)
         counted = [
-            counting.remote(folder, number, receipt, count)
+            counting.remote(folder, number, receipt, partitions)
             for number, receipt in enumerate(receipts)
         ]
         totals = wait_for_all([refs[0] for refs in counted], timeout, "statistics of shard {}")

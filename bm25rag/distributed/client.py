@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from bm25rag.common.checks import (
@@ -290,7 +291,7 @@ class RayIndex:
         ClusterError
             If no actor of a part could be asked.
         """
-        seconds, ray = check_real("timeout", timeout, 0.0, float("inf")), load()
+        seconds, ray = check_real("timeout", timeout, 0.0, TIMEOUT_MAX), load()
         refs = {
             host.refresh.remote(): part for part, hosts in enumerate(self._parts) for host in hosts
         }
@@ -369,7 +370,7 @@ class RayIndex:
     def _ask(
         self, operation: str, arguments: tuple[Any, ...], deadline: float, partial: bool
     ) -> Answers:
-        seconds = check_real("deadline", deadline, 0.0, float("inf"))
+        seconds = check_real("deadline", deadline, 0.0, TIMEOUT_MAX)
         answers = ask(self._parts, operation, arguments, seconds, self._shards, self._avoided)
         self._shards = answers.shards
         if answers.missing and not partial:

@@ -10,6 +10,7 @@ import re
 from contextlib import suppress
 from os import PathLike
 from os.path import realpath
+from threading import TIMEOUT_MAX
 from time import monotonic
 from typing import Any
 
@@ -76,7 +77,7 @@ def serve(
     MissingDependencyError
         If Ray is not installed.
     """
-    path, seconds = realpath(folder), check_real("timeout", timeout, 0.0, float("inf"))
+    path, seconds = realpath(folder), check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     check_count("concurrency", concurrency, least=1)
     copies, shards = check_count("replicas", replicas, least=1), len(read_sharded(path).shards)
     cpus = check_real("num_cpus", num_cpus, 0.0, float("inf"))

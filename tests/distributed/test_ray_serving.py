@@ -235,15 +235,15 @@ def test_an_answer_that_takes_too_long_is_an_error_or_partial(
 
     def slow(metadata: dict[str, Any]) -> bool:
         if metadata["n"] == 0:
-            time.sleep(2)
+            time.sleep(8)
         return True
 
     begun = time.monotonic()
-    with pytest.raises(ShardUnavailableError, match=r"shards 0, 1 of 4 .*within 1 s") as caught:
-        index.search("boat", 500, slow, deadline=1)
+    with pytest.raises(ShardUnavailableError, match=r"shards 0, 1 of 4 .*within 2 s") as caught:
+        index.search("boat", 500, slow, deadline=2)
     assert caught.value.shards == (0, 1)
-    assert time.monotonic() - begun < 1.5
-    found, missing = index.search("boat", 500, slow, deadline=0.7, partial=True)
+    assert time.monotonic() - begun < 4
+    found, missing = index.search("boat", 500, slow, deadline=2, partial=True)
     assert sorted(missing) == [0, 1]
     assert found == [hit for hit in plain.search("boat", 500) if hit.metadata["n"] >= 100]
 

@@ -70,6 +70,14 @@ def test_the_index_is_that_of_one_build(tmp_path: Path, shards: int, variant: An
     assert sorted(path.name for path in (tmp_path / "it").iterdir()) == ["commit-1", "sharded.json"]
 
 
+def test_sixteen_uneven_shards(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in", tuple(range(1, 40, 2)))
+    index, plain = run(plan_of(paths, tmp_path / "it", 16)), plain_index(paths)
+    assert index.search_batch(QUERIES, 100).hits() == [
+        plain.search(query, 100) for query in QUERIES
+    ]
+
+
 def test_statistics_are_the_bytes_of_a_build_in_one_process(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path / "in", (50, 50))
     run(plan_of(paths, tmp_path / "it", 2))
