@@ -11,7 +11,7 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
-from bm25rag.distributed.engine import start, wait_for_all
+from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
 from bm25rag.distributed.sources import FORMATS, Reading, divide, find_sources
 from bm25rag.distributed.steps import (
     Plan,
@@ -123,7 +123,7 @@ def build(
         begin(plan)
         task, sent = ray.remote(build_shard).options(**options), ray.put(plan)
         refs = [task.remote(sent, number) for number in range(count)]
-        return wait_for_all(refs, timeout, f"shard {{}} of {plan.folder}")
+        return wait_for_all(refs, timeout, "shard")
 
     return _build(plan, build_shards, options, extra, timeout)
 
@@ -179,7 +179,7 @@ def build_dataset(
             ordered.preserve_order = before
         task, sent = ray.remote(_build_rows).options(**options), ray.put(plan)
         refs = [task.remote(sent, number, part) for number, part in enumerate(parts)]
-        return wait_for_all(refs, timeout, f"shard {{}} of {plan.folder}")
+        return wait_for_all(refs, timeout, "shard")
 
     return _build(plan, build_shards, options, extra, timeout)
 
@@ -204,7 +204,7 @@ def _plan(
     num_cpus: float,
     settings: dict[str, Any],
 ) -> Plan:
-    threads = max(1, round(check_real("num_cpus", num_cpus, 0.0, float("inf"))))
+    threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
     path = realpath(folder)
     check_new(path)
     return Plan(
@@ -238,12 +238,12 @@ def _build(
             counting.remote(folder, number, receipt, partitions)
             for number, receipt in enumerate(receipts)
         ]
-        totals = wait_for_all([refs[0] for refs in counted], timeout, "statistics of shard {}")
+        totals = wait_for_all([refs[0] for refs in counted], timeout, "statistics of shard")
         merging = ray.remote(merge_partition).options(**options)
         refs = [
             merging.remote(*parts) for parts in zip(*(refs[1:] for refs in counted), strict=True)
         ]
-        merged = wait_for_all(refs, timeout, "statistics, partition {}")
+        merged = wait_for_all(refs, timeout, "partition")
         check_unique(plan, receipts, merged)
         finish(plan, receipts, totals, [one.terms for one in merged], kept)
     finally:

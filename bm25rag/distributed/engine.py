@@ -8,10 +8,12 @@ from typing import Any
 
 from bm25rag.errors import ClusterError, MissingDependencyError
 
-__all__ = ["NAMESPACE", "cause_of", "load", "remove_groups", "start", "wait_for_all"]
+__all__ = ["NAMESPACE", "SMALLEST", "cause_of", "load", "remove_groups", "start", "wait_for_all"]
 
 # Of the names of actors and placement groups.
 NAMESPACE = "bm25rag"
+# The least share of a CPU that can be reserved.
+SMALLEST = 0.001
 
 
 def load() -> Any:
@@ -60,7 +62,7 @@ def wait_for_all(refs: Sequence[Any], timeout: float, what: str) -> list[Any]:
     timeout
         How many seconds all of them may take.
     what
-        What they do, for messages: ``"shard {}"`` with the position.
+        What each is about, for messages: ``"shard"``, to which its number is added.
 
     Raises
     ------
@@ -74,14 +76,13 @@ def wait_for_all(refs: Sequence[Any], timeout: float, what: str) -> list[Any]:
         while waiting:
             ready, _ = ray.wait(list(waiting), timeout=max(0.0, end - monotonic()))
             if not ready:
-                first = what.format(min(waiting.values()))
                 raise ClusterError(
-                    f"{len(waiting)} of {len(refs)} steps ({first} ...) have not ended within "
-                    f"{timeout:g} seconds; is there a node with enough free CPUs (num_cpus)? "
+                    f"{len(waiting)} of {len(refs)} tasks ({what} {min(waiting.values())} ...) "
+                    f"have not ended within {timeout:g} seconds; is there a node with enough free CPUs (num_cpus)? "
                     "timeout= allows more time"
                 )
             for ref in ready:
-                results[waiting[ref]] = _result(ray, ref, what.format(waiting[ref]))
+                results[waiting[ref]] = _result(ray, ref, f"{what} {waiting[ref]}")
                 del waiting[ref]
     except BaseException:
         for ref in waiting:

@@ -17,7 +17,7 @@ from typing import Any
 from bm25rag.analysis import Tokenizer
 from bm25rag.common.checks import check_count, check_flag, check_real
 from bm25rag.distributed.client import RayIndex
-from bm25rag.distributed.engine import NAMESPACE, remove_groups, start, wait_for_all
+from bm25rag.distributed.engine import NAMESPACE, SMALLEST, remove_groups, start, wait_for_all
 from bm25rag.distributed.host import Host
 from bm25rag.errors import ClusterError
 from bm25rag.sharded.manifest import read_sharded
@@ -80,7 +80,7 @@ def serve(
     path, seconds = realpath(folder), check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     check_count("concurrency", concurrency, least=1)
     copies, shards = check_count("replicas", replicas, least=1), len(read_sharded(path).shards)
-    cpus = check_real("num_cpus", num_cpus, 0.0, float("inf"))
+    cpus = check_real("num_cpus", num_cpus, SMALLEST, float("inf"))
     if not name or "/" in name:
         raise ValueError(f"name must not be empty and have no '/', got {name!r}")
     ray, end = start(), monotonic() + seconds
@@ -110,7 +110,7 @@ def serve(
             for bundle, (replica, part) in enumerate(places)
         ]
         opening = [host.refresh.remote() for host in hosts]
-        for state in wait_for_all(opening, max(0.0, end - monotonic()), "opening by actor {}"):
+        for state in wait_for_all(opening, max(0.0, end - monotonic()), "actor"):
             state.check()
     except BaseException:
         stop(name)
@@ -125,8 +125,7 @@ def _alive(ray: Any) -> int:
 def _reserve(ray: Any, name: str, bundles: int, cpus: float, timeout: float) -> Any:
     """Reserve a bundle on each of some nodes; raise ``ClusterError`` if there are too few."""
     group = ray.util.placement_group(
-        # Ray refuses empty bundles; next to no memory stands for no CPU.
-        [{"CPU": cpus} if cpus else {"memory": 1}] * bundles,
+        [{"CPU": cpus}] * bundles,
         strategy="STRICT_SPREAD",
         name=f"{NAMESPACE}/{name}",
         lifetime="detached",

@@ -83,7 +83,7 @@ def test_workers_that_die_again_and_again_are_an_error_and_the_build_goes_on_lat
         "timeout": 60,
         "analyzer": Analyzer(tokenizer=split),
     }
-    with pytest.raises(ClusterError, match=r"shard 1 of .*its worker died.*make more shards"):
+    with pytest.raises(ClusterError, match=r"shard 1: its worker died.*make more shards"):
         build(paths, tmp_path / "it", 2, max_retries=1, **settings)
     fixed.touch()
     check(
@@ -138,7 +138,7 @@ def test_errors_of_a_task_are_those_of_its_input(tmp_path: Path) -> None:
 
 def test_a_build_that_no_node_has_room_for_ends_with_its_time(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path / "in", (2, 2))
-    with pytest.raises(ClusterError, match=r"2 of 2 steps .*within 1 seconds.*num_cpus"):
+    with pytest.raises(ClusterError, match=r"2 of 2 tasks .*within 1 seconds.*num_cpus"):
         build(paths, tmp_path / "it", 2, num_cpus=64, timeout=1)
 
 
