@@ -73,7 +73,7 @@ class _Part:
     def refuse(self) -> None:
         """Ask the next replica, since one has damaged files."""
         self.refused += 1
-        self.ask_at = math.inf if self.tried else 0.0
+        self.ask_at = monotonic() + _PAUSE if self.tried else 0.0
 
 
 class _Call(NamedTuple):

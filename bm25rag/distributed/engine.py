@@ -78,8 +78,8 @@ def wait_for_all(refs: Sequence[Any], timeout: float, what: str) -> list[Any]:
             if not ready:
                 raise ClusterError(
                     f"{len(waiting)} of {len(refs)} tasks ({what} {min(waiting.values())} ...) "
-                    f"have not ended within {timeout:g} seconds; is there a node with enough free CPUs (num_cpus)? "
-                    "timeout= allows more time"
+                    f"have not ended within {timeout:g} seconds; is there a node with enough "
+                    "free CPUs (num_cpus)? timeout= allows more time"
                 )
             for ref in ready:
                 results[waiting[ref]] = _result(ray, ref, f"{what} {waiting[ref]}")
