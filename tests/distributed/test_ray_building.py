@@ -160,5 +160,5 @@ def test_a_dataset_is_built_in_the_order_of_its_rows(tmp_path: Path) -> None:
     fields = Fields("id", ("body",))
     index = build_dataset(dataset, tmp_path / "it", 3, fields=fields, num_cpus=CPUS, timeout=60)
     check(index, plain)
-    with pytest.raises(ValueError, match="shard 0 of the dataset:1: no text field"):
+    with pytest.raises(ValueError, match=r"shard \d of the dataset:1: no text field"):
         build_dataset(dataset, tmp_path / "other", 2, num_cpus=CPUS, timeout=60)
