@@ -13,10 +13,12 @@ pytest.importorskip("ray", reason="Ray is not installed: make distributed")
 
 from project.test_docs import blocks, promised
 
+from support.cluster import ON_A_CLUSTER
 from support.environment import ROOT
 
+pytestmark = ON_A_CLUSTER
 
-@pytest.mark.usefixtures("cluster")
+
 def test_snippets_print_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}

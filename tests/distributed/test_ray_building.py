@@ -20,9 +20,9 @@ from bm25rag.errors import ClusterError, DuplicateIdError, LockedError  # noqa: 
 from bm25rag.readers import Fields  # noqa: E402
 from bm25rag.sharded import ShardedIndex  # noqa: E402
 from bm25rag.storage.manifest import lock  # noqa: E402
-from support.files import QUERIES, contents, plain_index, write_corpus  # noqa: E402
+from support.cluster import ON_A_CLUSTER, QUERIES, contents, plain_index, write_corpus  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("cluster")
+pytestmark = ON_A_CLUSTER
 CPUS = 0.1
 
 
@@ -151,7 +151,6 @@ def test_one_build_at_a_time(tmp_path: Path) -> None:
     held.release()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # Ray's of its own settings
 def test_a_dataset_is_built_in_the_order_of_its_rows(tmp_path: Path) -> None:
     data = pytest.importorskip("ray.data")
     plain = plain_index(write_corpus(tmp_path / "in"))

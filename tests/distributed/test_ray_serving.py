@@ -28,9 +28,9 @@ from bm25rag.errors import (  # noqa: E402
     ShardUnavailableError,
 )
 from bm25rag.sharded import ShardedIndex, build  # noqa: E402
-from support.files import QUERIES, plain_index, write_corpus  # noqa: E402
+from support.cluster import ON_A_CLUSTER, QUERIES, plain_index, write_corpus  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("cluster")
+pytestmark = ON_A_CLUSTER
 CPUS = 0.1
 SHARDS = 4
 
@@ -140,7 +140,6 @@ def test_an_index_can_be_used_by_threads_tasks_and_datasets(folder: Path, plain:
     assert ray.get(task.remote(index), timeout=30) == expected
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # Ray's of its own settings
 def test_queries_of_a_dataset_are_answered(folder: Path, plain: BM25Index) -> None:
     data = pytest.importorskip("ray.data")
     index = serve(folder, num_cpus=CPUS, nodes=2)

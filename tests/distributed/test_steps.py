@@ -28,7 +28,7 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
 from bm25rag.sharded import ShardedIndex, build
-from support.files import QUERIES, contents, plain_index, write_corpus
+from support.cluster import QUERIES, contents, plain_index, write_corpus
 from support.killing import killed_at
 
 

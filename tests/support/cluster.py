@@ -1,4 +1,4 @@
-"""A corpus in files, and the one index that a build from them must agree with."""
+"""Tests on a cluster: a corpus in files, and the one index that all must agree with."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bm25rag import BM25Index
 from bm25rag.readers import read_jsonl
 
+# What Ray's own code warns of differs from version to version.
+ON_A_CLUSTER = [
+    pytest.mark.usefixtures("cluster"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 SIZES = (60, 5, 90, 1, 44)
 QUERIES: list[Any] = [
     "boat 3",
