@@ -219,8 +219,6 @@ class RayIndex:
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
         return cast("Explanation", found)
 
-    # --- documents ---------------------------------------------------------------------
-
     def get(
         self,
         ids: Iterable[str],
@@ -258,8 +256,8 @@ class RayIndex:
         ShardUnavailableError
             As ``search``.
         """
-        answers = self._ask("count", (filter,), deadline, False)
-        return cast("int", _merged("count", answers, (filter,)))
+        found = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
+        return cast("int", found)
 
     def __len__(self) -> int:
         return self.count()
@@ -268,8 +266,14 @@ class RayIndex:
     def analyzer(self) -> Analyzer:
         """How texts and queries become terms."""
         if self._analyzer is None:
-            self._analyzer = _merged("analyzer", self._ask("analyzer", (), _DEADLINE, False), ())
-        return cast("Analyzer", self._analyzer)
+            # Whoever serves any part knows it.
+            hosts = [host for part in self._parts for host in part]
+            answers = ask([hosts], "analyzer", (), _DEADLINE, self._shards, self._avoided)
+            self._analyzer = _merged("analyzer", answers, ())
+            if self._analyzer is None:
+                reason = next(iter(answers.missing.values()))
+                raise ShardUnavailableError(f"no actor of {self._name!r} answered ({reason})")
+        return self._analyzer
 
     # --- the service -------------------------------------------------------------------
 

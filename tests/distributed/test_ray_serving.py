@@ -288,6 +288,7 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
         assert sorted(alone.search("boat 1", deadline=1, partial=True).missing) == [
             *caught.value.shards
         ]
+        assert alone.analyzer.language == "english"  # which any actor knows
     finally:
         cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes(timeout=60)
