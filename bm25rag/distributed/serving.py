@@ -159,8 +159,8 @@ def connect(name: str = "bm25rag") -> RayIndex:
     found = _find(ray, name)
     if not found:
         raise ClusterError(
-            f"no index is served as {name!r} on this cluster: serve(folder, {name!r}) does so, "
-            "and ray.init(address=...) names another cluster"
+            f"no index is served as {name!r} on this cluster: serve it first, or connect to "
+            "another cluster by ray.init(address=...)"
         )
     parts = int(next(iter(found.values())).rpartition(".")[2])
     hosts: list[list[Any]] = [[] for _ in range(parts)]

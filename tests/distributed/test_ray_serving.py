@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -273,8 +274,12 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
     lost = next(node for node in nodes_of("safe") if node != head)
     place = nodes_of("alone").index(lost)
     (node,) = [node for node in cluster.worker_nodes if node.node_id == lost]
+    pids = [processes(alone)[place][0], processes(safe)[0][nodes_of("safe").index(lost)]]
     try:
         cluster.remove_node(node, allow_graceful=False)
+        for pid in pids:  # they would outlive their node for a moment
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for _ in range(5):
             begun = time.monotonic()
             assert safe.search("boat 1", 50, deadline=8) == plain.search("boat 1", 50)
@@ -373,6 +378,7 @@ def test_the_command_line_builds_serves_and_searches(tmp_path: Path) -> None:
     path.write_bytes(bytes(len(data)))  # the file that is mapped
     failed = run("search", "boat", code=3)
     assert "shards 2 of 3" in failed.stderr
+    assert "; --partial searches without them" in failed.stderr
     partial = run("search", "boat", "-k", 500, "--format", "jsonl", "--partial", code=4)
     assert "Warning: without shard 2" in partial.stderr
     assert 0 < len(partial.stdout.splitlines()) < 200
