@@ -1,4 +1,4 @@
-"""Hybrid search with LlamaIndex: BM25 and vectors, fused by reciprocal rank.
+"""Hybrid search with LlamaIndex: BM25 in front of a vector store, and both fused.
 
     pip install . "./integrations/llamaindex[examples]"
     python examples/llamaindex_hybrid.py "How are dates compared?"
@@ -14,12 +14,10 @@ from typing import Any
 
 from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding, resolve_embed_model
-from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import BaseNode, MetadataMode
-from llama_index.retrievers.bm25rag import BM25Retriever
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.vector_stores.bm25rag import BM25VectorStore
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
@@ -57,18 +55,12 @@ def main() -> None:
     files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     documents = SimpleDirectoryReader(input_files=files).load_data()
     nodes = SentenceSplitter(chunk_size=256, chunk_overlap=32).get_nodes_from_documents(documents)
-    index = VectorStoreIndex(nodes, embed_model=choose_embedding(nodes))
-    lexical = BM25Retriever.from_defaults(index=index, similarity_top_k=5)  # the same nodes and ids
-    dense = index.as_retriever(similarity_top_k=5)
-    fusion = QueryFusionRetriever(
-        [lexical, dense],
-        mode=FUSION_MODES.RECIPROCAL_RANK,
-        num_queries=1,  # the question as it is: the language model is never asked
-        llm=MockLLM(),
-        similarity_top_k=5,
-    )
+    store = BM25VectorStore(dense=SimpleVectorStore())  # or any other vector store
+    index = VectorStoreIndex.from_vector_store(store, embed_model=choose_embedding(nodes))
+    index.insert_nodes(nodes)
     print(f"Question: {question}")
-    for name, retriever in (("BM25", lexical), ("dense", dense), ("fused", fusion)):
+    for name, mode in (("BM25", "text_search"), ("dense", "default"), ("fused", "hybrid")):
+        retriever = index.as_retriever(vector_store_query_mode=mode, similarity_top_k=5)
         for found in retriever.retrieve(question):
             start = " ".join(found.node.get_content().split())[:60]
             print(f"{name:5} {found.score:7.4f}  {found.node.metadata['file_name']}: {start}")

@@ -15,7 +15,7 @@ from bm25rag import Analyzer
 from bm25rag.analysis import AUTO_0_1, scripts
 from bm25rag.cli.terminal import readable
 
-__all__ = ["Match", "find_matches", "first_lines", "snippet"]
+__all__ = ["Match", "densest_part", "find_matches", "first_lines", "snippet"]
 
 _LENGTH = 240
 # How far a cut may move to fall between words.
@@ -75,6 +75,12 @@ def snippet(
     return shown
 
 
+def densest_part(text: str, analyzer: Analyzer, terms: AbstractSet[str], length: int) -> int:
+    """Return where the part of a text begins that matches the terms best; 0 if no word does."""
+    matches = find_matches(text, analyzer, terms) if len(text) > length else []
+    return _window(text, _densest(matches, length), length)[0] if matches else 0
+
+
 # --- where the words are ------------------------------------------------------------
 
 
@@ -120,12 +126,23 @@ def _locate(
         if first < 0 or not word:  # a pattern may match nothing at all
             continue
         for token, term in found[word]:
-            inner = same.find(token.replace("ς", "σ"))
+            inner = _place_of(token.replace("ς", "σ"), same)
             begin = first + max(inner, 0)
             end = begin + (len(token) if inner >= 0 else len(word))
             matches.append(Match(start + spans[begin][0], start + spans[end - 1][1], term))
         at = first + len(analyzer.splitter.first_of_bigram(word) or word)
     return matches
+
+
+def _place_of(token: str, word: str) -> int:
+    """Return where a token stands in a word: by itself, or else inside another; -1 if nowhere."""
+    first = at = word.find(token)
+    while at >= 0:
+        before, after = word[:at][-1:], word[at + len(token) :][:1]
+        if not before.isalnum() and not after.isalnum() and not (after and scripts.is_mark(after)):
+            return at
+        at = word.find(token, at + 1)
+    return first
 
 
 def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]]:

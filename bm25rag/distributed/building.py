@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Any
 
+from bm25rag.building.folder import check_new, remove
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
 from bm25rag.distributed.sources import FORMATS, Reading, divide, find_sources
@@ -29,9 +30,9 @@ from bm25rag.index import BM25Index
 from bm25rag.readers import PASSAGE_SIZE, Fields
 from bm25rag.readers.records import Records
 from bm25rag.sharded import ShardedIndex
-from bm25rag.sharded.manifest import BUILDING, check_new, commit_folder, remove
+from bm25rag.sharded.manifest import commit_folder
 from bm25rag.storage.fs import make_folder
-from bm25rag.storage.manifest import lock
+from bm25rag.storage.manifest import BUILDING, lock
 from bm25rag.storage.state import check_extra
 
 __all__ = ["build", "build_dataset"]

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bm25rag.building.folder import remove
 from bm25rag.columns.column import select_strings
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable
@@ -32,7 +33,7 @@ from bm25rag.documents import Document
 from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
 from bm25rag.index import BM25Index
 from bm25rag.sharded.building import publish
-from bm25rag.sharded.manifest import BUILDING, commit_folder, remove, shard_folder, shard_receipt
+from bm25rag.sharded.manifest import commit_folder, shard_folder, shard_receipt
 from bm25rag.sharded.statistics import (
     LocalStatistics,
     TermCounts,
@@ -41,7 +42,7 @@ from bm25rag.sharded.statistics import (
     partition_of,
 )
 from bm25rag.storage.fs import make_folder
-from bm25rag.storage.manifest import manifest_path, read_sealed, replace_sealed
+from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
 from bm25rag.storage.segment_files import read_index
 
 __all__ = [

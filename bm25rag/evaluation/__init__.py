@@ -16,6 +16,12 @@ from bm25rag.evaluation.cost import (
 )
 from bm25rag.evaluation.dynascore import Dynascores, dynascore
 from bm25rag.evaluation.files import read_qrels, read_run, write_qrels, write_run
+from bm25rag.evaluation.fusion_tuning import (
+    FusionSettings,
+    FusionTuning,
+    fuse_runs,
+    tune_fusion,
+)
 from bm25rag.evaluation.known_items import KnownItems, ask_model, known_items
 from bm25rag.evaluation.measures import MEASURES, Evaluation, evaluate
 from bm25rag.evaluation.runs import run_of
@@ -36,6 +42,8 @@ __all__ = [
     "Comparison",
     "Dynascores",
     "Evaluation",
+    "FusionSettings",
+    "FusionTuning",
     "Instance",
     "Interval",
     "KnownItems",
@@ -51,6 +59,7 @@ __all__ = [
     "download",
     "dynascore",
     "evaluate",
+    "fuse_runs",
     "known_items",
     "load_beir",
     "load_ir_dataset",
@@ -60,6 +69,7 @@ __all__ = [
     "read_run",
     "run_of",
     "tune",
+    "tune_fusion",
     "write_qrels",
     "write_run",
 ]

@@ -115,19 +115,7 @@ class Tuning:
         }
 
     def __str__(self) -> str:
-        gain = self.held_out
-        p_value = "" if gain.p_value is None else f" (p = {gain.p_value:.4f})"
-        verdict = (
-            f"a significant {'gain' if gain.difference > 0 else 'loss'}"
-            if gain.significant
-            else "not significant: chance may explain it"
-        )
-        return (
-            f"present: {self.present}\n"
-            f"best:    {self.best}\n"
-            f"{self.measure} on held-out queries: {gain.baseline:.4f} to {gain.mean:.4f}, "
-            f"{gain.difference:+.4f}{p_value}, {verdict}"
-        )
+        return f"present: {self.present}\nbest:    {self.best}\n{describe_held_out(self.held_out)}"
 
 
 def tune(
@@ -190,13 +178,13 @@ def tune(
     evaluator = Evaluator(judged.qrels, measure)
     evaluations = _evaluate_all(index, grid, judged.queries, evaluator, measure, progress)
     values = np.array([one.values(measure) for one in evaluations])
-    chosen, held_out = _cross_validate(values, folds, seed)
+    chosen, held_out = cross_validate(values, folds, seed)
     return Tuning(
         measure,
         present,
         grid[int(values.mean(axis=1).argmax())],
         tuple((one, float(mean)) for one, mean in zip(grid, values.mean(axis=1), strict=True)),
-        _compare(evaluations[0], held_out, measure, seed),
+        compare_held_out(evaluations[0], held_out, measure, seed),
         tuple(grid[point] for point in chosen),
         judged.notes,
     )
@@ -278,7 +266,7 @@ def _under(index: BM25Index, settings: Settings) -> BM25Index:
     return index.tune(variant=variant, k1=settings.k1, b=settings.b)
 
 
-def _cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], Float64]:
+def cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], Float64]:
     """Choose a setting for each fold by the other folds.
 
     Parameters
@@ -306,10 +294,25 @@ def _cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], 
     return chosen, held_out
 
 
-def _compare(before: Evaluation, held_out: Float64, measure: str, seed: int) -> Comparison:
+def compare_held_out(before: Evaluation, held_out: Float64, measure: str, seed: int) -> Comparison:
+    """Compare the values of held-out queries, float64 (q,), with those of an evaluation."""
     per_query = {
         query: {measure: value}
         for query, value in zip(before.per_query, held_out.tolist(), strict=True)
     }
     after = Evaluation({measure: fmean(held_out.tolist())}, per_query)
     return compare(after, before, measure, seed)
+
+
+def describe_held_out(gain: Comparison) -> str:
+    """Return a line that says what was gained on held-out queries, and whether by chance."""
+    p_value = "" if gain.p_value is None else f" (p = {gain.p_value:.4f})"
+    verdict = (
+        f"a significant {'gain' if gain.difference > 0 else 'loss'}"
+        if gain.significant
+        else "not significant: chance may explain it"
+    )
+    return (
+        f"{gain.measure} on held-out queries: {gain.baseline:.4f} to {gain.mean:.4f}, "
+        f"{gain.difference:+.4f}{p_value}, {verdict}"
+    )

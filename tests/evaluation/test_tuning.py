@@ -11,7 +11,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.evaluation import evaluate, load_beir, other_analyzers, run_of, tune
-from bm25rag.evaluation.tuning import _cross_validate
+from bm25rag.evaluation.tuning import cross_validate
 from support.commands import fails, ok
 from support.environment import collection
 
@@ -81,11 +81,11 @@ def test_every_point_has_the_mean_that_evaluate_gives() -> None:
 def test_no_query_is_tested_under_settings_that_it_helped_to_choose() -> None:
     """Against the same computed fold by fold; and each point is good for one query alone."""
     values = np.eye(7)
-    chosen, held_out = _cross_validate(values, folds=7, seed=3)
+    chosen, held_out = cross_validate(values, folds=7, seed=3)
     assert held_out.tolist() == [0] * 7
     assert len(chosen) == 7
     random = np.random.default_rng(5).random((9, 23))
-    chosen, held_out = _cross_validate(random, folds=4, seed=1)
+    chosen, held_out = cross_validate(random, folds=4, seed=1)
     tested = [np.flatnonzero(held_out == random[point]) for point in range(9)]
     for point in set(chosen):
         rest = np.setdiff1d(np.arange(23), tested[point])
@@ -97,7 +97,7 @@ def test_no_query_is_tested_under_settings_that_it_helped_to_choose() -> None:
 def test_settings_that_fit_noise_are_told_to_gain_nothing() -> None:
     """Random values: the best of 200 points looks good on the queries it was chosen by."""
     values = np.random.default_rng(0).random((200, 50))
-    _, held_out = _cross_validate(values, folds=5, seed=0)
+    _, held_out = cross_validate(values, folds=5, seed=0)
     assert values.mean(axis=1).max() > 0.58
     assert abs(held_out.mean() - 0.5) < 0.1
 

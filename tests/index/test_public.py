@@ -19,7 +19,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
-from bm25rag import adapters, errors, filters
+from bm25rag import adapters, errors, filters, fusion, hybrid
 from bm25rag.adapters import DeltaOn, Mode, OnDuplicate, VariantName
 from bm25rag.scoring.variants import VARIANTS
 from support.environment import ROOT
@@ -30,6 +30,8 @@ DECLARED = {
     "bm25rag.adapters": set(adapters.__all__),
     "bm25rag.errors": set(errors.__all__),
     "bm25rag.filters": set(filters.__all__),
+    "bm25rag.fusion": set(fusion.__all__),
+    "bm25rag.hybrid": set(hybrid.__all__),
 }
 ADAPTERS = sorted(
     path
@@ -108,9 +110,12 @@ def test_adapters_may_import_these_names() -> None:
         "encode_metadata",
         "end_write_thread",
         "in_write_thread",
+        "is_url",
         "load_stopwords",
         "read_hits",
     }
+    assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
+    assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
     assert DECLARED["bm25rag.filters"] >= {
         "And",
         "CallableFilter",

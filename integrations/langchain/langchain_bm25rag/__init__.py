@@ -1,8 +1,15 @@
 """BM25 for LangChain: a retriever and stores over a ``bm25rag.BM25Index``."""
 
 from langchain_bm25rag.document_index import BM25DocumentIndex
+from langchain_bm25rag.hybrid import BM25HybridRetriever
 from langchain_bm25rag.retriever import BM25Retriever
 from langchain_bm25rag.translator import BM25Translator
 from langchain_bm25rag.vector_store import BM25VectorStore
 
-__all__ = ["BM25DocumentIndex", "BM25Retriever", "BM25Translator", "BM25VectorStore"]
+__all__ = [
+    "BM25DocumentIndex",
+    "BM25HybridRetriever",
+    "BM25Retriever",
+    "BM25Translator",
+    "BM25VectorStore",
+]

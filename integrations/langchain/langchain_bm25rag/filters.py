@@ -61,12 +61,27 @@ def search(
     filter
         As in ``read_filter``.
     """
-    parsed = None if filter is None else read_filter(filter)
-    if parsed is None or next(_callables(parsed), None) is None:
-        return index.search(query, k, parsed, min_score)
+    if filter is None:
+        return index.search(query, k, None, min_score)
     # The callables see the very state that is searched, whatever is written meanwhile.
     snapshot = index.snapshot()
-    return snapshot.search(query, k, _on_documents(parsed, snapshot), min_score)
+    return snapshot.search(query, k, filter_of(snapshot, filter), min_score)
+
+
+def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None:
+    """Return a filter of an index, whose callables get the documents of that snapshot.
+
+    Parameters
+    ----------
+    snapshot
+        A snapshot of the index that will be searched.
+    filter
+        As in ``read_filter``.
+    """
+    parsed = None if filter is None else read_filter(filter)
+    if parsed is None or next(_callables(parsed), None) is None:
+        return parsed
+    return _on_documents(parsed, snapshot)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,9 @@ def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(bm25_params)
 
 
-def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
+def check_call(
+    name: str, query: object, given: Mapping[str, Any], takes: str = "k, filter and min_score"
+) -> None:
     """Check those arguments of a search that the core does not check.
 
     Parameters
@@ -130,6 +132,8 @@ def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
         The query; in a chain it may be anything.
     given
         Other keywords; LangChain's own ``verbose`` may be among them.
+    takes
+        The keywords that a call takes.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def check_call(name: str, query: object, given: Mapping[str, Any]) -> None:
         raise TypeError(message)
     if unknown := [each for each in given if each != "verbose"]:
         message = (
-            f"{name} takes k, filter and min_score for each call, got {', '.join(unknown)}; "
+            f"{name} takes {takes} for each call, got {', '.join(unknown)}; "
             "a retriever takes everything else in its constructor"
         )
         raise TypeError(message)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from haystack.dataclasses import Document
+from haystack.document_stores.types import FilterPolicy
 
 from bm25rag import Analyzer
-from bm25rag.adapters import check_real
+from bm25rag.adapters import check_real, is_url
 
 
 def check_min_score(min_score: object) -> float | None:
@@ -47,14 +48,14 @@ def check_query(query: object, name: str = "query") -> str:
 
 
 def check_path(path: object) -> str | None:
-    """Return the path of a folder as a string; ``None`` means memory."""
+    """Return the path or URL of a folder as a string; ``None`` means memory."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}")
     if path == "":
         raise ValueError("path must name a folder, got ''; leave it out for memory")
-    return str(Path(path))
+    return path if is_url(path) else str(Path(path))
 
 
 def check_analyzer(analyzer: object) -> Analyzer | None:
@@ -65,6 +66,15 @@ def check_analyzer(analyzer: object) -> Analyzer | None:
             "Analyzer('german'), or in YAML, analyzer: {language: german}"
         )
     return analyzer
+
+
+def check_policy(policy: object) -> FilterPolicy:
+    """Return a filter policy, which may be given by name."""
+    if isinstance(policy, str):
+        return FilterPolicy.from_str(policy)
+    if not isinstance(policy, FilterPolicy):
+        raise TypeError(f"filter_policy must be a FilterPolicy, got {policy!r}")
+    return policy
 
 
 def check_documents(documents: object) -> list[Document]:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from haystack.dataclasses import Document
+from haystack.document_stores.types import FilterPolicy
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
@@ -87,6 +88,28 @@ def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a filter unchanged; raise as ``translate`` does if it is malformed."""
     translate(filters, lambda id: Document(id=id))  # never called: nothing is searched
     return filters
+
+
+def combine(
+    own: dict[str, Any] | None, given: dict[str, Any] | None, policy: FilterPolicy
+) -> dict[str, Any] | None:
+    """Combine the filters of a retriever with those of a call.
+
+    Not as Haystack's ``apply_filter_policy``, which drops conditions on a field that both have,
+    and a whole side where the operators differ.
+
+    Parameters
+    ----------
+    own, given
+        The filters of the retriever, and of the call.
+    policy
+        ``REPLACE`` for those of the call, if it has any; ``MERGE`` for both.
+    """
+    if given is None or given == {}:
+        return own
+    if not own or policy is FilterPolicy.REPLACE:
+        return given
+    return {"operator": "AND", "conditions": [own, given]}
 
 
 def _condition(condition: Any, at: str, depth: int, fetch: Fetch) -> Filter:

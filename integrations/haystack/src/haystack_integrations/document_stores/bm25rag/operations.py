@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from haystack import logging
@@ -33,6 +33,8 @@ from bm25rag import BM25Index, Hit
 from bm25rag.adapters import OnDuplicate, check_count, read_hits
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
+from bm25rag.fusion import FusionMethod
+from bm25rag.hybrid import HybridSearch, OnUnknown
 
 logger = logging.getLogger(__name__)
 
@@ -237,6 +239,52 @@ class Operations:
             texts, limit, _core_filter(index, filters), None if scaled else floor
         )
         return [self._found(hits, scaled, floor) for hits in batch.hits()]
+
+    def hybrid_search(
+        self,
+        query: str,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        *,
+        top_k_per_retriever: int = 50,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        on_unknown: OnUnknown = "error",
+    ) -> HybridSearch:
+        """Return a search by BM25 and by another retriever, which the caller asks.
+
+        Parameters
+        ----------
+        query, filters, top_k
+            As in ``bm25_retrieval``.
+        top_k_per_retriever
+            How many documents of each retriever are fused.
+        method, weights, rank_constant, on_unknown
+            As in ``bm25rag.hybrid.HybridSearch``.
+
+        Raises
+        ------
+        ValueError, TypeError, FilterError
+            If an argument is wrong.
+        """
+        index = self._shared.current
+        return HybridSearch(
+            index,
+            check_query(query),
+            top_k,
+            _core_filter(index, filters),
+            fetch_k=top_k_per_retriever,
+            method=method,
+            weights=weights,
+            rank_constant=rank_constant,
+            on_unknown=on_unknown,
+            known=lambda id: id in self._shared.current,
+        )
+
+    def hybrid_documents(self, search: HybridSearch) -> list[Document]:
+        """Return what a hybrid search has found: new documents with fused scores, best first."""
+        return [from_core(hit, hit.score, self.return_embedding) for hit in search.hits()]
 
     def _found(self, hits: list[Hit], scaled: bool, floor: float | None) -> list[Document]:
         read_hits(hits, "text", "metadata", "payload")

@@ -7,8 +7,12 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import check_flag, check_min_score
-from haystack_integrations.document_stores.bm25rag.filters import check_filters
+from haystack_integrations.document_stores.bm25rag.arguments import (
+    check_flag,
+    check_min_score,
+    check_policy,
+)
+from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
 from bm25rag.adapters import check_count
 
@@ -66,15 +70,11 @@ class BM25Retriever:
         if not isinstance(document_store, BM25DocumentStore):
             got = type(document_store).__name__
             raise TypeError(f"document_store must be a BM25DocumentStore, got {got}")
-        if isinstance(filter_policy, str):
-            filter_policy = FilterPolicy.from_str(filter_policy)
-        elif not isinstance(filter_policy, FilterPolicy):
-            raise TypeError(f"filter_policy must be a FilterPolicy, got {filter_policy!r}")
         self.document_store = document_store
         self.filters = check_filters(filters)
         self.top_k = check_count("top_k", top_k, least=1)
         self.scale_score = check_flag("scale_score", scale_score)
-        self.filter_policy = filter_policy
+        self.filter_policy = check_policy(filter_policy)
         self.min_score = check_min_score(min_score)
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,17 +233,8 @@ class BM25Retriever:
         min_score: float | None,
     ) -> tuple[dict[str, Any] | None, int, bool, float | None]:
         return (
-            self._merged(filters),
+            combine(self.filters, filters, self.filter_policy),
             self.top_k if top_k is None else top_k,
             self.scale_score if scale_score is None else scale_score,
             self.min_score if min_score is None else min_score,
         )
-
-    def _merged(self, filters: dict[str, Any] | None) -> dict[str, Any] | None:
-        # Not by Haystack's apply_filter_policy, which drops conditions on a field that both
-        # have, and a whole side where the operators differ.
-        if filters is None or filters == {}:
-            return self.filters
-        if not self.filters or self.filter_policy is FilterPolicy.REPLACE:
-            return filters
-        return {"operator": "AND", "conditions": [self.filters, filters]}

@@ -1,0 +1,203 @@
+"""Finds the method and the weights that fuse rankings best, by cross-validation over queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from bm25rag.common.checks import check_count, check_sequence
+from bm25rag.evaluation.measures import Evaluator, Qrels, Run
+from bm25rag.evaluation.notation import parse_measure
+from bm25rag.evaluation.significance import Comparison
+from bm25rag.evaluation.tuning import compare_held_out, cross_validate, describe_held_out
+from bm25rag.fusion import FusionMethod, fuse
+
+__all__ = ["FusionSettings", "FusionTuning", "fuse_runs", "tune_fusion"]
+
+METHODS: tuple[FusionMethod, ...] = get_args(FusionMethod)
+_STEPS = 10
+
+
+class FusionSettings(NamedTuple):
+    """Arguments of ``fuse``, and of the hybrid retrievers: ``**settings.to_dict()``."""
+
+    method: FusionMethod
+    weights: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"{self.method}, weights {', '.join(f'{weight:g}' for weight in self.weights)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them as JSON values."""
+        return {"method": self.method, "weights": list(self.weights)}
+
+
+@dataclass(frozen=True)
+class FusionTuning:
+    """The result of tuning a fusion.
+
+    Parameters
+    ----------
+    measure
+        The measure that was maximized.
+    best
+        The settings with the highest mean over all queries; of equal ones, those tried first.
+    points
+        All settings tried, with their means over all queries.
+    held_out
+        Each fold's queries with the settings that are best on the other folds, compared with the
+        first run alone. Its ``mean`` is what to expect of new queries.
+    chosen
+        The settings chosen for each fold.
+    notes
+        Which queries were left out.
+    """
+
+    measure: str
+    best: FusionSettings
+    points: tuple[tuple[FusionSettings, float], ...]
+    held_out: Comparison
+    chosen: tuple[FusionSettings, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def best_mean(self) -> float:
+        """The mean of the best settings over the queries that were used to choose them."""
+        return max(mean for _, mean in self.points)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {
+            "measure": self.measure,
+            "best": self.best.to_dict(),
+            "best_mean": self.best_mean,
+            "held_out": self.held_out.to_dict(),
+            "points": [settings.to_dict() | {"mean": mean} for settings, mean in self.points],
+            "chosen": [settings.to_dict() for settings in self.chosen],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return f"best: {self.best}\n{describe_held_out(self.held_out)}"
+
+
+def fuse_runs(
+    runs: Iterable[Run],
+    method: FusionMethod = "minmax",
+    weights: Sequence[float] | None = None,
+    rank_constant: int = 60,
+) -> dict[str, dict[str, float]]:
+    """Fuse runs query by query, for ``evaluate`` and ``write_run``.
+
+    Parameters
+    ----------
+    runs
+        Scores by query id and document id; higher is better.
+    method, weights, rank_constant
+        As in ``fuse``.
+
+    Returns
+    -------
+    run
+        The queries of any run, best documents first; scores fall by rank, so that every evaluator
+        keeps the order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As from ``fuse``.
+    """
+    given = list(check_sequence("runs", runs, "runs"))
+    fused: dict[str, dict[str, float]] = {}
+    for query in dict.fromkeys(id for run in given for id in run):
+        rankings = [sorted(run.get(query, {}).items(), key=lambda pair: -pair[1]) for run in given]
+        found = fuse(rankings, method, weights, rank_constant=rank_constant)
+        fused[query] = {id: float(-rank) for rank, (id, _) in enumerate(found)}
+    return fused
+
+
+def tune_fusion(
+    runs: Sequence[Run],
+    qrels: Qrels,
+    measure: str = "nDCG@10",
+    *,
+    methods: Sequence[FusionMethod] = METHODS,
+    weights: Sequence[Sequence[float]] | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> FusionTuning:
+    """Try all methods with all weights, and measure by cross-validation what the best gains.
+
+    Parameters
+    ----------
+    runs
+        A run of each retriever, BM25's first: scores by query id and document id, higher is
+        better. Cut them at as many results as the hybrid retriever fuses.
+    qrels
+        Grades by query id and document id.
+    measure
+        The measure to maximize, in the notation of ir-measures.
+    methods
+        Those of ``fuse``.
+    weights
+        Weights to try, a number for each run; ``None`` for all tenths that add up to 1.
+    folds
+        The number of parts for cross-validation; at most the number of queries.
+    seed
+        The seed for assigning queries to folds.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the extra ``eval`` is not installed.
+    TypeError, ValueError
+        If fewer than two queries are judged, or a value is wrong.
+
+    Examples
+    --------
+    >>> words = {"q1": {"a": 9.0, "b": 7.0, "c": 0.5}, "q2": {"b": 3.0}}
+    >>> vectors = {"q1": {"b": 0.9, "a": 0.2, "c": 0.1}, "q2": {"c": 0.7, "b": 0.6}}
+    >>> tune_fusion([words, vectors], {"q1": {"b": 1}, "q2": {"b": 1}}, "RR@10").best
+    FusionSettings(method='minmax', weights=(0.5, 0.5))
+    """
+    parse_measure(measure)
+    given = list(check_sequence("runs", runs, "runs"))
+    judged = {id: grades for id, grades in qrels.items() if any(id in run for run in given)}
+    check_count("folds", folds, least=2)
+    if len(judged) < 2:
+        message = "tuning needs at least two judged queries, one to choose by, one to test"
+        raise ValueError(f"{message}; the runs have {len(judged)}")
+    grid = list(_grid(len(given), methods, weights))
+    evaluator = Evaluator(judged, measure)
+    given = [{id: run.get(id, {}) for id in judged} for run in given]
+    first = evaluator.evaluate(given[0])
+    values = np.array(
+        [evaluator.evaluate(fuse_runs(given, *settings)).values(measure) for settings in grid]
+    )
+    means = values.mean(axis=1).tolist()
+    chosen, held_out = cross_validate(values, folds, seed)
+    missing = len(qrels) - len(judged)
+    return FusionTuning(
+        measure,
+        grid[int(np.argmax(means))],
+        tuple(zip(grid, means, strict=True)),
+        compare_held_out(first, held_out, measure, seed),
+        tuple(grid[point] for point in chosen),
+        (f"{missing:,} judged queries are in no run and are left out",) if missing else (),
+    )
+
+
+def _grid(
+    runs: int, methods: Sequence[FusionMethod], weights: Sequence[Sequence[float]] | None
+) -> Iterator[FusionSettings]:
+    if weights is None:
+        tenths = product(range(_STEPS + 1), repeat=runs)
+        weights = [[w / _STEPS for w in each] for each in tenths if sum(each) == _STEPS]
+        weights.sort(key=lambda each: max(each))  # of equally good ones, the most even
+    for method in methods:
+        for each in weights:
+            yield FusionSettings(method, tuple(each))

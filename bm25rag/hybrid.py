@@ -1,0 +1,180 @@
+"""One question to BM25 and to another retriever of the same documents, fused.
+
+It asks nobody itself, so one class serves synchronous and asynchronous callers of any framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias, get_args
+
+from bm25rag.common.checks import check_choice, check_count
+from bm25rag.documents import Hit
+from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.fusion import FusionMethod, Ranking, fuse
+from bm25rag.index import BM25Index
+
+__all__ = ["HybridSearch", "OnUnknown"]
+
+OnUnknown: TypeAlias = Literal["error", "skip"]
+"""What to do with ids that the index does not hold."""
+
+# How much more to ask for where too few documents pass the filter.
+_GROWTH = 4
+
+
+class HybridSearch:
+    """A search by BM25, and what another retriever must be asked beside it.
+
+    Ask the other retriever for ``wanted`` documents and give its answer to ``take``, until that
+    returns True; ``hits`` then has the result. Every hit is a document of the index that passes
+    the filter, whether the other retriever knows filters or not: what it finds is looked up in
+    the index by id.
+
+    Parameters
+    ----------
+    index
+        The index, of which a snapshot is searched.
+    query
+        The query.
+    k
+        How many hits at most, >= 0.
+    filter
+        As in ``BM25Index.search``; it holds for both retrievers.
+    fetch_k
+        How many documents of each retriever are fused, >= 0; at least ``k`` are.
+    method, weights, rank_constant
+        As in ``fuse``; the first weight is that of BM25.
+    on_unknown
+        What to do if the other retriever finds an id that the index does not hold: ``"error"``,
+        or ``"skip"`` where it may be ahead of the index, such as that of a process that has not
+        loaded the last commit.
+    known
+        If ``index`` is a snapshot: says whether an id is in the index by now. What was added since
+        may be found by the other retriever, and is left out.
+
+    Attributes
+    ----------
+    wanted
+        How many documents the other retriever must be asked for.
+
+    Raises
+    ------
+    TypeError, ValueError, FilterError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> index = BM25Index.from_texts(["A cat sat.", "Dogs run."], ids=["a", "b"])
+    >>> search = HybridSearch(index, "cats")
+    >>> search.take([("b", 0.9), ("a", 0.7)])
+    True
+    >>> [(hit.id, hit.score) for hit in search.hits()]
+    [('a', 1.0), ('b', 1.0)]
+    """
+
+    def __init__(
+        self,
+        index: BM25Index,
+        query: str,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        fetch_k: int = 50,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        on_unknown: OnUnknown = "error",
+        known: Callable[[str], bool] | None = None,
+    ) -> None:
+        fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
+        self._method, self._weights, self._rank_constant = method, weights, rank_constant
+        self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
+        self._k = check_count("k", k)
+        self._depth = self.wanted = max(self._k, check_count("fetch_k", fetch_k))
+        # Before anybody is asked, so that nothing that is found can be missing.
+        self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
+        self._known = index.__contains__ if known is None else known
+        self._by_words: list[tuple[str, float]] | None = None
+        self._others: list[tuple[str, float]] = []
+
+    def search_index(self) -> None:
+        """Search by BM25, which ``hits`` does otherwise; while the other retriever searches, say.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the query cannot be searched for.
+        """
+        hits = self._snapshot.search(self._query, self._depth, self._filter)
+        self._by_words = [(hit.id, hit.score) for hit in hits]
+
+    def take(self, ranking: Ranking) -> bool:
+        """Take the other retriever's answer, and say whether it is enough.
+
+        It is not if some of ``wanted`` documents do not pass the filter, and there may be others
+        below them that do: then ``wanted`` has grown, up to the number of documents.
+
+        Parameters
+        ----------
+        ranking
+            All ids and scores that the other retriever found, best first.
+
+        Raises
+        ------
+        ValueError
+            If an id is not in the index, and ``on_unknown`` is ``"error"``.
+        """
+        scores: dict[str, float] = {}
+        for id, score in ranking:
+            scores.setdefault(id, score)
+        passing = self._passing(list(scores))
+        if not self._skip:
+            self._check_known([id for id in scores if id not in passing])
+        self._others = [pair for pair in scores.items() if pair[0] in passing][: self._depth]
+        all_found = len(ranking) < self.wanted or self.wanted >= len(self._snapshot)
+        if all_found or len(self._others) == self._depth:
+            return True
+        self.wanted = min(_GROWTH * self.wanted, len(self._snapshot))
+        return False
+
+    def _passing(self, ids: list[str]) -> set[str]:
+        if self._filter is None:  # a tenth of the time of reading the documents
+            return {id for id in ids if id in self._snapshot}
+        return {document.id for document in self._snapshot.get(ids, self._filter)}
+
+    def _check_known(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            if id not in self._snapshot and not self._known(id):
+                raise ValueError(
+                    f"the other retriever found {id!r}, which is not in the BM25 index: both must "
+                    "hold the same documents under the same ids; if the index only lags behind, "
+                    "on_unknown='skip' leaves such results out"
+                )
+
+    def hits(self) -> list[Hit]:
+        """Return the best documents with their fused scores; new objects.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the scores of the other retriever cannot be fused; see ``fuse``.
+        """
+        if self._by_words is None:
+            self.search_index()
+        try:
+            fused = fuse(
+                [self._by_words or [], self._others],
+                self._method,
+                self._weights,
+                self._k,
+                self._rank_constant,
+            )
+        except (TypeError, ValueError) as error:
+            message = f"the scores of the other retriever, rankings[1], cannot be fused: {error}"
+            raise type(error)(message) from None
+        documents = self._snapshot.get([id for id, _ in fused])
+        return [
+            Hit(id, score, document.text, document.metadata, document.payload)
+            for (id, score), document in zip(fused, documents, strict=True)
+        ]
