@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from os.path import realpath
 from typing import TYPE_CHECKING
 
 from bm25rag.building.folder import check_new, remove
@@ -12,6 +11,7 @@ from bm25rag.building.gathering import Gathered, gather
 from bm25rag.building.merging import write_merged
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_sequence
+from bm25rag.common.urls import local_path
 from bm25rag.documents import Document, Text
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING, lock
@@ -25,7 +25,7 @@ def build_index(
 ) -> None:
     """Build an index in a folder, or go on where that was interrupted; raise as ``gather``."""
     check_sequence("documents", documents, "bm25rag.Document or texts")
-    path = realpath(folder)
+    path = local_path(folder)
     check_new(path)
     make_folder(path)
     held = lock(path)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from os import PathLike
-from os.path import realpath
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from bm25rag.building.gathering import Gathered, gather
 from bm25rag.building.merging import write_merged
 from bm25rag.building.plan import Plan, check_plan
 from bm25rag.common.checks import check_count, check_sequence
+from bm25rag.common.urls import local_path
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.index import BM25Index, OnDuplicate
@@ -108,7 +108,7 @@ def build(
     empty = BM25Index(**settings)
     plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
     check_sequence("documents", documents, "bm25rag.Document or texts")
-    path = realpath(folder)
+    path = local_path(folder)
     check_new(path)
     make_folder(path)
     held = lock(path)

@@ -332,12 +332,13 @@ def _link(
         for of in parts:
             if of in stored:
                 record, source = stored[of]
-                _link_file(os.path.join(source, record.name), os.path.join(folder, record.name))
+                link_file(os.path.join(source, record.name), os.path.join(folder, record.name))
                 known[of] = record
     return known
 
 
-def _link_file(source: str, target: str) -> None:
+def link_file(source: str, target: str) -> None:
+    """Link a file that is never changed to another name, or copy it."""
     try:
         os.link(source, target)
     except OSError:  # the file system has no links

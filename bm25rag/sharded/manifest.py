@@ -30,6 +30,7 @@ from bm25rag.storage.manifest import (
     SHARDED,
     manifest_path,
     natural,
+    parse_sealed,
     read_sealed,
     record_entry,
     replace_sealed,
@@ -138,6 +139,11 @@ def read_sharded(folder: str) -> ShardedManifest:
             message = f"{folder} holds an index that is not sharded: use BM25Index.open"
             raise NotAnIndexError(message) from None
         raise
+
+
+def parse_sharded(path: str, data: bytes) -> ShardedManifest:
+    """Check the contents of a manifest, which ``path`` names for messages."""
+    return parse_sealed(path, data, _FORMAT, _parse)
 
 
 def _parse(body: Mapping[str, Any]) -> ShardedManifest:

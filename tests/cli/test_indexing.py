@@ -333,3 +333,29 @@ def test_debug_shows_the_traceback_of_an_error_too() -> None:
     assert result.exit_code == 3
     assert "Traceback (most recent call last)" in result.stderr
     assert result.stderr.endswith("Error: " + run("info", "gone").stderr.partition("Error: ")[2])
+
+
+# --- URLs -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("corpus")
+def test_commands_take_urls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BM25RAG_CACHE", "cache")
+    url = "memory://commands/corpus.bm25"
+    assert url in ok("index", "corpus.jsonl", "-o", url).stderr
+    assert "boat" in ok("search", url, "boats").stdout
+    assert "4" in ok("info", url).stdout
+    assert f"{url}: no damage found" in ok("verify", url).stdout
+    fails(3, f"{url}: is an index already; --force", "index", "corpus.jsonl", "-o", url)
+    ok("index", "corpus.jsonl", "-o", url, "--force")
+    fails(3, "folder of this machine", "add", url, "corpus.jsonl")
+    fails(3, "memory://commands/nothing holds no", "search", "memory://commands/nothing", "x")
+    fails(3, "folder of this machine", "index", "corpus.jsonl", "-o", url + "2", "--shards", "2")
+
+
+@pytest.mark.usefixtures("corpus")
+def test_commands_take_file_urls() -> None:
+    url = Path("corpus.bm25").absolute().as_uri()
+    ok("index", "corpus.jsonl", "-o", url)
+    ok("delete", url, "boat")
+    assert len(BM25Index.open("corpus.bm25")) == len(CORPUS) - 1
