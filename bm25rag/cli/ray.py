@@ -71,12 +71,14 @@ def ray_commands() -> None:
 @click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to save.")
 @click.option("--shards", required=True, type=click.IntRange(min=1), help="How many shards.")
 @click.option("--num-cpus", default=1.0, show_default=True, help="CPUs of each task.")
+@click.option("--memory", default="2GiB", show_default=True, help="What each task may use.")
 @click.option("--address", metavar="ADDRESS", help="The cluster.  [default: as Ray's]")
 def build_command(
     sources: tuple[str, ...],
     output: Path,
     shards: int,
     num_cpus: float,
+    memory: str,
     address: str | None,
     **options: Any,
 ) -> None:
@@ -104,6 +106,7 @@ def build_command(
             fields=fields,
             passage_size=options["passage_size"],
             num_cpus=num_cpus,
+            memory=memory,
             analyzer=analyzer,
             **scoring_parameters(options),
         )

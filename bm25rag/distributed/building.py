@@ -11,6 +11,7 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from bm25rag.building.folder import check_new, remove
+from bm25rag.building.memory import check_memory
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
 from bm25rag.distributed.sources import FORMATS, Reading, divide, find_sources
@@ -53,7 +54,7 @@ def build(
     store_text: bool = True,
     extra: dict[str, Any] | None = None,
     num_cpus: float = 1.0,
-    memory: int | None = None,
+    memory: str | int = "2GiB",
     max_retries: int = 3,
     timeout: float = _DAY,
     **settings: Any,
@@ -61,9 +62,9 @@ def build(
     """Build a sharded index from files by tasks of a Ray cluster, and open it for reading.
 
     Each shard is made of consecutive whole files, about as many bytes as the others, by one
-    task, in whose memory it must fit. Documents are in the order of the files. If the build is
-    interrupted, call it again with the same arguments: shards that are there are not built
-    again, and the result is the same.
+    task. Documents are in the order of the files. If the build is interrupted, call it again
+    with the same arguments: shards that are there are not built again, and the result is the
+    same.
 
     Parameters
     ----------
@@ -85,8 +86,10 @@ def build(
         As for ``BM25Index.add``.
     extra
         JSON values to keep with the index.
-    num_cpus, memory
-        What Ray reserves for each task: CPUs, which are also its threads, and bytes.
+    num_cpus
+        CPUs that Ray reserves for each task, which are also its threads.
+    memory
+        How much each task may use, as for ``BM25Index.build``; Ray reserves as much for it.
     max_retries
         How often Ray runs a task again whose worker or node died.
     timeout
@@ -117,8 +120,8 @@ def build(
         check_count("passage_size", passage_size, least=1),
     )
     divided = divide(find_sources(files, reading.format), count)
-    plan = _plan(folder, divided, reading, store_text, num_cpus, settings)
-    options = _options(num_cpus, memory, max_retries)
+    plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)
+    options = _options(plan, num_cpus, max_retries)
 
     def build_shards(ray: Any) -> list[Receipt]:
         begin(plan)
@@ -138,7 +141,7 @@ def build_dataset(
     store_text: bool = True,
     extra: dict[str, Any] | None = None,
     num_cpus: float = 1.0,
-    memory: int | None = None,
+    memory: str | int = "2GiB",
     max_retries: int = 3,
     timeout: float = _DAY,
     **settings: Any,
@@ -165,8 +168,9 @@ def build_dataset(
     if fields.id is None:
         raise ValueError("fields must name the column with the ids: Fields(id='id')")
     reading = Reading("rows", fields)
-    plan = _plan(folder, [[] for _ in range(count)], reading, store_text, num_cpus, settings)
-    options = _options(num_cpus, memory, max_retries)
+    divided: list[Any] = [[] for _ in range(count)]
+    plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)
+    options = _options(plan, num_cpus, max_retries)
 
     def build_shards(ray: Any) -> list[Receipt]:
         for leftover in (os.path.join(plan.folder, BUILDING), commit_folder(plan.folder, 1)):
@@ -203,19 +207,19 @@ def _plan(
     reading: Reading,
     store_text: bool,
     num_cpus: float,
+    memory: str | int,
     settings: dict[str, Any],
 ) -> Plan:
     threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
     path = realpath(folder)
     check_new(path)
-    return Plan(
-        path, shards, reading, BM25Index(**settings), check_flag("store_text", store_text), threads
-    )
+    stored, size = check_flag("store_text", store_text), check_memory("memory", memory)
+    return Plan(path, shards, reading, BM25Index(**settings), stored, size, threads)
 
 
-def _options(num_cpus: float, memory: int | None, max_retries: int) -> dict[str, Any]:
+def _options(plan: Plan, num_cpus: float, max_retries: int) -> dict[str, Any]:
     check_count("max_retries", max_retries)
-    return {"num_cpus": num_cpus, "memory": memory, "max_retries": max_retries}
+    return {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
 
 
 def _build(

@@ -24,7 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bm25rag.building.build import build_index
 from bm25rag.building.folder import remove
+from bm25rag.building.plan import check_plan
 from bm25rag.columns.column import select_strings
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable
@@ -71,7 +73,8 @@ class Plan(NamedTuple):
     reading: Reading
     empty: BM25Index
     store_text: bool
-    threads: int | None
+    memory: int
+    threads: int
 
     def settings(self) -> dict[str, Any]:
         """Return what must be the same for a build to go on, as JSON values."""
@@ -238,10 +241,12 @@ def write_shard(
     counts: list[int],
 ) -> Receipt:
     """Write a shard into a folder of its own; ``counts`` are read when that is done."""
-    index = copy(plan.empty)
-    index.add_documents(documents, store_text=plan.store_text, threads=plan.threads)
     attempt = f"shard-{number:04d}-{os.urandom(8).hex()}"
-    index.save(os.path.join(plan.folder, BUILDING, attempt), extra=shard_receipt(number, None))
+    receipt = shard_receipt(number, None)
+    steps = check_plan(
+        copy(plan.empty), plan.memory, plan.store_text, "error", False, plan.threads, receipt
+    )
+    build_index(documents, os.path.join(plan.folder, BUILDING, attempt), steps)
     return Receipt(attempt, files, counts)
 
 

@@ -41,7 +41,7 @@ def without_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
 def plan_of(files: Any, folder: Path, shards: int, **settings: Any) -> Plan:
     reading = Reading()
     divided = divide(find_sources(files, reading.format), shards)
-    return Plan(str(folder), divided, reading, BM25Index(**settings), True, 1)
+    return Plan(str(folder), divided, reading, BM25Index(**settings), True, 1 << 28, 1)
 
 
 def run(plan: Plan) -> ShardedIndex:
