@@ -18,6 +18,7 @@ from bm25rag.cli.wording import describe
 from bm25rag.errors import MetadataError, MissingDependencyError
 from bm25rag.metadata.storable import plain_metadata
 from bm25rag.readers import (
+    FORMATS,
     KINDS,
     PASSAGE_SIZE,
     TEXT_FIELDS,
@@ -27,16 +28,7 @@ from bm25rag.readers import (
     find_files,
     find_matches,
     kind_of,
-    read_arrow,
-    read_csv,
-    read_html,
-    read_json,
-    read_jsonl,
-    read_lines,
-    read_parquet,
-    read_passages,
-    read_text,
-    read_tsv,
+    read_file,
 )
 
 __all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "reading_options", "source_options"]
@@ -64,15 +56,6 @@ node_modules are left out, and links to folders are not followed."""
 
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4
-_READERS = {
-    "jsonl": read_jsonl,
-    "beir": read_jsonl,
-    "json": read_json,
-    "csv": read_csv,
-    "tsv": read_tsv,
-    "parquet": read_parquet,
-    "arrow": read_arrow,
-}
 # A file that is skipped if it cannot be read is in memory until then, or, if it has more bytes than
 # this, is read twice.
 _MOST_HELD = 16 << 20
@@ -126,7 +109,7 @@ def reading_options(function: _Function) -> _Function:
         click.option(
             "--format",
             "format_",
-            type=click.Choice(["auto", *_READERS, "html", "text", "lines", "passages"]),
+            type=click.Choice(["auto", "beir", *FORMATS]),
             default="auto",
             show_default=True,
             help="What SOURCE is; lines: one document per line of text.",
@@ -363,16 +346,12 @@ class Sources:
 
     def _read_from(self, path: Path, file: _File) -> Iterator[Document]:
         options = self._options
-        if file.kind in _READERS:
-            fields = Fields(
-                options["id_field"], options["text_fields"], options["metadata_fields"] or None
-            )
-            return _READERS[file.kind](path, fields, file.name if file.in_folder else None)
-        if file.kind in ("passages", "html"):
-            read_pieces = read_passages if file.kind == "passages" else read_html
-            return read_pieces(path, options["passage_size"], file.name)
-        read_plain = read_lines if file.kind == "lines" else read_text
-        return read_plain(path, file.name)
+        fields = Fields(
+            options["id_field"], options["text_fields"], options["metadata_fields"] or None
+        )
+        kind = "jsonl" if file.kind == "beir" else file.kind
+        size = options["passage_size"]
+        return read_file(path, kind, file.name, file.in_folder, fields, size)
 
 
 def _name_of(source: Path) -> str:

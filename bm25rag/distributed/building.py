@@ -14,7 +14,7 @@ from bm25rag.building.folder import check_new, remove
 from bm25rag.building.memory import check_memory
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
-from bm25rag.distributed.sources import FORMATS, Reading, divide, find_sources
+from bm25rag.distributed.sources import Reading, divide, find_sources
 from bm25rag.distributed.steps import (
     Plan,
     Receipt,
@@ -28,7 +28,7 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.documents import Document
 from bm25rag.index import BM25Index
-from bm25rag.readers import PASSAGE_SIZE, Fields
+from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields
 from bm25rag.readers.records import Records
 from bm25rag.sharded import ShardedIndex
 from bm25rag.sharded.manifest import commit_folder
@@ -115,7 +115,7 @@ def build(
     """
     count = check_count("shards", shards, least=1)
     reading = Reading(
-        check_choice("format", format, FORMATS),
+        check_choice("format", format, ("auto", *FORMATS)),
         Fields() if fields is None else fields,
         check_count("passage_size", passage_size, least=1),
     )

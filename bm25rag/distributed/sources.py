@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import glob
 import hashlib
 import os
 from bisect import bisect_left
@@ -20,30 +19,19 @@ from bm25rag.readers import (
     Fields,
     find_beir_corpus,
     find_files,
+    find_matches,
     kind_of,
-    read_csv,
-    read_html,
-    read_json,
-    read_jsonl,
-    read_lines,
-    read_passages,
-    read_text,
-    read_tsv,
+    read_file,
 )
 
-__all__ = ["FORMATS", "Reading", "SourceFile", "divide", "find_sources", "fingerprint", "read_file"]
-
-_RECORDS = {"jsonl": read_jsonl, "json": read_json, "csv": read_csv, "tsv": read_tsv}
-_PIECES = {"passages": read_passages, "html": read_html}
-_PLAIN = {"lines": read_lines, "text": read_text}
-FORMATS = ("auto", *_RECORDS, *_PIECES, *_PLAIN)
+__all__ = ["Reading", "SourceFile", "divide", "find_sources", "fingerprint", "read_source"]
 
 
 class Reading(NamedTuple):
     """How files are read.
 
-    ``format`` is one of ``FORMATS``: "auto" goes by the file's name. ``fields`` are for files of
-    records, and ``passage_size`` is for those that are split into passages.
+    ``format`` is one of ``bm25rag.readers.FORMATS``, or "auto": by the file's name. ``fields``
+    are for files of records, and ``passage_size`` is for those that are split into passages.
     """
 
     format: str = "auto"
@@ -84,9 +72,9 @@ def find_sources(
     Raises
     ------
     FileNotFoundError
-        If a file is missing.
+        If a file is missing, or nothing matches a pattern.
     ValueError
-        If nothing matches a pattern, or the kind of a file is not known.
+        If the kind of a file is not known.
     OSError
         If the system does not allow to read a file.
     """
@@ -96,12 +84,7 @@ def find_sources(
     if path.is_dir():
         corpus = find_beir_corpus(path)
         return list(_in_folder(path, format)) if corpus is None else [_source(corpus, format, None)]
-    if not path.exists() and glob.has_magic(str(path)):
-        found = sorted(glob.glob(str(path), recursive=True))
-        if not found:
-            raise ValueError(f"nothing matches {path}")
-        return [_source(Path(one), format, None) for one in found if Path(one).is_file()]
-    return [_source(path, format, None)]
+    return [_source(one, format, None) for one in find_matches(path) if not one.is_dir()]
 
 
 def _in_folder(folder: Path, format: str) -> Iterator[SourceFile]:
@@ -120,17 +103,13 @@ def _source(path: Path, format: str, name: str | None) -> SourceFile:
     return SourceFile(os.path.abspath(path), kind, name, path.stat().st_size)
 
 
-def read_file(file: SourceFile, reading: Reading) -> Iterator[Document]:
+def read_source(file: SourceFile, reading: Reading) -> Iterator[Document]:
     """Read the documents of a file; ids are those that ``bm25rag index`` gives them."""
-    path = Path(file.path)
-    name = path.name if file.name is None else file.name
-    if file.kind in _RECORDS:
-        # Cells may hold whole articles; this process is a worker of ours.
-        csv.field_size_limit(2**31 - 1)
-        return _RECORDS[file.kind](path, reading.fields, file.name)
-    if file.kind in _PIECES:
-        return _PIECES[file.kind](path, reading.passage_size, name)
-    return _PLAIN[file.kind](path, name)
+    # Cells may hold whole articles; this process is a worker of ours.
+    csv.field_size_limit(2**31 - 1)
+    path, in_folder = Path(file.path), file.name is not None
+    name = file.name or path.name
+    return read_file(path, file.kind, name, in_folder, reading.fields, reading.passage_size)
 
 
 def divide(files: list[SourceFile], shards: int) -> list[list[SourceFile]]:

@@ -30,7 +30,7 @@ from bm25rag.building.plan import check_plan
 from bm25rag.columns.column import select_strings
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable
-from bm25rag.distributed.sources import Fingerprint, Reading, SourceFile, fingerprint, read_file
+from bm25rag.distributed.sources import Fingerprint, Reading, SourceFile, fingerprint, read_source
 from bm25rag.documents import Document
 from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
 from bm25rag.index import BM25Index
@@ -218,7 +218,7 @@ def build_shard(plan: Plan, number: int) -> Receipt:
     def documents() -> Iterator[Document]:
         for file in plan.shards[number]:
             counts.append(0)
-            for document in read_file(file, plan.reading):
+            for document in read_source(file, plan.reading):
                 counts[-1] += 1
                 yield document
 
@@ -259,7 +259,7 @@ def _check_same(before: list[Fingerprint], now: list[Fingerprint], folder: str) 
 def _duplicate_in(files: Sequence[SourceFile], reading: Reading) -> DuplicateIdError:
     seen: dict[str, str] = {}
     for file in files:
-        for document in read_file(file, reading):
+        for document in read_source(file, reading):
             if document.id in seen:
                 return _duplicate(document.id, seen[document.id], file.path)
             seen[document.id] = file.path

@@ -17,6 +17,7 @@ from bm25rag.readers.arrow import read_arrow, read_parquet
 from bm25rag.readers.folders import KINDS, Found, find_files, find_matches, kind_of
 from bm25rag.readers.html_pages import read_html
 from bm25rag.readers.jsonl import find_beir_corpus, read_json, read_jsonl
+from bm25rag.readers.kinds import FORMATS, read_file
 from bm25rag.readers.lines import OtherContentError
 from bm25rag.readers.passages import PASSAGE_SIZE, read_passages
 from bm25rag.readers.plain import read_lines, read_text
@@ -26,6 +27,7 @@ from bm25rag.readers.rows import read_rows
 from bm25rag.readers.tables import read_csv, read_tsv
 
 __all__ = [
+    "FORMATS",
     "KINDS",
     "PASSAGE_SIZE",
     "TEXT_FIELDS",
@@ -39,6 +41,7 @@ __all__ = [
     "kind_of",
     "read_arrow",
     "read_csv",
+    "read_file",
     "read_html",
     "read_json",
     "read_jsonl",
