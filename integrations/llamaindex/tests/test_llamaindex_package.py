@@ -16,8 +16,10 @@ from pathlib import Path
 
 import llama_index
 import llama_index.retrievers
+import llama_index.vector_stores
 import pytest
 from llama_index.retrievers import bm25rag
+from llama_index.vector_stores import bm25rag as vector_stores
 
 HERE = Path(__file__).parents[1]
 ROOT = HERE.parent.parent
@@ -26,18 +28,21 @@ EXAMPLES = sorted((ROOT / "examples").glob("llamaindex_*.py"))
 
 
 def test_nothing_is_put_at_the_shared_levels() -> None:
-    for shared in (llama_index, llama_index.retrievers):
+    for shared in (llama_index, llama_index.retrievers, llama_index.vector_stores):
         assert getattr(shared, "__file__", None) is None
-    assert bm25rag.__file__ is not None
-    package = Path(bm25rag.__file__).parent
-    assert not (package.parent / "__init__.py").exists()
-    assert not (package.parent.parent / "__init__.py").exists()
+    for ours in (bm25rag, vector_stores):
+        assert ours.__file__ is not None
+        package = Path(ours.__file__).parent
+        assert not (package.parent / "__init__.py").exists()
+        assert not (package.parent.parent / "__init__.py").exists()
 
 
 def test_it_is_typed_and_small() -> None:
     assert files(bm25rag).joinpath("py.typed").is_file()
     assert bm25rag.__all__ == ["BM25Retriever", "SyncResult"]
     assert bm25rag.__all__ == sorted(bm25rag.__all__)
+    assert files(vector_stores).joinpath("py.typed").is_file()
+    assert vector_stores.__all__ == ["BM25VectorStore", "DenseStoreError", "NoEmbedding"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -27,20 +27,19 @@ from llama_index.retrievers.bm25rag import persistence
 from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_LANGUAGE,
     DEFAULT_PATTERN,
-    NO_ANALYSIS,
     StemmerLike,
     Stemming,
-    make_analyzer,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore
-from llama_index.retrievers.bm25rag.checks import check_docstore, check_existing, docstore_of
+from llama_index.retrievers.bm25rag.checks import check_docstore, docstore_of
+from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
 from llama_index.retrievers.bm25rag.modes import choose_mode
 from llama_index.retrievers.bm25rag.scored import with_text
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread, read_hits
+from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -118,23 +117,18 @@ class BM25Retriever(NodeStore, BaseRetriever):
         b: float | None = None,
         variant: VariantName | None = None,
     ) -> None:
+        if existing_bm25 is None and nodes is None:
+            raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
         known = dict(object_map or {}) | {node.index_id: node.obj for node in objects or ()}
-        super().__init__(callback_manager, known, None, verbose)
-        self._given_objects, self._live = dict(known), {}
+        BaseRetriever.__init__(self, callback_manager, known, None, verbose)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)
-        given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b}
-        parameters = {name: value for name, value in given.items() if value is not None}
-        if existing_bm25 is None:
-            if nodes is None:
-                raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
-            self.bm25 = BM25Index(make_analyzer(*analysis), **parameters)
-        else:
-            check_existing(existing_bm25, analysis != NO_ANALYSIS, list(parameters))
-            persistence.bring_up_to_date(existing_bm25)
-            self.bm25 = existing_bm25
-        self._metadata_mode = choose_mode(self.bm25, metadata_mode)
+        index = choose_index(
+            existing_bm25,
+            (language, stemmer, skip_stemming, token_pattern, tokenizer),
+            {"variant": variant, "k1": k1, "b": b},
+        )
+        NodeStore.__init__(self, index, metadata_mode, known, verbose)
         if nodes is not None:
             self.add_nodes(nodes)
 
@@ -335,9 +329,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         # Filters are translated for the very state that is searched, whatever is written meanwhile.
         index = self.bm25 if self._filters is None else self.bm25.snapshot()
         filter = translate(self._filters, index)
-        hits = index.search(query_bundle.query_str, self._similarity_top_k, filter)
-        read_hits(hits, "text", "metadata", "payload")
-        return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
+        return self._search(index, query_bundle.query_str, self._similarity_top_k, filter)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -368,11 +360,6 @@ class BM25Retriever(NodeStore, BaseRetriever):
         NotAnIndexError
             If the folder holds something else.
         """
-        if isinstance(self.bm25.analyzer.tokenizer, Stemming):
-            raise ValueError(
-                "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
-                "them, or give a tokenizer, to the constructor and to from_persist_dir"
-            )
         settings = persistence.Settings(
             similarity_top_k=self._similarity_top_k,
             filters=self._filters,

@@ -1,4 +1,4 @@
-"""Adding, deleting, returning and comparing nodes: what BM25Retriever does besides retrieving."""
+"""Adding, deleting, returning, comparing and finding nodes in an index."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
+from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
-from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes
+from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, read_documents
+from llama_index.retrievers.bm25rag.modes import choose_mode
 from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 
 from bm25rag import BM25Index, Deleted, Document, Hit
-from bm25rag.adapters import in_write_thread
+from bm25rag.adapters import in_write_thread, read_hits
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 
@@ -42,16 +43,33 @@ class Live(NamedTuple):
 
 
 class NodeStore:
-    """Adds, deletes, returns and compares nodes; ``BM25Retriever`` inherits it."""
+    """Adds, deletes, returns, compares and finds nodes; ``BM25Retriever`` inherits it.
 
-    bm25: BM25Index
-    _objects: dict[str, Any]
-    # The objects that the user gave, by index id; they stay when nodes go.
-    _given_objects: dict[str, Any]
-    # The index nodes that were added with an object, by node id.
-    _live: dict[str, Live]
-    _metadata_mode: MetadataMode
-    _verbose: bool
+    Parameters
+    ----------
+    bm25
+        The index that holds them.
+    metadata_mode
+        Which text is indexed; ``None`` for the mode of the nodes in the index, or ``EMBED``.
+    objects
+        The objects of index nodes that the user gave, by index id; they stay when nodes go.
+    verbose
+        Whether to show progress.
+    """
+
+    def __init__(
+        self,
+        bm25: BM25Index,
+        metadata_mode: MetadataMode | None,
+        objects: dict[str, Any],
+        verbose: bool,
+    ) -> None:
+        self.bm25 = bm25
+        self._metadata_mode = choose_mode(bm25, metadata_mode)
+        self._objects, self._given_objects = dict(objects), objects
+        # The index nodes that were added with an object, by node id.
+        self._live: dict[str, Live] = {}
+        self._verbose = verbose
 
     def __len__(self) -> int:
         """Return how many nodes there are."""
@@ -126,16 +144,12 @@ class NodeStore:
         ValueError
             If neither is given, or ``filters`` is empty.
         """
-        checked = check_filters(filters)
-        if node_ids is None and (checked is None or not checked.filters):
-            raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
-        return self._delete_passing(node_ids, checked)
+        _check_deletion(node_ids, filters)
+        return self._delete_passing(node_ids, filters)
 
     def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Delete the nodes of a source document; return how many they were."""
-        if not isinstance(ref_doc_id, str):
-            raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
-        source = MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)
+        source = MetadataFilter(key=REF_DOC_ID, value=check_ref_doc_id(ref_doc_id))
         return self._delete_passing(None, MetadataFilters(filters=[source]))
 
     def clear(self) -> Deleted:
@@ -246,11 +260,26 @@ class NodeStore:
 
     # --- internals ----------------------------------------------------------------------
 
+    def _search(
+        self, index: BM25Index, query: str, k: int, filter: FilterSpec | None
+    ) -> list[NodeWithScore]:
+        """Find nodes in the index, or in a snapshot of it."""
+        hits = index.search(query, k, filter)
+        read_hits(hits, "text", "metadata", "payload")
+        return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
+
     def _to_document(self, number: int, node: BaseNode) -> Document:
         try:
             return to_document(node, self._metadata_mode)
         except MetadataError as error:
             raise _of_node(error, f"nodes[{number}]") from None
+
+    def ids_to_delete(
+        self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
+    ) -> Sequence[str]:
+        """Return the ids that ``delete_nodes`` would delete now, and unknown ones given alone."""
+        _check_deletion(node_ids, filters)
+        return _ids_of(self.bm25.snapshot(), node_ids, filters)
 
     def _delete_passing(
         self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
@@ -288,6 +317,12 @@ class NodeStore:
         if live is not None and isinstance(node, IndexNode):
             node.obj = live.obj
         return node
+
+
+def _check_deletion(node_ids: object, filters: MetadataFilters | None) -> None:
+    checked = check_filters(filters)
+    if node_ids is None and (checked is None or not checked.filters):
+        raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
 
 
 def _ids_of(

@@ -8,8 +8,6 @@ from typing import Any
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from bm25rag import BM25Index
-
 
 def check_nodes(nodes: object) -> list[BaseNode]:
     """Return nodes as a list; refuse a single node, a mapping and anything but nodes."""
@@ -31,16 +29,23 @@ def _check_node(number: int, node: object) -> BaseNode:
     raise TypeError(f"nodes[{number}] must be a BaseNode, got {type(node).__name__}{hint}")
 
 
-def check_node_ids(node_ids: object) -> list[str]:
+def check_node_ids(node_ids: object, name: str = "node_ids") -> list[str]:
     """Return node ids as a list; refuse a bare string and anything but strings."""
     if isinstance(node_ids, (str, bytes, Mapping)) or not isinstance(node_ids, Iterable):
-        raise TypeError(f"node_ids must be an iterable of node ids, got {type(node_ids).__name__}")
+        raise TypeError(f"{name} must be an iterable of node ids, got {type(node_ids).__name__}")
     ids = list(node_ids)
     for number, id in enumerate(ids):
         if not isinstance(id, str):
             hint = "; give its .node_id" if isinstance(id, (BaseNode, NodeWithScore)) else ""
-            raise TypeError(f"node_ids[{number}] must be a str, got {type(id).__name__}{hint}")
+            raise TypeError(f"{name}[{number}] must be a str, got {type(id).__name__}{hint}")
     return ids
+
+
+def check_ref_doc_id(ref_doc_id: object) -> str:
+    """Return the id of a source document; refuse anything but a string."""
+    if not isinstance(ref_doc_id, str):
+        raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
+    return ref_doc_id
 
 
 def check_docstore(docstore: object) -> BaseDocumentStore:
@@ -65,20 +70,3 @@ def docstore_of(index: Any) -> BaseDocumentStore:
             "or build the index with store_nodes_override=True"
         )
     return docstore
-
-
-def check_existing(index: object, analysis: bool, parameters: list[str]) -> None:
-    """Refuse anything but a core index, and settings that the index has already."""
-    if not isinstance(index, BM25Index):
-        got = f"{type(index).__module__}.{type(index).__qualname__}"
-        raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {got}")
-    if analysis:
-        raise ValueError(
-            "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "
-            "token_pattern and tokenizer out"
-        )
-    if parameters:
-        raise ValueError(
-            f"existing_bm25 has parameters; leave {', '.join(parameters)} out, or give "
-            "BM25Index(k1=..., b=..., variant=...)"
-        )

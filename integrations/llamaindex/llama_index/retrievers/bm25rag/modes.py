@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llama_index.core.schema import MetadataMode
 from llama_index.retrievers.bm25rag.lookup import mode_of
-from llama_index.retrievers.bm25rag.persistence import saved_mode
+from llama_index.retrievers.bm25rag.persistence import saved_settings
 
 from bm25rag import BM25Index
 
@@ -20,7 +20,8 @@ def choose_mode(index: BM25Index, given: object) -> MetadataMode:
         If the nodes of the index were indexed with another mode.
     """
     wanted = None if given is None else _check_mode(given)
-    saved = saved_mode(index)
+    settings = saved_settings(index)
+    saved = None if settings is None else settings.metadata_mode
     held = mode_of(index) or (saved if len(index) else None)
     if wanted is not None and held is not None and wanted is not held:
         raise ValueError(

@@ -8,6 +8,7 @@ from pathlib import Path
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.retrievers.bm25rag.analysis import Stemming
 from llama_index.retrievers.bm25rag.lookup import DATES_PATH, is_outdated
 from llama_index.retrievers.bm25rag.nodes import upgrade
 
@@ -22,17 +23,30 @@ _CLASSES = "classes"
 
 
 class Settings(BaseModel):
-    """What a retriever has beyond its index."""
+    """What a retriever or a store has beyond its index."""
 
     similarity_top_k: int
     filters: MetadataFilters | None
     metadata_mode: MetadataMode
     verbose: bool
     object_ids: list[str]
+    # Of a store's vectors; 0 if unknown.
+    dimension: int = 0
 
 
 def save(index: BM25Index, folder: Path, settings: Settings) -> None:
-    """Save an index and the settings; what others stored with the index stays."""
+    """Save an index and the settings; what others stored with the index stays.
+
+    Raises
+    ------
+    ValueError
+        If the stemmer is an object that matches none of PyStemmer's algorithms.
+    """
+    if isinstance(index.analyzer.tokenizer, Stemming):
+        raise ValueError(
+            "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
+            "them, or give a tokenizer, to the constructor and when loading"
+        )
     index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
 
 
@@ -84,7 +98,8 @@ def bring_up_to_date(index: BM25Index) -> None:
     """
     if not index.read_only:
         if is_outdated(index):
-            upgrade(index, saved_mode(index) or MetadataMode.EMBED)
+            settings = saved_settings(index)
+            upgrade(index, MetadataMode.EMBED if settings is None else settings.metadata_mode)
     elif is_outdated(index, DATES_PATH):  # filters would not see the dates
         raise ValueError(
             "existing_bm25 holds nodes that llama-index-retrievers-bm25rag 0.1.0 stored, and is "
@@ -93,9 +108,9 @@ def bring_up_to_date(index: BM25Index) -> None:
         )
 
 
-def saved_mode(index: BM25Index) -> MetadataMode | None:
-    """Return the metadata mode with which a retriever of the index was saved, if any was."""
+def saved_settings(index: BM25Index) -> Settings | None:
+    """Return the settings with which a retriever or store of the index was saved, if any was."""
     try:
-        return Settings.model_validate(index.extra.get(_KEY)).metadata_mode
+        return Settings.model_validate(index.extra.get(_KEY))
     except ValidationError:
         return None

@@ -1,0 +1,197 @@
+"""The two legs of a search: the nodes that BM25 finds, and those that a dense store finds.
+
+Both return only nodes that pass the filters, node ids and document ids of a query. The dense store
+is asked with them, and what it returns is checked by the filters of bm25rag. If it takes them for
+an error, or leaves fewer nodes than pass, it is asked again without, for more and more nodes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.vector_stores.types import (
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryResult,
+)
+from llama_index.retrievers.bm25rag.changes import NodeStore
+from llama_index.retrievers.bm25rag.checks import check_node_ids
+from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
+from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError
+
+from bm25rag import BM25Index
+from bm25rag.filters import FilterSpec
+
+
+class Scope(NamedTuple):
+    """A state of the index, and which of its nodes a query may return.
+
+    Parameters
+    ----------
+    snapshot
+        Of the index.
+    filter
+        What nodes pass; ``None`` if all do.
+    """
+
+    snapshot: BM25Index
+    filter: FilterSpec | None
+
+    @classmethod
+    def of(cls, query: VectorStoreQuery, index: BM25Index) -> Scope:
+        """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If filters or ids are wrong.
+        """
+        snapshot = index.snapshot()
+        parts = [translate(check_filters(query.filters), snapshot)]
+        if query.node_ids:
+            parts.append(set(check_node_ids(query.node_ids)))
+        if query.doc_ids:
+            sources = check_node_ids(query.doc_ids, "doc_ids")
+            of_these = MetadataFilter(key=REF_DOC_ID, value=sources, operator=FilterOperator.IN)
+            parts.append(translate(MetadataFilters(filters=[of_these]), snapshot))
+        given = [part for part in parts if part is not None]
+        return cls(snapshot, {"$and": given} if given else None)
+
+
+class Answer(NamedTuple):
+    """A node of a dense store's answer; ``node`` is ``None`` if it keeps none."""
+
+    id: str
+    similarity: float | None
+    node: BaseNode | None
+
+
+class Legs(NodeStore):
+    """The nodes of a ``BM25VectorStore``, and how they are found."""
+
+    @property
+    def metadata_mode(self) -> MetadataMode:
+        """Which text is indexed."""
+        return self._metadata_mode
+
+    def find_words(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[NodeWithScore]:
+        """Return the k best nodes that contain a word of the query.
+
+        Raises
+        ------
+        ValueError
+            If the query has no ``query_str``.
+        """
+        if query.query_str is None:
+            raise ValueError(
+                f"query mode {query.mode.value!r} needs query_str, in which BM25 finds the words"
+            )
+        return self._search(scope.snapshot, query.query_str, k, scope.filter)
+
+    def find_vectors(
+        self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
+    ) -> Calls[list[NodeWithScore]]:
+        """Return the k best nodes that the dense store finds.
+
+        Parameters
+        ----------
+        query
+            What the dense store is asked.
+        scope
+            Which nodes may be returned.
+        k
+            How many at most; in place of that in the query.
+        options
+            Other arguments of the store's ``query``.
+
+        Raises
+        ------
+        DenseStoreError
+            If the dense store fails without filters and ids, or cannot be reached.
+        """
+        plain = replace(query, filters=None, node_ids=None, doc_ids=None)
+        if scope.filter is None:
+            query = plain  # not with empty lists: to some stores they mean that nothing passes
+        wanted = min(k, scope.snapshot.count(scope.filter))
+        found: list[Answer] = []
+        kept: list[NodeWithScore] = []
+        try:
+            found = _read((yield _ask(query, k, options)))
+            kept = self._passing(found, query, scope)
+            if scope.filter is None and len(kept) == len(found):
+                return kept[:k]
+        except DenseStoreError as error:
+            if scope.filter is None or isinstance(error.__cause__, OSError):  # also timeouts
+                raise
+        asked = k
+        while len(kept) < wanted:
+            asked *= 4
+            found = _read((yield _ask(plain, asked, options)))
+            kept = self._passing(found, query, scope)
+            if len(found) < asked:  # the dense store has no more
+                break
+        return kept[:k]
+
+    def _passing(
+        self, found: Sequence[Answer], query: VectorStoreQuery, scope: Scope
+    ) -> list[NodeWithScore]:
+        """Return those that pass, each once, as the index holds them, or else the dense store."""
+        best = {answer.id: answer for answer in reversed(found)}
+        nodes: dict[str, BaseNode] = {
+            document.id: self._to_node(document)
+            for document in scope.snapshot.get(list(best), scope.filter)
+        }
+        strange = [answer for id, answer in best.items() if id not in scope.snapshot]
+        nodes |= _strange_passing(strange, query)
+        return [
+            NodeWithScore(node=nodes[id], score=best[id].similarity)
+            for id in dict.fromkeys(answer.id for answer in found)
+            if id in nodes
+        ]
+
+
+def _strange_passing(strange: Sequence[Answer], query: VectorStoreQuery) -> dict[str, BaseNode]:
+    """Return the nodes that pass, of those that the dense store alone holds."""
+    nodes = {answer.id: answer.node for answer in strange if answer.node is not None}
+    if len(nodes) < len(strange):
+        lost = next(answer.id for answer in strange if answer.node is None)
+        warnings.warn(
+            f"the dense store returns ids that the BM25 index does not hold, such as {lost!r}, and "
+            "keeps no nodes: they are skipped. Delete them there, or add the nodes again",
+            UserWarning,
+            stacklevel=2,
+        )
+    if not nodes:
+        return nodes
+    alone = NodeStore(BM25Index(), MetadataMode.NONE, {}, verbose=False)
+    alone.add_nodes(nodes.values())
+    scope = Scope.of(query, alone.bm25)
+    return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
+
+
+def _ask(query: VectorStoreQuery, k: int, options: dict[str, Any]) -> Call:
+    asked = replace(query, similarity_top_k=k)
+    return Call("query", {"query": asked, **options}, "query mode 'text_search' does not ask it")
+
+
+def _read(answer: VectorStoreQueryResult) -> list[Answer]:
+    ids = [node.node_id for node in answer.nodes] if answer.nodes else answer.ids or []
+    nodes: Sequence[BaseNode | None] = answer.nodes or [None] * len(ids)
+    similarities: Sequence[float | None] | None = answer.similarities
+    if similarities is None:
+        similarities = [None] * len(ids)
+    if len(similarities) != len(ids):
+        raise DenseStoreError(
+            f"the dense store returned {len(ids)} nodes and {len(similarities)} similarities"
+        )
+    return [
+        Answer(id, None if similarity is None else float(similarity), node)
+        for id, similarity, node in zip(ids, similarities, nodes, strict=True)
+    ]
