@@ -1,4 +1,4 @@
-"""Hybrid retrieval: BM25 and embeddings, fused by Haystack's DocumentJoiner.
+"""Hybrid retrieval: BM25 and embeddings, fused by BM25HybridRetriever.
 
     pip install . "./integrations/haystack[examples]"
     python examples/haystack_hybrid.py "Which filter finds a missing field?"
@@ -16,11 +16,10 @@ from pathlib import Path
 from haystack import Document, Pipeline, component
 from haystack.components.converters import TextFileToDocument
 from haystack.components.embedders import OpenAIDocumentEmbedder, OpenAITextEmbedder
-from haystack.components.joiners import DocumentJoiner
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
-from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
+from haystack_integrations.components.retrievers.bm25rag import BM25HybridRetriever, BM25Retriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -59,18 +58,17 @@ else:
 words, vectors = BM25DocumentStore(), InMemoryDocumentStore()
 words.write_documents(passages)
 vectors.write_documents(embedded)
+dense = InMemoryEmbeddingRetriever(vectors, top_k=5)  # or that of any other store
 pipeline = Pipeline()
 pipeline.add_component("BM25", BM25Retriever(words, top_k=5))
 pipeline.add_component("embedder", embedder)
-pipeline.add_component("dense", InMemoryEmbeddingRetriever(vectors, top_k=5))
-pipeline.add_component("hybrid", DocumentJoiner("reciprocal_rank_fusion", top_k=5))
+pipeline.add_component("dense", dense)
+pipeline.add_component("hybrid", BM25HybridRetriever(words, dense, weights=[0.7, 0.3], top_k=5))
 pipeline.connect("embedder.embedding", "dense.query_embedding")
-pipeline.connect("BM25", "hybrid")
-pipeline.connect("dense", "hybrid")
+pipeline.connect("embedder.embedding", "hybrid.query_embedding")
 
 question = " ".join(sys.argv[1:]) or "Which filter finds a missing field?"
-asked = {"query": question, "text": question}
-result = pipeline.run(asked, include_outputs_from={"BM25", "dense"})
+result = pipeline.run({"query": question, "text": question})
 print(f"{question}\n(embeddings: {name or 'latent semantic analysis, no download'})")
 for title in ("BM25", "dense", "hybrid"):
     print(f"\n{title}")

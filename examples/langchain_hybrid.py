@@ -1,4 +1,4 @@
-"""Hybrid retrieval: BM25 and embeddings, fused by LangChain's EnsembleRetriever.
+"""Hybrid retrieval: BM25 and embeddings, fused by BM25HybridRetriever.
 
     pip install . "./integrations/langchain[examples]"
     python examples/langchain_hybrid.py "Which filter finds a missing field?"
@@ -14,9 +14,8 @@ import os
 import sys
 from pathlib import Path
 
-from langchain_bm25rag import BM25Retriever
+from langchain_bm25rag import BM25HybridRetriever, BM25Retriever
 from langchain_classic.embeddings import init_embeddings
-from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -55,7 +54,6 @@ def load() -> list[Document]:
     )
     for passage in passages:
         passage.id = "{source}#{start_index}".format(**passage.metadata)
-        passage.metadata["id"] = passage.id  # where EnsembleRetriever looks for it
     return passages
 
 
@@ -66,11 +64,15 @@ if __name__ == "__main__":
     embeddings = init_embeddings(name) if name else LatentSemanticAnalysis(passages)
     print(f"{question}\n(embeddings: {name or 'latent semantic analysis, no download'})")
 
-    lexical = BM25Retriever.from_documents(passages, k=5)
-    store = InMemoryVectorStore.from_documents(passages, embeddings)
+    store = InMemoryVectorStore(embeddings)  # or any other vector store
+    hybrid = BM25HybridRetriever.from_documents(passages, store, weights=[0.7, 0.3], k=5)
+    lexical = BM25Retriever(index=hybrid.index, k=5)
     dense = store.as_retriever(search_kwargs={"k": 5})
-    hybrid = EnsembleRetriever(retrievers=[lexical, dense], weights=[0.5, 0.5], id_key="id")
     for title, retriever in [("BM25", lexical), ("dense", dense), ("hybrid", hybrid)]:
         print(f"\n{title}")
-        for document in retriever.invoke(question)[:5]:
+        for document in retriever.invoke(question):
             print(f"  {document.id}")
+
+    print("\nhybrid, of one page")  # the filter holds for what both find
+    for document in hybrid.invoke(question, filter={"source": "filters.md"}):
+        print(f"  {document.id}")

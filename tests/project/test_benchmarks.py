@@ -6,11 +6,12 @@ import json
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
-from benchmarks import quality
+from benchmarks import hybrid, quality
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.plots import Box, frontier, placed
@@ -230,3 +231,20 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
         assert published.startswith("| scifact, published | 68.7 |")
         assert row.startswith("| xquad-en | ")
         assert head.count("|") == published.count("|") == row.count("|") == settings + 2
+
+
+def test_hybrid_figures_are_those_of_the_parts_and_of_their_fusions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def exact(_: quality.Collection) -> tuple[hybrid.Vectors, hybrid.Vectors]:
+        return np.eye(3), np.eye(3)[:2]
+
+    def absent(_: quality.Collection) -> tuple[hybrid.Vectors, hybrid.Vectors]:
+        raise ImportError
+
+    monkeypatch.setattr(hybrid, "PARTNERS", {"exact": ("", exact), "absent": ("", absent)})
+    texts = ["red boats", "blue cars", "red red cars"]
+    questions, grades = {"q": "red", "r": "cars"}, {"q": {"a": 1}, "r": {"b": 1}}
+    (row,) = hybrid.rows(quality.Collection(["a", "b", "c"], texts, questions, grades, "english"))
+    assert row[:3] == ["exact", "81.5", "100.0"]
+    assert len(row) == 9

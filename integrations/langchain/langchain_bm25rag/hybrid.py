@@ -79,11 +79,11 @@ class BM25HybridRetriever(Stored, BaseRetriever):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Other arguments of the vector store's search; not for filters."""
 
-    translate_filter: Callable[[Any], dict[str, Any]] | None = None
-    """Makes of a filter the arguments of the vector store's search that mean the same, such as
-    ``lambda filter: {"filter": filter}`` for a store that takes the same dicts. ``None`` to search
-    it without filters, and ask for more where too few of what it finds pass: up to all documents.
-    """
+    translate_filter: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Makes of a filter that is a dict the arguments of the vector store's search that mean the
+    same, such as ``lambda filter: {"filter": filter}`` for a store that takes the same dicts.
+    Otherwise, the store is searched without a filter, and asked for more where too few of what it
+    finds pass: up to all documents."""
 
     on_unknown: OnUnknown = "error"
     """What to do if the vector store finds a document that the index does not hold: ``"error"``,
@@ -280,7 +280,7 @@ class BM25HybridRetriever(Stored, BaseRetriever):
         wanted = check_count("k", self.k if k is None else k)
         filter = self.filter if filter is None else filter
         keywords = self.search_kwargs
-        if filter and self.translate_filter is not None:
+        if filter and isinstance(filter, Mapping) and self.translate_filter is not None:
             keywords = keywords | self.translate_filter(filter)
         snapshot = self.index.snapshot()
         search = HybridSearch(

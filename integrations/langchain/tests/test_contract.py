@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_bm25rag import BM25DocumentIndex, BM25HybridRetriever, BM25Retriever
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing.base import DocumentIndex
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langchain_tests.integration_tests.indexer import (
     AsyncDocumentIndexTestSuite,
@@ -48,6 +50,24 @@ class TestDocumentIndexAsRetriever(TestRetriever):
         return BM25DocumentIndex
 
 
+class TestHybridRetriever(TestRetriever):
+    """The retriever suite, on ``BM25HybridRetriever``."""
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        """Return the class under test."""
+        return BM25HybridRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        """Return the same index, beside vectors of the same texts."""
+        index = super().retriever_constructor_params["index"]
+        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        documents = index.get(index.ids())
+        store.add_texts([one.text for one in documents], ids=[one.id for one in documents])
+        return {"index": index, "vector_store": store}
+
+
 class TestDocumentIndex(DocumentIndexerTestSuite):
     """The document index suite."""
 
@@ -69,6 +89,7 @@ class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
 SUITES = {
     TestRetriever: RetrieversIntegrationTests,
     TestDocumentIndexAsRetriever: RetrieversIntegrationTests,
+    TestHybridRetriever: RetrieversIntegrationTests,
     TestDocumentIndex: DocumentIndexerTestSuite,
     TestAsyncDocumentIndex: AsyncDocumentIndexTestSuite,
 }

