@@ -82,10 +82,10 @@ def held(store: BM25VectorStore) -> tuple[list[str], list[str]]:
 # --- fusing -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fusion", ["minmax", "zscore", "rrf"])
+@pytest.mark.parametrize("method", ["minmax", "zscore", "rrf"])
 @pytest.mark.parametrize("alpha", [None, 0.0, 0.3, 1.0])
-def test_both_legs_are_fused(fusion: Any, alpha: float | None, nodes: list[TextNode]) -> None:
-    store = hybrid_of(nodes, fusion=fusion, alpha=0.7)
+def test_both_legs_are_fused(method: Any, alpha: float | None, nodes: list[TextNode]) -> None:
+    store = hybrid_of(nodes, method=method, alpha=0.7)
     legs = [store.query(question("cats mat", mode)) for mode in ("text_search", "default")]
     rankings = [list(zip(leg.ids or [], leg.similarities or [], strict=True)) for leg in legs]
     assert [len(ranking) for ranking in rankings] == [2, 4]
@@ -93,7 +93,7 @@ def test_both_legs_are_fused(fusion: Any, alpha: float | None, nodes: list[TextN
     asked = [
         ranking if w else [] for ranking, w in zip(rankings, (1 - weight, weight), strict=True)
     ]
-    expected = fuse(asked, fusion, [1 - weight, weight])
+    expected = fuse(asked, method, [1 - weight, weight])
     found = store.query(question("cats mat", alpha=alpha))
     assert list(zip(found.ids or [], found.similarities or [], strict=True)) == expected
 
@@ -287,15 +287,27 @@ def test_nodes_that_only_the_dense_store_holds_are_found_and_filtered(
     assert "cat" not in ask(store, "cats", filters=where("year", 2020, ">"))
 
 
-def test_ids_without_nodes_are_skipped_with_a_warning(nodes: list[TextNode]) -> None:
-    store = hybrid_of(nodes)
-    dense_of(store).add(embedded([node(f"cat {number}", "cats") for number in range(20)]))
-    with pytest.warns(UserWarning, match=r"the BM25 index does not hold, such as 'cat \d'"):
-        assert set(ask(store, "cats", "default", similarity_top_k=3)) <= {
-            each.id_ for each in nodes
-        }
-    with pytest.warns(UserWarning, match="does not hold"):
-        assert len(ask(store, "cats", "default", similarity_top_k=3)) == 3
+@pytest.mark.parametrize("filters", [None, where("year", 2000, ">")])
+def test_ids_without_nodes_are_refused(filters: MetadataFilters, nodes: list[TextNode]) -> None:
+    store = hybrid_of(nodes, IgnoringFilters)
+    SimpleVectorStore.add(dense_of(store), embedded([node("strange", "cats")]))
+    for mode in ("hybrid", "default"):
+        with pytest.raises(DenseStoreError, match="returned 'strange', which the BM25 index does"):
+            ask(store, "cats", mode, filters=filters)
+    with pytest.raises(DenseStoreError, match="which the BM25 index does not hold"):
+        ask(BM25VectorStore(dense=store.dense), "cats")
+
+
+def test_a_node_that_is_added_during_a_query_is_left_out(nodes: list[TextNode]) -> None:
+    class Adding(Dense):
+        def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+            store.add(embedded([node("new", "cats")]))
+            return super().query(query, **kwargs)
+
+    store = hybrid_of(nodes, Adding)
+    found = store.query(question("cats")).ids or []
+    assert set(found) == {"cat", "dog", "cow", "hen"}
+    assert "new" in (store.query(question("cats")).ids or [])
 
 
 # --- faults -----------------------------------------------------------------------
@@ -315,6 +327,15 @@ def test_a_dense_leg_that_fails_is_named(fault: Exception, nodes: list[TextNode]
         with pytest.raises(DenseStoreError, match=message):
             asyncio.run(store.aquery(question("cats", filters=filters)))
     assert ask(store, "cats", "text_search") == ["dog", "cat"]
+
+
+def test_an_empty_store_needs_no_dense_store_that_is_ready() -> None:
+    store = BM25VectorStore(dense=Dense())
+    dense_of(store)._fails["query"] = ValueError("Collection not found")
+    assert ask(store, "cats") == []
+    dense_of(store)._fails["query"] = TimeoutError()
+    with pytest.raises(DenseStoreError):
+        ask(store, "cats")
 
 
 def test_a_timeout_is_not_waited_for_twice(nodes: list[TextNode]) -> None:
@@ -368,11 +389,36 @@ def test_nothing_is_deleted_if_the_index_cannot_be_written_to(
     assert held(store)[1] == ["cat", "dog", "cow", "hen"]
 
 
+def test_a_deletion_of_no_nodes_does_not_reach_the_dense_store(nodes: list[TextNode]) -> None:
+    """Some stores take an empty list for no list, and delete everything."""
+    store = hybrid_of(nodes)
+    dense_of(store)._fails["delete_nodes"] = AssertionError()
+    store.delete_nodes([])
+    store.delete_nodes(filters=where("year", 3000))
+    assert store.get_nodes() == nodes
+
+
 class WithoutDeletion(Dense):
     """Deletes by source alone, as some do."""
 
     def delete_nodes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("delete_nodes not implemented")
+
+
+class WithoutSources(Dense):
+    """Takes an id of a node for that of a source, as FaissMapVectorStore does."""
+
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        self.delete_nodes([ref_doc_id])
+
+
+@pytest.mark.parametrize("kind", [WithoutSources, WithoutDeletion])
+def test_the_nodes_of_a_source_are_deleted_by_the_source_and_by_their_ids(
+    kind: type[Dense], nodes: list[TextNode]
+) -> None:
+    store = hybrid_of(nodes, kind)
+    store.delete("farm")
+    assert held(store) == (["cat", "dog"],) * 2
 
 
 def test_a_store_that_cannot_delete_nodes_says_so(nodes: list[TextNode]) -> None:
@@ -444,7 +490,7 @@ class Answering(Dense):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (VectorStoreQueryResult(ids=["cat"]), "returned no similarities; fusion='rrf' needs none"),
+        (VectorStoreQueryResult(ids=["cat"]), "returned no similarities; method='rrf' needs none"),
         (VectorStoreQueryResult(ids=["cat"], similarities=[0.5, 0.5]), "1 nodes and 2 similar"),
         (
             VectorStoreQueryResult(ids=["cat"], similarities=[float("nan")]),
@@ -465,7 +511,7 @@ def test_answers_that_cannot_be_fused_are_named(
 
 
 def test_ranks_need_no_similarities_and_distances_rise(nodes: list[TextNode]) -> None:
-    store = hybrid_of(nodes, Answering, fusion="rrf")
+    store = hybrid_of(nodes, Answering, method="rrf")
     answer = VectorStoreQueryResult(ids=["cow", "dog", "dog"])
     assert (store.query(question("cats"), answer=answer).ids or [])[0] == "dog"
     store = BM25VectorStore(store.bm25, dense=store.dense)

@@ -450,7 +450,7 @@ def test_a_folder_has_one_writer_and_readers_refresh(nodes: list[TextNode], tmp_
         (lambda s: BM25VectorStore(s.bm25, k1=2), ValueError, "existing_bm25 has parameters"),
         (lambda s: BM25VectorStore(dense=s.bm25), TypeError, "dense must be a vector store"),
         (lambda s: BM25VectorStore(alpha=2), ValueError, "alpha must be a number"),
-        (lambda s: BM25VectorStore(fusion="sum"), ValueError, "fusion must be one of rrf, minmax"),
+        (lambda s: BM25VectorStore(method="sum"), ValueError, "method must be"),
         (lambda s: BM25VectorStore(fetch_k=-1), ValueError, "fetch_k must be an integer"),
     ],
 )

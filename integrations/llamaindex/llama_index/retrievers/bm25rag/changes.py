@@ -144,13 +144,15 @@ class NodeStore:
         ValueError
             If neither is given, or ``filters`` is empty.
         """
-        _check_deletion(node_ids, filters)
-        return self._delete_passing(node_ids, filters)
+        index = self.bm25.snapshot()
+        ids = ids_to_delete(index, node_ids, filters)
+        # Others may write meanwhile: a node must still pass the filters when it is deleted.
+        return self._delete(ids, translate(filters, index, lasting=True))
 
     def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
         """Delete the nodes of a source document; return how many they were."""
         source = MetadataFilter(key=REF_DOC_ID, value=check_ref_doc_id(ref_doc_id))
-        return self._delete_passing(None, MetadataFilters(filters=[source]))
+        return self.delete_nodes(filters=MetadataFilters(filters=[source]))
 
     def clear(self) -> Deleted:
         """Delete all nodes; return how many they were."""
@@ -274,21 +276,6 @@ class NodeStore:
         except MetadataError as error:
             raise _of_node(error, f"nodes[{number}]") from None
 
-    def ids_to_delete(
-        self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
-    ) -> Sequence[str]:
-        """Return the ids that ``delete_nodes`` would delete now, and unknown ones given alone."""
-        _check_deletion(node_ids, filters)
-        return _ids_of(self.bm25.snapshot(), node_ids, filters)
-
-    def _delete_passing(
-        self, node_ids: Iterable[str] | None, filters: MetadataFilters | None
-    ) -> Deleted:
-        index = self.bm25.snapshot()
-        ids = _ids_of(index, node_ids, filters)
-        # Others may write meanwhile: a node must still pass the filters when it is deleted.
-        return self._delete(ids, translate(filters, index, lasting=True))
-
     def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
         deleted = self.bm25.delete(ids, filter)
         self._forget_objects(deleted.ids)
@@ -319,10 +306,22 @@ class NodeStore:
         return node
 
 
-def _check_deletion(node_ids: object, filters: MetadataFilters | None) -> None:
+def ids_to_delete(
+    index: BM25Index, node_ids: Iterable[str] | None, filters: MetadataFilters | None
+) -> Sequence[str]:
+    """Return the ids that ``delete_nodes`` deletes; without filters, those given, known or not.
+
+    Parameters
+    ----------
+    index
+        A snapshot of the index.
+    node_ids, filters
+        As in ``NodeStore.delete_nodes``, which also lists the exceptions.
+    """
     checked = check_filters(filters)
     if node_ids is None and (checked is None or not checked.filters):
         raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
+    return _ids_of(index, node_ids, checked)
 
 
 def _ids_of(

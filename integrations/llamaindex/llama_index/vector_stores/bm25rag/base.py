@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from fsspec import AbstractFileSystem
-from fsspec.implementations.local import LocalFileSystem
+from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
+from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.schema import BaseNode, MetadataMode
@@ -28,13 +28,13 @@ from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_PATTERN,
     StemmerLike,
 )
-from llama_index.retrievers.bm25rag.checks import check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
-from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError, arun, run
+from llama_index.vector_stores.bm25rag.calls import Calls, arun, run
 from llama_index.vector_stores.bm25rag.legs import Legs
 from llama_index.vector_stores.bm25rag.searching import Searching
-from llama_index.vector_stores.bm25rag.vectors import check_embeddings
+from llama_index.vector_stores.bm25rag.vectors import Vectors
+from llama_index.vector_stores.bm25rag.writing import Writing
 
 from bm25rag import BM25Index
 from bm25rag.adapters import Tokenizer, VariantName, in_write_thread
@@ -60,9 +60,9 @@ class BM25VectorStore(BasePydanticVectorStore):
     alpha
         The weight of the dense store in mode ``hybrid``, from 0 (BM25 alone) to 1 (vectors alone);
         a query may have another.
-    fusion
+    method, rank_constant
         How both results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
-        ``rrf``; see ``bm25rag.fusion``.
+        ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
         How many nodes of each leg are fused, unless the query asks for more.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
@@ -81,6 +81,8 @@ class BM25VectorStore(BasePydanticVectorStore):
     stores_text: bool = True
 
     _nodes: Legs = PrivateAttr()
+    _vectors: Vectors | None = PrivateAttr()
+    _writing: Writing = PrivateAttr()
     _searching: Searching = PrivateAttr()
 
     def __init__(
@@ -89,7 +91,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         *,
         dense: BasePydanticVectorStore | None = None,
         alpha: float = 0.5,
-        fusion: FusionMethod = "minmax",
+        method: FusionMethod = "minmax",
+        rank_constant: int = 60,
         fetch_k: int = 50,
         language: str | None = DEFAULT_LANGUAGE,
         stemmer: StemmerLike | None = None,
@@ -108,7 +111,11 @@ class BM25VectorStore(BasePydanticVectorStore):
             {"variant": variant, "k1": k1, "b": b},
         )
         self._nodes = Legs(index, metadata_mode, {}, verbose=False)
-        self._searching = Searching(self._nodes, dense, alpha, fusion, fetch_k)
+        self._vectors = None if dense is None else Vectors(dense)
+        self._writing = Writing(self._nodes, self._vectors)
+        self._searching = Searching(
+            self._nodes, self._vectors, alpha, method, rank_constant, fetch_k
+        )
 
     @classmethod
     def class_name(cls) -> str:
@@ -128,7 +135,7 @@ class BM25VectorStore(BasePydanticVectorStore):
     @property
     def dense(self) -> BasePydanticVectorStore | None:
         """The dense store."""
-        return self._searching.dense
+        return None if self._vectors is None else self._vectors.store
 
     # --- writing ------------------------------------------------------------------
 
@@ -156,39 +163,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        return run(self._add(nodes, kwargs), self.dense)
+        return run(self._writing.add(nodes, kwargs), self.dense)
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Run ``add`` in a thread, and the dense store's ``async_add``."""
-        return await self._awrite(self._add(nodes, kwargs))
-
-    def _add(self, nodes: Sequence[BaseNode], options: dict[str, Any]) -> Calls[list[str]]:
-        given = check_nodes(nodes)
-        self._check_options("add", options)
-        ids = [node.node_id for node in given]
-        if self.dense is None:
-            self._nodes.add_nodes(given)
-            return ids
-        dimension = check_embeddings(given, self._searching.dimension)
-        last = {node.node_id: node for node in given}
-        replaced = [id for id in last if id in self.bm25]
-        self._nodes.add_nodes(given)
-        again = "BM25 finds the nodes; add them again for the dense store"
-        if replaced:
-            try:
-                yield Call("delete_nodes", {"node_ids": replaced}, again)
-            except DenseStoreError as error:  # adding replaces, in those that delete by source
-                if not isinstance(error.__cause__, NotImplementedError):
-                    raise
-        if last:
-            new = yield Call("add", {"nodes": list(last.values()), **options}, again)
-            self._searching.dimension = dimension
-            if not self.dense.stores_text and list(new) != list(last):
-                raise DenseStoreError(
-                    f"the dense store ({type(self.dense).__name__}) keeps no nodes, and gives "
-                    "them ids of its own, so its results are unknown: use one that keeps theirs"
-                )
-        return ids
+        return await self._awrite(self._writing.add(nodes, kwargs))
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a source document.
@@ -209,16 +188,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         ReadOnlyError
             If the index was opened for reading.
         """
-        run(self._delete(ref_doc_id, delete_kwargs), self.dense)
+        run(self._writing.delete(ref_doc_id, delete_kwargs), self.dense)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Run ``delete`` in a thread, and the dense store's ``adelete``."""
-        await self._awrite(self._delete(ref_doc_id, delete_kwargs))
-
-    def _delete(self, ref_doc_id: str, options: dict[str, Any]) -> Calls[None]:
-        check_ref_doc_id(ref_doc_id)
-        yield from self._delete_vectors("delete", {"ref_doc_id": ref_doc_id}, options)
-        self._nodes.delete_ref_doc(ref_doc_id)
+        await self._awrite(self._writing.delete(ref_doc_id, delete_kwargs))
 
     def delete_nodes(
         self,
@@ -235,7 +209,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         filters
             The filters that the nodes pass.
         **delete_kwargs
-            For ``delete_nodes`` of the dense store, which is given ids alone.
+            For ``delete_nodes`` of the dense store, which is given the ids of these nodes.
 
         Raises
         ------
@@ -244,7 +218,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has the nodes.
         """
-        run(self._delete_nodes(node_ids, filters, delete_kwargs), self.dense)
+        run(self._writing.delete_nodes(node_ids, filters, delete_kwargs), self.dense)
 
     async def adelete_nodes(
         self,
@@ -253,17 +227,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """Run ``delete_nodes`` in a thread, and the dense store's ``adelete_nodes``."""
-        await self._awrite(self._delete_nodes(node_ids, filters, delete_kwargs))
-
-    def _delete_nodes(
-        self,
-        node_ids: list[str] | None,
-        filters: MetadataFilters | None,
-        options: dict[str, Any],
-    ) -> Calls[None]:
-        ids = self._nodes.ids_to_delete(node_ids, filters)
-        yield from self._delete_vectors("delete_nodes", {"node_ids": ids}, options)
-        self._nodes.delete_nodes(ids, filters)
+        await self._awrite(self._writing.delete_nodes(node_ids, filters, delete_kwargs))
 
     def clear(self) -> None:
         """Delete all nodes, from the dense store first.
@@ -273,32 +237,14 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has its nodes.
         """
-        run(self._clear(), self.dense)
+        run(self._writing.clear(), self.dense)
 
     async def aclear(self) -> None:
         """Run ``clear`` in a thread, and the dense store's ``aclear``."""
-        await self._awrite(self._clear())
-
-    def _clear(self) -> Calls[None]:
-        yield from self._delete_vectors("clear", {}, {})
-        self._nodes.clear()
-        self._searching.dimension = 0
-
-    def _delete_vectors(
-        self, method: str, arguments: dict[str, Any], options: dict[str, Any]
-    ) -> Calls[None]:
-        self._check_options(method, options)
-        self.bm25.delete([])  # raises if the index cannot be written to
-        if self.dense is not None:
-            after = f"the BM25 index has not changed; call {method} again"
-            yield Call(method, {**arguments, **options}, after)
+        await self._awrite(self._writing.clear())
 
     async def _awrite(self, calls: Calls[_T]) -> _T:
         return await arun(calls, self.dense, partial(in_write_thread, self.bm25))
-
-    def _check_options(self, method: str, options: dict[str, Any]) -> None:
-        if options and self.dense is None:
-            raise TypeError(f"{method} takes {', '.join(options)} only for a dense store")
 
     # --- reading ------------------------------------------------------------------
 
@@ -352,12 +298,10 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        self._check_options("query", kwargs)
         return run(self._searching.query(query, kwargs), self.dense)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Run ``query`` in a thread, and the dense store's ``aquery``."""
-        self._check_options("query", kwargs)
         return await arun(self._searching.query(query, kwargs), self.dense, asyncio.to_thread)
 
     # --- saving -------------------------------------------------------------------
@@ -395,7 +339,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         changed = {
             "metadata_mode": mode,
             "object_ids": held_index_ids(self.bm25, self._nodes.object_map),
-            "dimension": self._searching.dimension,
+            "dimension": 0 if self._vectors is None else self._vectors.dimension,
         }
         persistence.save(self.bm25, Path(persist_path), settings.model_copy(update=changed))
         if self.dense is not None:
@@ -409,7 +353,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         *,
         dense: BasePydanticVectorStore | None = None,
         alpha: float = 0.5,
-        fusion: FusionMethod = "minmax",
+        method: FusionMethod = "minmax",
+        rank_constant: int = 60,
         fetch_k: int = 50,
         tokenizer: Tokenizer | None = None,
     ) -> Self:
@@ -423,7 +368,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             ``None``, or a local file system.
         dense
             The dense store: ``SimpleVectorStore.from_persist_path(f"{persist_path}.dense")``.
-        alpha, fusion, fetch_k, tokenizer
+        alpha, method, rank_constant, fetch_k, tokenizer
             As in the constructor; they are not saved.
 
         Raises
@@ -443,11 +388,13 @@ class BM25VectorStore(BasePydanticVectorStore):
             index,
             dense=dense,
             alpha=alpha,
-            fusion=fusion,
+            method=method,
+            rank_constant=rank_constant,
             fetch_k=fetch_k,
             metadata_mode=settings.metadata_mode,
         )
-        store._searching.dimension = settings.dimension
+        if store._vectors is not None:
+            store._vectors.dimension = settings.dimension
         return store
 
     @classmethod

@@ -7,7 +7,6 @@ an error, or leaves fewer nodes than pass, it is asked again without, for more a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -119,18 +118,18 @@ class Legs(NodeStore):
         plain = replace(query, filters=None, node_ids=None, doc_ids=None)
         if scope.filter is None:
             query = plain  # not with empty lists: to some stores they mean that nothing passes
-        wanted = min(k, scope.snapshot.count(scope.filter))
-        found: list[Answer] = []
-        kept: list[NodeWithScore] = []
         try:
             found = _read((yield _ask(query, k, options)))
-            kept = self._passing(found, query, scope)
-            if scope.filter is None and len(kept) == len(found):
-                return kept[:k]
         except DenseStoreError as error:
-            if scope.filter is None or isinstance(error.__cause__, OSError):  # also timeouts
+            # An empty store may have no collection yet. OSError: also timeouts.
+            expected = scope.filter is not None or len(scope.snapshot) == 0
+            if not expected or isinstance(error.__cause__, OSError):
                 raise
-        asked = k
+            found = []
+        kept = self._passing(found, query, scope)
+        if scope.filter is None and len(kept) == len(found):
+            return kept[:k]
+        wanted, asked = min(k, scope.snapshot.count(scope.filter)), k
         while len(kept) < wanted:
             asked *= 4
             found = _read((yield _ask(plain, asked, options)))
@@ -148,32 +147,33 @@ class Legs(NodeStore):
             document.id: self._to_node(document)
             for document in scope.snapshot.get(list(best), scope.filter)
         }
-        strange = [answer for id, answer in best.items() if id not in scope.snapshot]
-        nodes |= _strange_passing(strange, query)
+        nodes |= self._strange_passing(
+            [answer for id, answer in best.items() if id not in scope.snapshot], query
+        )
         return [
             NodeWithScore(node=nodes[id], score=best[id].similarity)
             for id in dict.fromkeys(answer.id for answer in found)
             if id in nodes
         ]
 
-
-def _strange_passing(strange: Sequence[Answer], query: VectorStoreQuery) -> dict[str, BaseNode]:
-    """Return the nodes that pass, of those that the dense store alone holds."""
-    nodes = {answer.id: answer.node for answer in strange if answer.node is not None}
-    if len(nodes) < len(strange):
-        lost = next(answer.id for answer in strange if answer.node is None)
-        warnings.warn(
-            f"the dense store returns ids that the BM25 index does not hold, such as {lost!r}, and "
-            "keeps no nodes: they are skipped. Delete them there, or add the nodes again",
-            UserWarning,
-            stacklevel=2,
-        )
-    if not nodes:
-        return nodes
-    alone = NodeStore(BM25Index(), MetadataMode.NONE, {}, verbose=False)
-    alone.add_nodes(nodes.values())
-    scope = Scope.of(query, alone.bm25)
-    return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
+    def _strange_passing(
+        self, strange: Sequence[Answer], query: VectorStoreQuery
+    ) -> dict[str, BaseNode]:
+        """Return the nodes that pass, of those that the dense store alone holds."""
+        nodes = {answer.id: answer.node for answer in strange if answer.node is not None}
+        for answer in strange:
+            if answer.node is None and answer.id not in self.bm25:  # nor was added meanwhile
+                raise DenseStoreError(
+                    f"the dense store returned {answer.id!r}, which the BM25 index does not hold, "
+                    "and keeps no nodes: both must hold the same ids. Delete it from the dense "
+                    "store, or add the node again"
+                )
+        if not nodes:
+            return nodes
+        alone = NodeStore(BM25Index(), MetadataMode.NONE, {}, verbose=False)
+        alone.add_nodes(nodes.values())
+        scope = Scope.of(query, alone.bm25)
+        return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
 
 
 def _ask(query: VectorStoreQuery, k: int, options: dict[str, Any]) -> Call:

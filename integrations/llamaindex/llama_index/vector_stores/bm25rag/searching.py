@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
     VectorStoreQuery,
     VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
 from llama_index.vector_stores.bm25rag.calls import Calls, DenseStoreError
 from llama_index.vector_stores.bm25rag.legs import Legs, Scope
-from llama_index.vector_stores.bm25rag.vectors import check_vector
+from llama_index.vector_stores.bm25rag.vectors import Vectors, check_options
 
 from bm25rag.adapters import check_count, check_real
 from bm25rag.fusion import FusionMethod, fuse
@@ -30,7 +29,9 @@ class Searching:
     ----------
     nodes
         The nodes of the store.
-    dense, alpha, fusion, fetch_k
+    vectors
+        The dense store, if there is one.
+    alpha, method, rank_constant, fetch_k
         As in ``BM25VectorStore``.
 
     Raises
@@ -42,36 +43,30 @@ class Searching:
     def __init__(
         self,
         nodes: Legs,
-        dense: BasePydanticVectorStore | None,
+        vectors: Vectors | None,
         alpha: float,
-        fusion: FusionMethod,
+        method: FusionMethod,
+        rank_constant: int,
         fetch_k: int,
     ) -> None:
-        if dense is not None and not isinstance(dense, BasePydanticVectorStore):
-            got = type(dense).__name__
-            raise TypeError(f"dense must be a vector store of LlamaIndex or None, got {got}")
-        if fusion not in get_args(FusionMethod):
-            names = ", ".join(get_args(FusionMethod))
-            raise ValueError(f"fusion must be one of {names}, got {fusion!r}")
-        self._nodes = nodes
-        self.dense = dense
+        fuse([], method, rank_constant=rank_constant)  # checks them
+        self._nodes, self._vectors = nodes, vectors
         self._alpha = check_real("alpha", alpha, 0, 1)
-        self._fusion: FusionMethod = fusion
+        self._method, self._rank_constant = method, rank_constant
         self._fetch_k = check_count("fetch_k", fetch_k)
-        # Of the embeddings in the dense store; 0 if unknown.
-        self.dimension = 0
 
     def query(
         self, query: VectorStoreQuery, options: dict[str, Any]
     ) -> Calls[VectorStoreQueryResult]:
         """Answer a query; ``BM25VectorStore.query`` says how, and lists the exceptions."""
+        check_options("query", options, self._vectors)
         mode = VectorStoreQueryMode(query.mode)
         k = check_count("similarity_top_k", query.similarity_top_k)
         scope = Scope.of(query, self._nodes.bm25)
         if mode in _WORDS:
             k = _count("sparse_top_k", query.sparse_top_k, k)
             found = self._nodes.find_words(query, scope, k)
-        elif self.dense is None:
+        elif self._vectors is None:
             if mode is not VectorStoreQueryMode.DEFAULT:
                 raise ValueError(
                     f"query mode {mode.value!r} needs vectors: give BM25VectorStore(dense=...), or "
@@ -102,7 +97,8 @@ class Searching:
     def _find_vectors(
         self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
     ) -> Calls[list[NodeWithScore]]:
-        check_vector(query.query_embedding, self.dimension)
+        if self._vectors is not None:
+            self._vectors.check_query(query.query_embedding)
         return (yield from self._nodes.find_vectors(query, scope, k, options)) if k else []
 
     def _fuse(
@@ -110,16 +106,15 @@ class Searching:
     ) -> list[NodeWithScore]:
         nodes = {found.node.node_id: found.node for found in [*vectors, *words]}
         scores = [found.score for found in vectors]
-        if None in scores and self._fusion != "rrf":
-            name = type(self.dense).__name__
+        if None in scores and self._method != "rrf":
             raise DenseStoreError(
-                f"the dense store ({name}) returned no similarities; fusion='rrf' needs none"
+                "the dense store returned no similarities; method='rrf' needs none"
             )
         rankings = [
             [(found.node.node_id, found.score or 0.0) for found in leg] for leg in (words, vectors)
         ]
         try:
-            fused = fuse(rankings, self._fusion, [1 - alpha, alpha], k)
+            fused = fuse(rankings, self._method, [1 - alpha, alpha], k, self._rank_constant)
         except ValueError as error:  # all else has been checked
             raise DenseStoreError(f"the dense store's answer cannot be fused: {error}") from None
         return [NodeWithScore(node=nodes[id], score=score) for id, score in fused]
