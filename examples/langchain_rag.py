@@ -1,12 +1,12 @@
 """Ask a folder of text files with LangChain: BM25 and vectors, fused, re-ranked and read.
 
     pip install . "./integrations/langchain[examples]"
-    python examples/langchain_rag.py FOLDER "How are dates compared in a filter?" [INDEX]
+    python examples/langchain_rag.py FOLDER QUESTION [INDEX]
 
 INDEX is the folder of both stores. Run it again, and only passages that have changed are indexed.
 OPENAI_MODEL and OPENAI_EMBEDDING_MODEL name models of any OpenAI-compatible endpoint
 (OPENAI_BASE_URL, OPENAI_API_KEY), RERANKER a cross-encoder (for which you need langchain-community
-and sentence-transformers). In place of a model that is not named, there is an offline stand-in.
+and sentence-transformers). An offline stand-in takes the place of each that is not named.
 """
 
 import os
@@ -23,7 +23,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from offline import STAND_IN
-from offline.langchain import OfflineCrossEncoder, OfflineEmbeddings, offline_model
+from offline import langchain as offline
 
 PROMPT = "Answer briefly and from the context alone.\n\n{context}\n\nQuestion: {question}"
 
@@ -45,35 +45,35 @@ def update(store: VectorStore, held: Iterable[str], passages: list[Document]) ->
 
 folder, question = Path(sys.argv[1]).resolve(strict=True), sys.argv[2]
 place = Path(*sys.argv[3:] or [f"{folder.name}.langchain"])
-embeddings, cross_encoder, model = OfflineEmbeddings(), OfflineCrossEncoder(), offline_model
-if embedding_name := os.environ.get("OPENAI_EMBEDDING_MODEL"):
+embeddings, encoder, reader = offline.Embeddings(), offline.CrossEncoder(), offline.model
+os.environ.setdefault("OPENAI_API_KEY", "none")  # a local endpoint needs none
+if (embedding_model := os.environ.get("OPENAI_EMBEDDING_MODEL", STAND_IN)) != STAND_IN:
     from langchain_openai import OpenAIEmbeddings
 
-    embeddings = OpenAIEmbeddings(model=embedding_name, check_embedding_ctx_length=False)
-if reranker_name := os.environ.get("RERANKER"):
+    embeddings = OpenAIEmbeddings(model=embedding_model, check_embedding_ctx_length=False)
+if (cross_encoder := os.environ.get("RERANKER", STAND_IN)) != STAND_IN:
     from langchain_community.cross_encoders import HuggingFaceCrossEncoder
 
-    cross_encoder = HuggingFaceCrossEncoder(model_name=reranker_name)
-if model_name := os.environ.get("OPENAI_MODEL"):
+    encoder = HuggingFaceCrossEncoder(model_name=cross_encoder)
+if (model := os.environ.get("OPENAI_MODEL", STAND_IN)) != STAND_IN:
     from langchain_openai import ChatOpenAI
 
-    model = ChatOpenAI(model=model_name)
-names = [embedding_name or STAND_IN, reranker_name or STAND_IN, model_name or STAND_IN]
+    reader = ChatOpenAI(model=model)
 
-saved = place / f"vectors-{''.join(filter(str.isalnum, names[0]))}.json"
-new = InMemoryVectorStore(embeddings)
-vectors = InMemoryVectorStore.load(str(saved), embeddings) if saved.exists() else new
+passages, vectors = load(folder), InMemoryVectorStore(embeddings)
+if (saved := place / f"{''.join(filter(str.isalnum, embedding_model))}.json").exists():
+    vectors = InMemoryVectorStore.load(str(saved), embeddings)
 with BM25VectorStore.open(place / "bm25", mode="w") as words:  # commits at the end
-    passages = load(folder)
     update(words, words.index.ids(), passages)
     update(vectors, vectors.store, passages)
     vectors.dump(str(saved))
-reranker = CrossEncoderReranker(model=cross_encoder, top_n=4)
+
+reranker = CrossEncoderReranker(model=encoder, top_n=4)
 retriever = BM25HybridRetriever.open(place / "bm25", vector_store=vectors, reranker=reranker)
 found = retriever.invoke(question)
-chain = ChatPromptTemplate.from_template(PROMPT) | model | StrOutputParser()
+chain = ChatPromptTemplate.from_template(PROMPT) | reader | StrOutputParser()
 context = "\n\n".join(document.page_content for document in found)
 print(f"\n{question}\n{chain.invoke({'context': context, 'question': question})}\n")
 for document in found:
-    print(f"  {document.metadata['source']}: {' '.join(document.page_content.split())[:60]}")
-print("\nembeddings: {}; re-ranker: {}; reader: {}".format(*names))
+    print(f"  {document.metadata['source']}: {' '.join(document.page_content.split())[:70]}")
+print(f"\nembeddings: {embedding_model}; re-ranker: {cross_encoder}; reader: {model}")

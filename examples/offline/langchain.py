@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from langchain_core import embeddings
 from langchain_core.cross_encoders import BaseCrossEncoder
-from langchain_core.embeddings import Embeddings
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableLambda
+
 from offline import answer, embed, score
 
 
-class OfflineEmbeddings(Embeddings):
+class Embeddings(embeddings.Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [embed(text) for text in texts]
 
@@ -17,7 +18,7 @@ class OfflineEmbeddings(Embeddings):
         return embed(text)
 
 
-class OfflineCrossEncoder(BaseCrossEncoder):
+class CrossEncoder(BaseCrossEncoder):
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         return [score(question, passage) for question, passage in text_pairs]
 
@@ -26,4 +27,4 @@ def _read(prompt: PromptValue) -> str:
     return answer(prompt.to_string())
 
 
-offline_model = RunnableLambda(_read)
+model = RunnableLambda(_read)

@@ -8,10 +8,11 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
+
 from offline import STAND_IN, answer, embed, score
 
 
-class OfflineEmbedding(BaseEmbedding):
+class Embedding(BaseEmbedding):
     def _get_text_embedding(self, text: str) -> list[float]:
         return embed(text)
 
@@ -22,20 +23,18 @@ class OfflineEmbedding(BaseEmbedding):
         return embed(query)
 
 
-class OfflineRerank(BaseNodePostprocessor):
+class Rerank(BaseNodePostprocessor):
     top_n: int
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         question = query_bundle.query_str if query_bundle else ""
-        scored = [
-            NodeWithScore(node=each.node, score=score(question, each.text)) for each in nodes
-        ]
+        scored = [NodeWithScore(node=each.node, score=score(question, each.text)) for each in nodes]
         return sorted(scored, key=lambda each: -(each.score or 0))[: self.top_n]
 
 
-class OfflineLLM(CustomLLM):
+class LLM(CustomLLM):
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(model_name=STAND_IN)
