@@ -72,6 +72,6 @@ print(f"{question}\n({len(passages)} passages of this project's own pages)")
 for name, answer in answers.items():
     print(f"\n{name}")
     for id, score in answer:
-        print(f"  {score:7.3f}  {id:<24}{headings[id]}")
+        print(f"  {score:7.3f}  {id:<26}{headings[id]}")
     if name == "haystack":
         print("\nThe same core answers in all three: ids and scores are equal, to the last bit.")

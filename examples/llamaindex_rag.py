@@ -1,12 +1,11 @@
 """Ask a folder of text files with LlamaIndex: BM25 and vectors, fused, re-ranked and read.
 
-    pip install . ./integrations/llamaindex
+    pip install . "./integrations/llamaindex[examples]"
     python examples/llamaindex_rag.py FOLDER QUESTION [INDEX]
 
 INDEX is the folder of both stores. Run it again, and only files that have changed are indexed.
 OPENAI_MODEL and OPENAI_EMBEDDING_MODEL name models of any OpenAI-compatible endpoint
-(OPENAI_BASE_URL, OPENAI_API_KEY; for which you need llama-index-llms-openai-like and
-llama-index-embeddings-openai-like), RERANKER a cross-encoder (for which you need
+(OPENAI_BASE_URL, OPENAI_API_KEY), RERANKER a cross-encoder (for which you need
 sentence-transformers). An offline stand-in takes the place of each that is not named.
 """
 
