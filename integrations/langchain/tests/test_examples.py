@@ -42,7 +42,7 @@ def test_models_embed_and_answer(example: rag_examples.Example) -> None:
 def test_a_cross_encoder_ranks_again(
     example: rag_examples.Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LangChain's class for it is in langchain-community, and needs torch; this one stands for it."""
+    """LangChain's class is in langchain-community and needs torch; this one has its arguments."""
 
     class HuggingFaceCrossEncoder(BaseCrossEncoder):
         def __init__(self, *, model_name: str) -> None:
