@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Mapping
 from statistics import median
 from typing import Any, NamedTuple
@@ -50,3 +53,23 @@ def race(
             if turn >= 0:
                 measured[name].append(value)
     return {name: Figure(median(own), own) for name, own in measured.items()}
+
+
+# --- programs of a few lines -------------------------------------------------------------
+
+# Without what it imports where that is installed, and does not need: its fastest start.
+BM25S_ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(("jax", "numba")))
+import bm25s, Stemmer
+stemmer = Stemmer.Stemmer("english")
+"""
+
+
+def run_code(code: str) -> str:
+    """Run code in a new process, with byte code cached as in any installation."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(WORK / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return run.stdout

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
+from statistics import median
 
 from benchmarks.corpora import ENWIKI, SCIFACT, WORK, Corpus
-from benchmarks.engines import ENGINES, OURS
+from benchmarks.engines import ENGINES, K1, OURS, B
 from benchmarks.engines.base import NEW_ROUNDS
 from benchmarks.report import Report, raced
-from benchmarks.workers import Figure, Worker, race, start
+from benchmarks.workers import BM25S_ALONE, Figure, Worker, race, run_code, start
 
 _PEERS = ("bm25s numba", "tantivy", "PISA", "Lucene")
 _NOTE = (
@@ -24,6 +26,8 @@ def measure(report: Report, quick: bool) -> None:
         _one_thread(report, ENWIKI, 3, (8.0, 12.0))
     _one_thread(report, SCIFACT, 3 if quick else 7, None)
     _two_threads(report, SCIFACT if quick else ENWIKI, 3)
+    for size in () if quick else (60_000, 150_000):
+        _new_process(report, ENWIKI, size, 5)
 
 
 def _start(stack: ExitStack, names: tuple[str, ...]) -> tuple[dict[str, Worker], dict[str, str]]:
@@ -80,3 +84,60 @@ def _two_threads(report: Report, corpus: Corpus, rounds: int) -> None:
         work = f"build {corpus.name}, 2 threads"
         targets = (2.0, 3.0) if corpus is ENWIKI else (None, None)
         report.add(raced("building from raw text", work, "s", figures, *targets))
+
+
+_CLOCK = """
+import json, os, time
+texts = json.load(open({texts!r}))[:{size}]
+{pin}
+start = time.perf_counter()
+{code}
+print(time.perf_counter() - start)
+"""
+# tantivy's own thread has a CPU to itself.
+_ONE_CPU = "os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])"
+_BUILDS = {
+    OURS: (
+        _ONE_CPU,
+        f"from bm25rag import BM25Index\nBM25Index.from_texts(texts, k1={K1}, b={B})",
+    ),
+    "bm25s": (
+        _ONE_CPU,
+        BM25S_ALONE
+        + f"""
+tokens = bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False)
+bm25s.BM25(k1={K1}, b={B}, backend="numpy").index(tokens, show_progress=False)
+""",
+    ),
+    "tantivy": (
+        "",
+        """
+import tantivy
+builder = tantivy.SchemaBuilder()
+builder.add_text_field("text", tokenizer_name="en_stem", index_option="freq")
+builder.add_integer_field("row", fast=True)
+index = tantivy.Index(builder.build())
+writer = index.writer(1_000_000_000, 1)
+for row, text in enumerate(texts):
+    writer.add_document(tantivy.Document(text=text, row=row))
+writer.commit()
+index.reload()
+""",
+    ),
+}
+
+
+def _new_process(report: Report, corpus: Corpus, size: int, rounds: int) -> None:
+    """Measure the import and the build together, in a process that did neither before."""
+    texts = WORK / "texts.json"
+    texts.write_text(json.dumps(corpus.texts()))
+    times: dict[str, list[float]] = {name: [] for name in _BUILDS}
+    for _ in range(rounds):
+        for name, (pin, code) in _BUILDS.items():
+            program = _CLOCK.format(texts=str(texts), size=size, pin=pin, code=code)
+            times[name].append(float(run_code(program)))
+    figures = {name: Figure(median(own), own) for name, own in times.items()}
+    work = f"a new process: import, and build {size:,} passages, 1 thread"
+    for peer, targets in (("bm25s", (8.0, 12.0)), ("tantivy", (3.0, 4.0))):
+        both = {name: figures[name] for name in (OURS, peer)}
+        report.add(raced("building from raw text", work, "s", both, *targets))

@@ -416,7 +416,7 @@ class Analyzer:
         self._prepare(None if self.language is None else find_language(self.language))
 
 
-class _WordTerms(dict[str, list[str]]):
+class _WordTerms(dict[str, tuple[str, ...]]):
     """Maps a word to its terms; threads may share it.
 
     Words of queries come again; a build analyses each distinct word once without this.
@@ -445,7 +445,7 @@ class _WordTerms(dict[str, list[str]]):
             found = self._add([word for word in dict.fromkeys(words) if word not in known]) | known
             return list(chain.from_iterable(map(found.__getitem__, words)))
 
-    def _add(self, words: list[str]) -> dict[str, list[str]]:
+    def _add(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse words, all at once; return the terms of each."""
         analyzer = self._analyzer
         stopwords = analyzer.stopwords
@@ -456,9 +456,12 @@ class _WordTerms(dict[str, list[str]]):
         for index, word in enumerate(words):
             start, end = end, end + counts.get(index, 1)
             pairs = zip(tokens[start:end], stems[start:end], strict=True)
-            found[word] = [
-                stem for token, stem in pairs if token not in stopwords and token not in unwanted
-            ]
+            # Most are their own stems: one string is kept.
+            found[word] = tuple(
+                token if token == stem else stem
+                for token, stem in pairs
+                if token not in stopwords and token not in unwanted
+            )
             if len(word) <= _LONGEST_WORD:
                 if len(self) >= _MOST_WORDS:
                     self.clear()

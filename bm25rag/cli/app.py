@@ -20,6 +20,7 @@ from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.health import doctor_command, info_command, verify_command
 from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.make_queries import make_queries_command
+from bm25rag.cli.mcp.command import mcp_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
 from bm25rag.cli.sync import sync_command
@@ -139,6 +140,7 @@ for _command in (
     tune_command,
     bench_command,
     make_queries_command,
+    mcp_command,
     download_command,
     info_command,
     verify_command,

@@ -229,14 +229,14 @@ def check_output(output: Path, force: bool) -> None:
 
 
 @contextmanager
-def reporting(documents: Sources) -> Iterator[None]:
-    """Report what was left out and skipped, even if the command fails."""
+def reporting(documents: Sources, before: Sources | None = None) -> Iterator[None]:
+    """Report what was left out and skipped, even if the command fails; not what ``before`` has."""
     try:
         yield
     except Exception:
-        documents.report()
+        documents.report(before)
         raise
-    documents.report()
+    documents.report(before)
 
 
 def exit_if_skipped(documents: Sources) -> None:

@@ -15,7 +15,7 @@ from bm25rag import Analyzer
 from bm25rag.analysis import AUTO_0_1, scripts
 from bm25rag.cli.terminal import readable
 
-__all__ = ["Match", "find_matches", "first_lines", "snippet"]
+__all__ = ["Match", "densest_part", "find_matches", "first_lines", "snippet"]
 
 _LENGTH = 240
 # How far a cut may move to fall between words.
@@ -73,6 +73,12 @@ def snippet(
         shown.rstrip()
         shown.append("…")
     return shown
+
+
+def densest_part(text: str, analyzer: Analyzer, terms: AbstractSet[str], length: int) -> int:
+    """Return where the part of a text begins that matches the terms best; 0 if no word does."""
+    matches = find_matches(text, analyzer, terms) if len(text) > length else []
+    return _window(text, _densest(matches, length), length)[0] if matches else 0
 
 
 # --- where the words are ------------------------------------------------------------

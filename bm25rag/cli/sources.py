@@ -209,13 +209,17 @@ class Sources:
             message = f"{names}: no file {tried}; nothing was written"
             raise ValueError(message)
 
-    def report(self) -> None:
-        """Report what was left out and what was skipped, with the reasons."""
-        for reason, names in self._left_out.items():
-            write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
+    def report(self, before: Sources | None = None) -> None:
+        """Report what was left out and skipped, with the reasons, but not what ``before`` has."""
+        for reason, left_out in self._left_out.items():
+            known = set() if before is None else set(before._left_out.get(reason, ()))
+            names = [name for name in left_out if name not in known]
+            if names:
+                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
         by_complaint: dict[str, list[str]] = {}
         for name, complaint in self.skipped.items():
-            by_complaint.setdefault(complaint, []).append(name)
+            if before is None or before.skipped.get(name) != complaint:
+                by_complaint.setdefault(complaint, []).append(name)
         for complaint, names in by_complaint.items():
             if len(names) > 1:
                 complaint = f"{counted(len(names), 'file')} ({_some(names)}): {complaint}"

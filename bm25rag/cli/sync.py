@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from time import perf_counter
 from typing import Any
@@ -18,6 +18,9 @@ from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.sources import Sources, reading_options
 from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.cli.watching import SameFolder, watch_folder
+from bm25rag.cli.wording import describe
+from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
 
 __all__ = ["sync_command"]
@@ -64,13 +67,19 @@ class _Changes:
             pass
         return len(self._gone())
 
-    def write(self) -> int:
+    def write(self, folder: SameFolder, progress: bool) -> int:
         """Write the changes; return how many documents were deleted.
 
         Without changes, nothing is committed, so readers have nothing to refresh.
+
+        Raises
+        ------
+        OSError
+            If the folder has gone meanwhile: its files are not deleted, but out of sight.
         """
         index = self._index
-        index.add_documents(self._new(), on_duplicate="replace", progress=shows_progress())
+        index.add_documents(self._new(), on_duplicate="replace", progress=progress)
+        folder.check()
         deleted = index.delete(self._gone())
         if not (self.added or self.replaced or deleted):
             index.close()
@@ -105,19 +114,118 @@ def _canonical(metadata: dict[str, Any]) -> str:
     return json.dumps(metadata, sort_keys=True, default=repr)
 
 
+class _Sync:
+    """Makes an index match a folder, again and again if need be.
+
+    Parameters
+    ----------
+    folder, index_path, untrusted, options
+        The arguments and options of the command.
+
+    Raises
+    ------
+    OSError
+        If there is no such folder.
+    """
+
+    def __init__(
+        self, folder: Path, index_path: Path, untrusted: bool, options: dict[str, Any]
+    ) -> None:
+        if not folder.is_dir():
+            code = errno.ENOTDIR if folder.exists() else errno.ENOENT
+            raise OSError(code, os.strerror(code), str(folder))
+        self._folder, self._index_path = SameFolder(folder), index_path
+        self._untrusted, self._options = untrusted, options
+        self._last: Sources | None = None
+
+    def run(self, dry_run: bool = False) -> Sources:
+        """Synchronise and report it; after the first time, only what is new. Return what was read.
+
+        Raises
+        ------
+        BM25Error, OSError, ValueError
+            If that is not possible; nothing has changed.
+        """
+        start, before = perf_counter(), self._last
+        documents = Sources((self._folder.path,), self._options, self._index_path)
+        mode: Mode = "r" if dry_run else "w"
+        with (
+            reporting(documents, before),
+            BM25Index.open(self._index_path, mode=mode, untrusted=self._untrusted) as index,
+        ):
+            self._last = documents
+            changes = _Changes(index, documents)
+            progress = before is None and shows_progress()
+            deleted = changes.count() if dry_run else changes.write(self._folder, progress)
+        if before is None or changes.added or changes.replaced or deleted:
+            write_message(
+                f"{'Would change' if dry_run else 'Synced'} {one_line(self._index_path)} "
+                f"in {perf_counter() - start:.1f} s: {changes.added:,} added, "
+                f"{changes.replaced:,} replaced, {changes.unchanged:,} unchanged, "
+                f"{deleted:,} deleted, {counted(len(documents.skipped), 'file')} skipped"
+            )
+        return documents
+
+    def watch(self, poll: bool) -> None:
+        """Synchronise, and again after every change, until Ctrl-C or an error that would stay.
+
+        Raises
+        ------
+        BM25Error, OSError
+            If the folder has gone, or something is wrong with the index or the disk.
+        """
+        signs = watch_folder(self._folder.path, self._index_path, poll)
+        next(signs)  # it is watched from here on, so that nothing is missed
+        write_message(f"Watching {one_line(self._folder.path)}; Ctrl-C ends.")
+        due, told = True, ""
+        for changed in chain([True], signs):
+            self._folder.check()
+            if due or changed:
+                due, complaint = self._try()
+                if complaint not in ("", told):
+                    write_message(f"Error: {one_line(complaint)}")
+                told = complaint
+
+    def _try(self) -> tuple[bool, str]:
+        """Synchronise; return whether to try again soon, and what is wrong if that may pass."""
+        try:
+            self.run()
+        except LockedError as error:
+            return True, describe(error)
+        except BM25Error:
+            raise
+        except ValueError as error:  # of the files: no change can be made until they are right
+            return False, describe(error)
+        return False, ""
+
+
 @click.command(
     "sync",
     epilog=examples(
         "bm25rag sync docs/ docs.bm25",
         "bm25rag sync docs/ docs.bm25 --dry-run",
+        "bm25rag sync docs/ docs.bm25 --watch",
     ),
 )
 @click.argument("folder", type=PATH)
 @index_argument
 @reading_options
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--watch", is_flag=True, help="Then follow every change of FOLDER, until Ctrl-C.")
+@click.option(
+    "--poll",
+    is_flag=True,
+    help="With --watch: look at all files every second, for network drives, whose changes the"
+    " system does not tell of.",
+)
 def sync_command(
-    folder: Path, index_path: Path, untrusted: bool, dry_run: bool, **options: Any
+    folder: Path,
+    index_path: Path,
+    untrusted: bool,
+    dry_run: bool,
+    watch: bool,
+    poll: bool,
+    **options: Any,
 ) -> None:
     """Add, replace and delete documents until INDEX matches FOLDER.
 
@@ -128,22 +236,14 @@ def sync_command(
     Documents of a file that exists but cannot be read stay as they are. If no file
     can be read at all, nothing changes.
     """
-    start = perf_counter()
-    if not folder.is_dir():
-        code = errno.ENOTDIR if folder.exists() else errno.ENOENT
-        raise OSError(code, os.strerror(code), str(folder))
-    documents = Sources((folder,), options, index_path)
-    mode: Mode = "r" if dry_run else "w"
-    with (
-        reporting(documents),
-        BM25Index.open(index_path, mode=mode, untrusted=untrusted) as index,
-    ):
-        changes = _Changes(index, documents)
-        deleted = changes.count() if dry_run else changes.write()
-    write_message(
-        f"{'Would change' if dry_run else 'Synced'} {one_line(index_path)} "
-        f"in {perf_counter() - start:.1f} s: {changes.added:,} added, "
-        f"{changes.replaced:,} replaced, {changes.unchanged:,} unchanged, {deleted:,} deleted, "
-        f"{counted(len(documents.skipped), 'file')} skipped"
-    )
-    exit_if_skipped(documents)
+    if watch and dry_run:
+        message = "give either --watch or --dry-run"
+        raise click.UsageError(message)
+    if poll and not watch:
+        message = "--poll needs --watch"
+        raise click.UsageError(message)
+    sync = _Sync(folder, index_path, untrusted, options)
+    if watch:
+        sync.watch(poll)
+    else:
+        exit_if_skipped(sync.run(dry_run))

@@ -137,7 +137,7 @@ class ArraysFile:
             raise self.reject("header", "does not have the recorded checksum")
         if start % _ALIGN or len(sums) != 4 * -(-self._length // BLOCK):
             raise self.reject("header", "does not describe the file")
-        self._sums = np.frombuffer(sums, "<u4").tolist()
+        self._sums = np.frombuffer(sums, "<u4")
         return start
 
     def _check_layout(self) -> None:

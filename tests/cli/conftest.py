@@ -1,7 +1,11 @@
-"""Every test of the command line runs in a folder of its own."""
+"""Every test of the command line runs in a folder of its own; some start a process."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,3 +14,29 @@ import pytest
 @pytest.fixture(autouse=True)
 def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+_HEARING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start commands with pipes that the test holds."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start_command(*arguments: object) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", "bm25rag", *map(str, arguments)]
+        if os.name != "nt":  # otherwise a process started by nohup or a shell's & ignores SIGINT
+            words = [sys.executable, "-c", _HEARING, *words]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe))
+        return started[-1]
+
+    yield start_command
+    for process in started:
+        process.kill()
+        process.communicate()

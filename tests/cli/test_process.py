@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,32 +27,6 @@ def saved() -> Path:
 
 
 # --- as a process ---------------------------------------------------------------
-
-
-_HEARING = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start commands with pipes that the test holds."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start_command(*arguments: object) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "bm25rag", *map(str, arguments)]
-        if os.name != "nt":  # otherwise a process started by nohup or a shell's & ignores SIGINT
-            words = [sys.executable, "-c", _HEARING, *words]
-        pipe = subprocess.PIPE
-        started.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe))
-        return started[-1]
-
-    yield start_command
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

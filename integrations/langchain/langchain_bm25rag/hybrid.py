@@ -58,6 +58,10 @@ class BM25HybridRetriever(Stored, BaseRetriever):
     vector_store: VectorStore
     """Any vector store that returns the ids of its documents."""
 
+    store_id_key: str | None = None
+    """The metadata key for the ids, if the vector store returns them there: ``"_id"`` for Qdrant's;
+    ``None`` if they are the ids of the documents, as in most stores."""
+
     k: SkipValidation[int] = 4
     """The maximum number of documents to return, >= 0."""
 
@@ -302,9 +306,9 @@ class BM25HybridRetriever(Stored, BaseRetriever):
         with self._naming_store():
             if self.method == "rrf":  # which needs no scores, and not every store has them
                 found = store.similarity_search(query, k=k, **keywords)
-                return [(_id_of(document), 0.0) for document in found]
+                return [(self._id_of(document), 0.0) for document in found]
             scored = store.similarity_search_with_score(query, k=k, **keywords)
-            return [(_id_of(document), score) for document, score in scored]
+            return [(self._id_of(document), score) for document, score in scored]
 
     async def _aask_store(
         self, query: str, k: int, keywords: dict[str, Any]
@@ -313,9 +317,22 @@ class BM25HybridRetriever(Stored, BaseRetriever):
         with self._naming_store():
             if self.method == "rrf":
                 found = await store.asimilarity_search(query, k=k, **keywords)
-                return [(_id_of(document), 0.0) for document in found]
+                return [(self._id_of(document), 0.0) for document in found]
             scored = await store.asimilarity_search_with_score(query, k=k, **keywords)
-            return [(_id_of(document), score) for document, score in scored]
+            return [(self._id_of(document), score) for document, score in scored]
+
+    def _id_of(self, document: Document) -> str:
+        key = self.store_id_key
+        id = document.id if key is None else document.metadata.get(key)
+        if id is None:
+            where = "id" if key is None else f"{key!r} in its metadata"
+            message = (
+                f"it returned a document without {where}: add documents with add_documents of this "
+                "retriever, and if the store returns their ids as metadata, name the key as "
+                f"store_id_key; this one has {list(document.metadata)!r:.100}"
+            )
+            raise ValueError(message)
+        return str(id)
 
     def _documents(self, search: HybridSearch) -> Sequence[Document]:
         hits = search.hits()
@@ -332,16 +349,6 @@ class BM25HybridRetriever(Stored, BaseRetriever):
             name, why = type(self.vector_store).__name__, f"{type(error).__name__}: {error}"
             message = f"the vector store, {name}, failed: {why}"
             raise RuntimeError(message) from error
-
-
-def _id_of(document: Document) -> str:
-    if document.id is None:
-        message = (
-            f"it returned a document without an id, {document.page_content!r:.60}: add documents "
-            "with ids, as add_documents of this retriever does, to a store that returns them"
-        )
-        raise ValueError(message)
-    return document.id
 
 
 def _with_ids(documents: Iterable[Document], ids: Iterable[str]) -> dict[str, Document]:

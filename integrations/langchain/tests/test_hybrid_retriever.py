@@ -254,7 +254,7 @@ class Answering(VectorStore):
     [
         (TimeoutError("5 s"), RuntimeError, "the vector store, Answering, failed: TimeoutError: 5"),
         (ValueError("3 != 4"), RuntimeError, "the vector store, Answering, failed: ValueError: 3"),
-        ([(Document("cats"), 1.0)], RuntimeError, "Answering, failed: .* without an id, 'cats'"),
+        ([(Document("cats", metadata={"_id": 1}), 1.0)], RuntimeError, r"without id: .*\['_id'\]"),
         ([(Document("x", id="x"), 1.0)], ValueError, "'x', which is not in the BM25 index"),
         ([(Document("c", id="cat"), float("nan"))], ValueError, "score of 'cat' .* nan"),
     ],
@@ -296,6 +296,18 @@ def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
     distances = Answering([(document, 1 - score) for document, score in found])
     other = hybrid.model_copy(update={"vector_store": distances})
     assert ids(ask(other, "dreamlike cats")) == ids(ask(hybrid, "dreamlike cats"))
+
+
+def test_ids_may_be_in_the_metadata(hybrid: BM25HybridRetriever) -> None:
+    """Where Qdrant's store has them."""
+    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=50)
+    answer = [(Document("", metadata={"_id": one.id}), score) for one, score in found]
+    changed = {"vector_store": Answering(answer), "store_id_key": "_id"}
+    other = hybrid.model_copy(update=changed)
+    assert ask(other, "dreamlike cats") == ask(hybrid, "dreamlike cats")
+    wrong = hybrid.model_copy(update=changed | {"store_id_key": "id"})
+    with pytest.raises(RuntimeError, match="without 'id' in its metadata: "):
+        wrong.invoke("cats")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""``mcp``: an index served to agents by the Model Context Protocol."""

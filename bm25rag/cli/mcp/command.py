@@ -1,0 +1,142 @@
+"""The command, and the protocol: its requests become calls of the tools."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bm25rag import __version__
+from bm25rag.cli.mcp.answers import plain
+from bm25rag.cli.mcp.tools import IndexTools
+from bm25rag.cli.options import examples, index_argument
+from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.errors import BM25Error, MissingDependencyError
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+__all__ = ["mcp_command"]
+
+# As of every command.
+_INTERRUPTED = 130
+
+
+@click.command(
+    "mcp",
+    epilog=examples(
+        "bm25rag mcp docs.bm25",
+        "bm25rag mcp docs.bm25 --about 'Our handbook for new colleagues'",
+    ),
+)
+@index_argument
+@click.option("--about", metavar="TEXT", help="What INDEX holds, for the language model.")
+@click.option("--write", is_flag=True, help="Also offer tools that add and delete documents.")
+def mcp_command(index_path: Path, untrusted: bool, about: str | None, write: bool) -> None:
+    """Serve INDEX to agents by the Model Context Protocol.
+
+    The client starts this command, and talks to it by standard input and output. Its
+    tools are search, get, explain and count. They see what other processes commit.
+    """
+    if sys.stdin is None:
+        message = "standard input is closed; an MCP client starts this command and writes to it"
+        raise OSError(message)
+    tools = IndexTools(index_path, untrusted, write, about)
+    server = _server(tools)
+    write_message(f"Serving {counted(len(tools), 'document')} of {one_line(index_path)} (MCP)")
+    _serve(server)
+
+
+def _server(tools: IndexTools) -> Server[Any]:
+    try:
+        import anyio.to_thread
+        import mcp_types as types
+        from mcp.server.lowlevel import Server
+    except ModuleNotFoundError as cause:
+        message = "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'"
+        raise MissingDependencyError(message) from cause
+
+    async def list_tools(context: object, request: object) -> types.ListToolsResult:
+        offered = await anyio.to_thread.run_sync(tools.tools)
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    description=tool.description,
+                    input_schema={
+                        "type": "object",
+                        "properties": tool.properties,
+                        "required": list(tool.required),
+                        "additionalProperties": False,
+                    },
+                    annotations=types.ToolAnnotations(
+                        read_only_hint=tool.reads, open_world_hint=False
+                    ),
+                )
+                for tool in offered
+            ]
+        )
+
+    async def call_tool(
+        context: object, request: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        name, arguments = request.name, request.arguments or {}
+        try:
+            answer = await anyio.to_thread.run_sync(tools.call, name, arguments)
+        except (BM25Error, OSError, TypeError, ValueError) as error:
+            # It may repeat what was wrong, however long that is.
+            failure = types.TextContent(text=plain(f"{error!s:.1000}"))
+            return types.CallToolResult(content=[failure], is_error=True)
+        text = types.TextContent(text=answer.text)
+        return types.CallToolResult(content=[text], structured_content=answer.content)
+
+    return Server(
+        "bm25rag",
+        version=__version__,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _serve(server: Server[Any]) -> None:
+    """Answer until standard input ends.
+
+    Raises
+    ------
+    BrokenPipeError
+        If the client does not read the answers any more.
+    """
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    async def run() -> None:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    gone = False
+    with _ended_by_ctrl_c():
+        try:
+            anyio.run(run)
+        except* BrokenPipeError:
+            gone = True
+    if gone:
+        raise BrokenPipeError
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """End the process at once on Ctrl-C: Python would wait for the thread that reads the input.
+
+    Nothing is lost, since a commit is one atomic step.
+    """
+    before = signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

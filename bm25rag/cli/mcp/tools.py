@@ -1,0 +1,389 @@
+"""What ``bm25rag mcp`` offers to a language model: tools over one index, without the protocol."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bm25rag import BM25Index, Document
+from bm25rag.cli.dropped import dropped_words
+from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
+from bm25rag.cli.snippets import densest_part
+from bm25rag.common.checks import check_choice, check_count, check_ids, check_sequence
+
+__all__ = ["IndexTools", "Tool"]
+
+# A model's context is small: a call that asks for more is a mistake.
+_MOST_HITS, _MOST_IDS = 100, 100
+_MOST_SHOWN = 100_000
+_LONGEST_QUERY = 10_000
+# Seconds that a write waits for another writer.
+_PATIENCE = 5.0
+# Documents whose metadata are looked at for the names of fields, and how many are named.
+_SAMPLE, _FIELDS = 100, 30
+_PLAIN_NAME = re.compile(r"[\w.-]{1,40}")
+
+_FILTER = """Only documents whose metadata pass. {"lang": "en", "year": {"$gte": 2020}}: all \
+conditions must hold. Operators: $eq $ne $lt $lte $gt $gte $in $nin (lists), $contains (element \
+of a list, or case-sensitive substring), $icontains, $startswith, $exists (true or false), $date \
+({"day": {"$date": {"$gte": "2024-01-31"}}}), $not; {"$or": [filter, ...]}, {"$and": [...]}. A \
+dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
+
+
+class Tool(NamedTuple):
+    """A tool: what a model is told about it, and the function that does it.
+
+    ``properties`` are the JSON schemas of its arguments; ``reads`` is False if it changes the
+    index.
+    """
+
+    name: str
+    description: str
+    properties: dict[str, Any]
+    required: Sequence[str]
+    run: Callable[..., Answer]
+    reads: bool = True
+
+
+class IndexTools:
+    """The tools over one saved index; they may be called from several threads.
+
+    Every call sees the last commit of the folder.
+
+    Parameters
+    ----------
+    path
+        The folder of the index.
+    untrusted
+        As in ``BM25Index.open``; the names of metadata fields then are in no description.
+    write
+        Whether to offer ``add`` and ``delete``.
+    about
+        What the index holds, for the description of ``search``.
+
+    Raises
+    ------
+    StorageError
+        If the index cannot be opened.
+    """
+
+    def __init__(
+        self, path: Path, untrusted: bool = False, write: bool = False, about: str | None = None
+    ) -> None:
+        self._path, self._untrusted, self._write = path, untrusted, write
+        self._about = f"{about.strip().rstrip('.')}. " if about else ""
+        self._index = BM25Index.open(path, untrusted=untrusted)
+
+    def __len__(self) -> int:
+        """Return how many documents the index has."""
+        return len(self._index)
+
+    def tools(self) -> list[Tool]:
+        """Return the tools, described for the index as it is at the moment."""
+        return self._tools(self._described_fields())
+
+    def _tools(self, fields: str) -> list[Tool]:
+        documents = f"{len(self):,} document{'' if len(self) == 1 else 's'}"
+        filter_ = {"type": "object", "description": f"{_FILTER}{fields}"}
+        query = {"type": "string", "description": "Words to look for.", "maxLength": _LONGEST_QUERY}
+        ids = _array({"type": "string"}, "Ids of documents, as search returns them.", _MOST_IDS)
+        reading = [
+            Tool(
+                "search",
+                f"{self._about}Search {documents} by their words (BM25, {self._analysis()}) and"
+                " return the best, best first, with id, score, text and metadata. A document is"
+                " found only if it has a word of the query: use words that the answer would"
+                " contain, and synonyms.",
+                {
+                    "query": query,
+                    "k": _integer("How many documents at most.", 10, _MOST_HITS),
+                    "filter": filter_,
+                    "max_characters": _integer(
+                        "Of each text, the part of this length that matches best is shown.", 1000
+                    ),
+                },
+                ["query"],
+                self._search,
+            ),
+            Tool(
+                "get",
+                "Return documents by id with their text, from a place in it on. Unknown ids are"
+                " listed as missing.",
+                {
+                    "ids": ids,
+                    "start": _integer("The first character of each text to return.", 0, None),
+                    "max_characters": _integer("How many to return of each text.", 10_000),
+                },
+                ["ids"],
+                self._get,
+            ),
+            Tool(
+                "explain",
+                "Explain, term by term, why a document has its score for a query, or why it is not"
+                " found; and which words of the query do not count.",
+                {"query": query, "id": {"type": "string", "description": "The document's id."}},
+                ["query", "id"],
+                self._explain,
+            ),
+            Tool(
+                "count",
+                "Count the documents, or those that pass a filter.",
+                {"filter": filter_},
+                [],
+                self._count,
+            ),
+        ]
+        return reading + (self._writing_tools(ids) if self._write else [])
+
+    def _writing_tools(self, ids: dict[str, Any]) -> list[Tool]:
+        document = {
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "text": {"type": "string"},
+                "metadata": {"type": "object", "description": "Fields for filters; JSON values."},
+            },
+            "required": ["id", "text"],
+            "additionalProperties": False,
+        }
+        choices = {
+            "type": "string",
+            "enum": ["error", "skip", "replace"],
+            "default": "error",
+            "description": "If an id is there already: write nothing, keep the old, or replace it.",
+        }
+        return [
+            Tool(
+                "add",
+                "Add documents to the index for good; all of them, or none if anything is wrong.",
+                {
+                    "documents": _array(document, "The documents.", None),
+                    "on_duplicate": choices,
+                },
+                ["documents"],
+                self._add,
+                reads=False,
+            ),
+            Tool(
+                "delete",
+                "Delete documents from the index for good, by id. Unknown ids are ignored.",
+                {"ids": ids},
+                ["ids"],
+                self._delete,
+                reads=False,
+            ),
+        ]
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call a tool.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        arguments
+            JSON values by name; nothing about them is taken for granted.
+
+        Raises
+        ------
+        BM25Error, OSError, TypeError, ValueError
+            If the call is wrong or fails; the message is for whoever called.
+        """
+        tools = {tool.name: tool for tool in self._tools("")}
+        if name not in tools:
+            message = f"there is no tool {name!r:.100}; there are {', '.join(tools)}"
+            raise ValueError(message)
+        tool = tools[name]
+        for given in arguments:
+            if given not in tool.properties:
+                message = (
+                    f"{name} has no argument {given!r:.100}; it has {', '.join(tool.properties)}"
+                )
+                raise ValueError(message)
+        for needed in tool.required:
+            if needed not in arguments:
+                message = f"{name} needs the argument {needed!r}"
+                raise ValueError(message)
+        self._index.refresh()
+        content, text = tool.run(**arguments)
+        return Answer(plain(content), plain(text))
+
+    # --- reading --------------------------------------------------------------------
+
+    def _search(
+        self,
+        query: object,
+        k: object = 10,
+        filter: object = None,
+        max_characters: object = 1000,
+    ) -> Answer:
+        question, length = _query(query), _limited("max_characters", max_characters, _MOST_SHOWN)
+        index = self._index.snapshot()
+        hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
+        terms = frozenset(index.analyzer.query_terms(question))
+        shown = []
+        for hit in hits:
+            start = densest_part(hit.text or "", index.analyzer, terms, length)
+            shown.append({"id": hit.id, "score": hit.score, **part_of(hit, start, length)})
+        if not hits:
+            return Answer({"hits": []}, "No document that may be found has a word of the query.")
+        headings = (f"{rank}. {hit.id} (score {hit.score:.4g})" for rank, hit in enumerate(hits, 1))
+        return Answer({"hits": shown}, written(headings, shown))
+
+    def _get(self, ids: object, start: object = 0, max_characters: object = 10_000) -> Answer:
+        wanted, first = _ids(ids), check_count("start", start)
+        length = _limited("max_characters", max_characters, _MOST_SHOWN)
+        found = self._index.get(wanted)
+        shown = [{"id": one.id, **part_of(one, first, length)} for one in found]
+        present = {one.id for one in found}
+        missing = [id for id in wanted if id not in present]
+        text = written((one.id for one in found), shown)
+        if missing:
+            text = f"{text}\n\nNot in the index: {', '.join(missing)}".lstrip()
+        return Answer({"documents": shown, "missing": missing}, text)
+
+    def _explain(self, query: object, id: object) -> Answer:
+        question, index = _query(query), self._index.snapshot()
+        explanation = index.explain(question, id)  # type: ignore[arg-type]  # it checks the id
+        ignored = dropped_words(question, index.analyzer, explanation)
+        lines = [str(explanation)]
+        lines += (f"{word!r} does not count: {reason}" for word, reason in ignored.items())
+        return Answer({**asdict(explanation), "ignored": ignored}, "\n".join(lines))
+
+    def _count(self, filter: object = None) -> Answer:
+        count = self._index.count(_filter(filter))
+        return Answer({"count": count}, f"{count}")
+
+    # --- writing --------------------------------------------------------------------
+
+    def _add(self, documents: object, on_duplicate: object = "error") -> Answer:
+        records = [
+            _document(place, one)
+            for place, one in enumerate(check_sequence("documents", documents, "documents"))
+        ]
+        check_choice("on_duplicate", on_duplicate, ["error", "skip", "replace"])
+        with self._writer() as index:
+            ids = index.add_documents(records, on_duplicate=on_duplicate)  # type: ignore[arg-type]
+        return Answer({"added": ids}, f"Added {len(ids)} of {len(records)}.")
+
+    def _delete(self, ids: object) -> Answer:
+        wanted = _ids(ids)
+        with self._writer() as index:
+            deleted = index.delete(wanted)
+        return Answer({"deleted": list(deleted.ids)}, f"Deleted {deleted} of {len(wanted)}.")
+
+    def _writer(self) -> BM25Index:
+        """Open the index for one commit, so that others may write in between."""
+        return BM25Index.open(self._path, mode="w", untrusted=self._untrusted, timeout=_PATIENCE)
+
+    # --- what the index holds -------------------------------------------------------
+
+    def _analysis(self) -> str:
+        language = self._index.analyzer.language
+        return f"{language}: forms of a word are one" if language else "words as they are"
+
+    def _described_fields(self) -> str:
+        if self._untrusted:  # a stranger's words should not pass for instructions
+            return ""
+        ids = self._index.ids()
+        sample = self._index.get(ids[:: max(1, len(ids) // _SAMPLE)][:_SAMPLE])
+        kinds: dict[str, set[str]] = {}
+        for document in sample:
+            for path, kind in _fields(document.metadata):
+                kinds.setdefault(path, set()).add(kind)
+        named = [
+            f"{path} ({' or '.join(sorted(kinds[path]))})"
+            for path in sorted(kinds)
+            if _PLAIN_NAME.fullmatch(path)
+        ]
+        return f" Fields here: {', '.join(named[:_FIELDS])}." if named else ""
+
+
+# --- arguments ----------------------------------------------------------------------
+
+
+def _integer(description: str, default: int, most: int | None = _MOST_SHOWN) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "integer",
+        "minimum": 0,
+        "default": default,
+        "description": description,
+    }
+    return schema if most is None else schema | {"maximum": most}
+
+
+def _array(items: dict[str, Any], description: str, most: int | None) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "array", "items": items, "description": description}
+    return schema if most is None else schema | {"maxItems": most}
+
+
+def _limited(name: str, value: object, most: int) -> int:
+    count = check_count(name, value)
+    if count > most:
+        message = f"{name} must be at most {most:,}"
+        raise ValueError(message)
+    return count
+
+
+def _query(value: object) -> str:
+    if not isinstance(value, str):
+        message = f"query must be a string, got {type(value).__name__}"
+        raise TypeError(message)
+    if len(value) > _LONGEST_QUERY:
+        message = f"query must have at most {_LONGEST_QUERY:,} characters, got {len(value):,}"
+        raise ValueError(message)
+    return value
+
+
+def _filter(value: object) -> dict[str, Any] | None:
+    if value is not None and not isinstance(value, dict):
+        message = (
+            'filter must be an object such as {"year": {"$gte": 2020}}, '
+            f"got {type(value).__name__}"
+        )
+        raise TypeError(message)
+    return value
+
+
+def _ids(value: object) -> list[str]:
+    ids = check_ids(value)  # type: ignore[arg-type]  # it checks the type
+    _limited("the number of ids", len(ids), _MOST_IDS)
+    return ids
+
+
+def _document(place: int, given: object) -> Document:
+    if (
+        not isinstance(given, dict)
+        or not {"id", "text"} <= set(given) <= {"id", "text", "metadata"}
+        or not isinstance(given["text"], str)
+    ):
+        message = f"documents[{place}] must be an object with id, text (a string) and metadata"
+        raise ValueError(message)
+    metadata = given.get("metadata")
+    return Document(given["id"], given["text"], {} if metadata is None else metadata)
+
+
+# --- fields -------------------------------------------------------------------------
+
+
+def _fields(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the paths of metadata, each with the kind of its value."""
+    for key, value in metadata.items():
+        path = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from _fields(value, f"{path}.")
+        elif value is not None and "." not in key:
+            yield path, _kind(value)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    for type_, kind in ((str, "string"), (list, "list"), (dt.datetime, "datetime")):
+        if isinstance(value, type_):
+            return kind
+    return "date" if isinstance(value, dt.date) else "number"

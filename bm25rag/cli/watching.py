@@ -1,0 +1,110 @@
+"""Tells when something in a folder has changed, for ``sync --watch``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bm25rag.errors import MissingDependencyError
+
+__all__ = ["SameFolder", "watch_folder"]
+
+# In milliseconds: how long a burst of changes must pause, or has lasted, until it is told of;
+# how often there is a sign of life without changes; how often --poll looks at every file.
+_PAUSE, _LONGEST, _TICK, _POLL = 100, 1600, 200, 1000
+
+
+class SameFolder:
+    """A folder that must stay the one it is: a disk may go, and leave an empty folder there.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Raises
+    ------
+    OSError
+        If there is no such folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._identity = self._identify()
+
+    def _identify(self) -> tuple[int, int]:
+        status = self.path.stat()
+        return status.st_dev, status.st_ino
+
+    def check(self) -> None:
+        """Raise ``OSError`` if the folder has gone, or another one is in its place."""
+        try:
+            same = self._identify() == self._identity
+        except OSError:
+            same = False
+        if not same:
+            message = (
+                f"{self.path}: the folder has gone, or another has taken its place; "
+                "the index stays as it was"
+            )
+            raise OSError(message)
+
+
+def watch_folder(folder: Path, index_path: Path, poll: bool) -> Iterator[bool]:
+    """Watch a folder for ever; nothing is missed between two steps of the iteration.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    index_path
+        The index, which may lie in the folder: its own changes do not count.
+    poll
+        Whether to look at all files again and again, where the system tells of no changes.
+
+    Yields
+    ------
+    changed
+        Whether something may have changed; every fifth of a second at least.
+
+    Raises
+    ------
+    MissingDependencyError
+        If watchfiles is not installed.
+    OSError
+        If the system cannot watch the folder.
+    KeyboardInterrupt
+        On Ctrl-C.
+    """
+    try:
+        from watchfiles import watch
+    except ModuleNotFoundError as cause:
+        message = "bm25rag sync --watch needs watchfiles: pip install 'bm25rag[watch]'"
+        raise MissingDependencyError(message) from cause
+    root, index = folder.resolve(), index_path.resolve()
+    try:
+        for changes in watch(
+            root,
+            watch_filter=None,  # it would also keep the signs of life back
+            debounce=_LONGEST,
+            step=_PAUSE,
+            rust_timeout=_TICK,
+            yield_on_timeout=True,
+            force_polling=poll or None,  # or as WATCHFILES_FORCE_POLLING says
+            poll_delay_ms=_POLL,
+            ignore_permission_denied=True,  # what cannot be read is reported by sync
+        ):
+            yield any(_counts(Path(path), root, index) for _, path in changes)
+    except (OSError, RuntimeError) as error:
+        message = (
+            f"{folder}: cannot be watched: {error}; --poll needs no help of the system "
+            "(Linux limits it by fs.inotify.max_user_watches and max_user_instances)"
+        )
+        raise OSError(message) from error
+
+
+def _counts(path: Path, root: Path, index: Path) -> bool:
+    """Tell whether a change may matter: not that of the index or of anything hidden."""
+    if path.is_relative_to(index) or not path.is_relative_to(root):
+        return False
+    return not any(part.startswith(".") for part in path.relative_to(root).parts)
