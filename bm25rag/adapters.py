@@ -9,6 +9,8 @@ the list, and that our own adapters import nothing else.
 ``check_count``, ``check_real``, ``check_sequence``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
+``is_url``
+    Tells the URL of a remote folder, which must stay a string, from a path.
 ``encode_metadata``, ``decode_metadata``
     Metadata as the core stores them, for what an adapter keeps in a payload or compares.
 ``STOPWORD_LISTS``, ``load_stopwords``
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata.codec import decode_metadata, encode_metadata
@@ -43,6 +46,7 @@ __all__ = [
     "encode_metadata",
     "end_write_thread",
     "in_write_thread",
+    "is_url",
     "load_stopwords",
     "read_hits",
 ]

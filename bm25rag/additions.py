@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -53,11 +54,12 @@ class Source(Protocol):
     """Where new documents come from.
 
     ``row`` is the name in messages of what a row's metadata come from, ``store_text`` whether
-    to keep the texts.
+    to keep the texts. Once a segment takes ``room`` bytes, the other documents are not read.
     """
 
     row: str
     store_text: bool
+    room: float
 
     def __iter__(self) -> Iterator[Block]: ...
 
@@ -67,6 +69,7 @@ class NewDocuments:
 
     # The name in messages of a row's metadata.
     row = "metadata[{}]"
+    room = math.inf
 
     def __init__(
         self,
@@ -144,6 +147,7 @@ class NewRecords:
     """The documents of ``add_documents``, checked as they are iterated."""
 
     row = "documents[{}]"
+    room = math.inf
 
     def __init__(self, documents: Iterable[Document], store_text: bool, progress: bool) -> None:
         self.store_text, self.progress = store_text, progress
@@ -264,6 +268,8 @@ def analyse_documents(
             except MetadataError as error:  # an integer too long to be written
                 row = block.rows[admitted.index(error.document)]
                 raise error.at(documents.row.format(row)) from None
+            if builder.nbytes >= documents.room:
+                break
         segment = builder.finish()
     if ids.stale:
         segment = merge_segments([SegmentView(segment).without(ids.stale)])

@@ -15,7 +15,8 @@
         ├── FormatVersionError              the folder was written by a newer bm25rag
         ├── CorruptIndexError               a file is damaged or hostile; the message names it
         ├── UntrustedIndexError             untrusted=True refuses something in the folder
-        └── LockedError                     another writer has the index open
+        ├── LockedError                     another writer has the index open
+        └── RemoteError                     a remote store does not answer, or refuses
 
     AnalyzerChangedWarning (UserWarning)    stemmer or Unicode tables differ from the index's
 
@@ -38,6 +39,7 @@ __all__ = [
     "MissingDependencyError",
     "NotAnIndexError",
     "ReadOnlyError",
+    "RemoteError",
     "StorageError",
     "TokenizerRequiredError",
     "UntrustedIndexError",
@@ -132,6 +134,10 @@ class UntrustedIndexError(StorageError):
 
 class LockedError(StorageError):
     """Another writer has the index open."""
+
+
+class RemoteError(StorageError):
+    """A remote store does not answer, or refuses: credentials, bucket, network, time limit."""
 
 
 class AnalyzerChangedWarning(UserWarning):

@@ -15,6 +15,8 @@ from threading import RLock
 LATE = (
     "bm25rag",
     "bm25rag.additions",
+    "bm25rag.building.build",
+    "bm25rag.building.plan",
     "bm25rag.filters",
     "bm25rag.filters.values",
     "bm25rag.kernels.compiled",
@@ -30,11 +32,14 @@ LATE = (
     "bm25rag.search.matrix",
     "bm25rag.segments.spelling",
     "bm25rag.sharded",
+    "bm25rag.sharded.remote",
     "bm25rag.storage.checked_fields",
+    "bm25rag.storage.remote_mirror",
+    "bm25rag.storage.remote_writer",
     "bm25rag.storage.verify",
 )
-# What functions import of others.
-_OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma")  # the last by ``numpy.unique``
+# What functions import of others; ``numpy.unique`` imports ``numpy.ma``.
+_OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma", "urllib.parse")
 
 importing = RLock()
 """Held while a function imports a module that does something at forks itself.

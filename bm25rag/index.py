@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike, fspath
-from os.path import realpath
+from os import PathLike
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import (
@@ -36,6 +35,7 @@ from bm25rag.common.checks import (
     check_sequence,
 )
 from bm25rag.common.gil import note_read, others_read, releasing_gil
+from bm25rag.common.urls import is_url, local_path
 from bm25rag.documents import Deleted, Document, Hit, Text
 from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
 from bm25rag.kernels.backend import cores
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
     from bm25rag.segments.segment import Segment
+    from bm25rag.storage.remote_mirror import Mirror
 
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
@@ -203,6 +204,70 @@ class BM25Index:
         index = cls(**settings)
         index.add(texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads)
         return index
+
+    @classmethod
+    def build(
+        cls,
+        documents: Iterable[Document | Text],
+        folder: str | PathLike[str],
+        *,
+        memory: str | int = "2GiB",
+        store_text: bool = True,
+        on_duplicate: OnDuplicate = "error",
+        progress: bool = False,
+        threads: int | None = None,
+        extra: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
+
+        The folder gets the files that ``add`` and ``save`` would write. Documents are read
+        once, gathered part by part in the folder, and merged. If that is interrupted, call it
+        again with the same documents and settings: it goes on where it was.
+
+        Parameters
+        ----------
+        documents
+            Any iterable: ``Document`` records, or texts, which get decimal numbers as ids.
+        folder
+            The folder; made if it is missing. On the way it takes up to two and a half times
+            the size of the index.
+        memory
+            How much memory to use, ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes:
+            the most that the resident memory of the process grows by, without pages of mapped
+            files, which the system takes back when it needs them, and without what
+            ``documents`` itself holds.
+        store_text, on_duplicate, progress, threads
+            As in ``add``.
+        extra
+            JSON values to keep with the index, as in ``save``.
+        **settings
+            As in the constructor: ``analyzer``, ``variant``, ``k1``, ``b`` ....
+
+        Raises
+        ------
+        TypeError
+            If an argument or a document has the wrong type; the message says which.
+        ValueError
+            If ``memory`` is too little, or an interrupted build had other documents or settings.
+        FileExistsError
+            If the folder holds an index.
+        NotAnIndexError
+            If the folder holds something else.
+        DuplicateIdError, MetadataError
+            As ``add``.
+        LockedError
+            If another process builds there.
+        OSError
+            If the disk is full; with more room, the same call goes on.
+        """
+        from bm25rag.building.build import build_index
+        from bm25rag.building.plan import check_plan
+
+        empty = cls(**settings)
+        plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
+        build_index(documents, folder, plan)
+        return cls.open(folder, tokenizer=empty.analyzer.tokenizer)
 
     # --- searching ---------------------------------------------------------------------
 
@@ -914,6 +979,8 @@ class BM25Index:
         path: str | PathLike[str],
         extra: dict[str, Any] | None = None,
         overwrite: bool = True,
+        *,
+        storage_options: dict[str, Any] | None = None,
     ) -> None:
         """Save the index in a folder, in one atomic step.
 
@@ -924,12 +991,15 @@ class BM25Index:
         Parameters
         ----------
         path
-            The folder; made if it is missing.
+            The folder; made if it is missing. Or the URL of one that fsspec can write, such as
+            ``"s3://bucket/index"``.
         extra
             JSON values to keep with the index, in the same atomic step: the settings of
             an adapter, say. ``None`` keeps those of the last time.
         overwrite
             Whether to replace an index that the folder holds.
+        storage_options
+            For a URL: credentials, endpoints and time limits for fsspec; not stored.
 
         Raises
         ------
@@ -939,19 +1009,30 @@ class BM25Index:
             If the folder holds something else.
         LockedError
             If a writer has the folder open.
+        RemoteError
+            If a remote store refuses or cannot be reached; what it held is still there.
+        MissingDependencyError
+            If a URL needs a package that is not installed.
         OSError
             If the disk refuses; what the folder held is still there.
         """
-        folder = realpath(path)
+        folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
         attachment = self._attachment
         given = self._state.extra if extra is None else check_extra(extra)
-        if isinstance(attachment, FolderWriter) and attachment.holds(folder):
+        if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
             with self._writing():
                 self._commit(attachment, given)
             return
         with self._lock.taken():
             state = self._state._replace(extra=given)
-            self._saved = FolderWriter.write(folder, state.stored(), overwrite, self._saved)
+            if folder:
+                self._saved = FolderWriter.write(folder, state.stored(), overwrite, self._saved)
+            else:
+                from bm25rag.storage.remote_writer import write_remote
+
+                self._saved = write_remote(
+                    str(path), state.stored(), overwrite, self._saved, storage_options
+                )
             self._state = state
 
     @classmethod
@@ -964,6 +1045,10 @@ class BM25Index:
         verify: bool = False,
         untrusted: bool = False,
         timeout: float = 0.0,
+        *,
+        cache: str | PathLike[str] | None = None,
+        storage_options: dict[str, Any] | None = None,
+        offline: bool = False,
     ) -> Self:
         """Open a saved index.
 
@@ -971,6 +1056,8 @@ class BM25Index:
         ----------
         path
             The folder. If ``bm25rag.sharded.build`` made it, this opens a ``ShardedIndex``.
+            Or the URL of a folder that fsspec can read, such as ``"s3://bucket/index"``: files
+            that the cache lacks are fetched and checked, and the cache is mapped.
         mode
             ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
             has ``commit``, ``rollback`` and ``close``.
@@ -987,6 +1074,14 @@ class BM25Index:
             verifies; also at every ``refresh``.
         timeout
             How many seconds ``mode="w"`` waits for another writer to close, >= 0.
+        cache
+            For a URL: the folder that holds the cache of each URL; ``None`` for
+            ``$BM25RAG_CACHE``, or ``bm25rag`` in the user's folder of caches.
+        storage_options
+            For a URL: credentials, endpoints and time limits for fsspec; not stored.
+        offline
+            For a URL: whether to open what the cache holds and not ask the store, which may
+            hold a newer index. Caches of two endpoints are not the same.
 
         Raises
         ------
@@ -998,6 +1093,12 @@ class BM25Index:
             If a file is damaged.
         LockedError
             If ``mode`` is ``"w"`` and another writer still has the folder open.
+        ReadOnlyError
+            If ``mode`` is ``"w"`` and ``path`` a URL, which nothing can lock.
+        RemoteError
+            If a remote store refuses or cannot be reached.
+        MissingDependencyError
+            If a URL needs a package that is not installed.
         UntrustedIndexError
             If ``untrusted`` and the folder holds what a stranger could misuse.
         TokenizerRequiredError
@@ -1010,17 +1111,29 @@ class BM25Index:
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
-        folder = realpath(path)
-        if cls is BM25Index and is_sharded(folder):
-            from bm25rag.sharded import ShardedIndex
-
-            cls = cast("type[Self]", ShardedIndex)
+        if is_url(path):
+            if mode == "w":
+                raise ReadOnlyError(
+                    "mode='w' needs a folder of this machine, which it can lock: open a URL for "
+                    "reading, change a copy (copy.copy(index)) and save() it to the URL, which "
+                    "uploads what is new"
+                )
+            cls, mirror = cls._find_mirror(str(path), cache, storage_options, offline)
+            folder = mirror.folder
+        else:
+            mirror = None
+            folder = local_folder(path, cache, storage_options, offline)
+            if cls is BM25Index and is_sharded(folder):
+                cls = cls._sharded()
         writer = cls._writer_type.lock(folder, seconds) if mode == "w" else None
         reader = cls._reader_type(folder, mmap, tokenizer, untrusted)
+        if not offline:
+            reader.mirror = mirror
         try:
-            stored = reader.read()
-            if verify:
-                reader.verify(stored)
+            with reader.synced():
+                stored = reader.read()
+                if verify:
+                    reader.verify(stored)
         except BaseException:
             if writer is not None:
                 writer.close()
@@ -1034,7 +1147,8 @@ class BM25Index:
 
         Takes milliseconds, and some microseconds if there is none: what is open already
         stays open. Searches in other threads see the state before or after, and a snapshot
-        taken earlier keeps its own.
+        taken earlier keeps its own. An index opened from a URL asks the store, and fetches
+        what is new.
 
         Returns
         -------
@@ -1047,21 +1161,28 @@ class BM25Index:
             If this index was not opened with ``mode="r"``.
         NotAnIndexError
             If the folder holds no index any more; what was opened can still be searched.
-        CorruptIndexError
-            If a file is damaged; what was opened can still be searched.
+        CorruptIndexError, RemoteError
+            If a file is damaged, or a store refuses; what was opened can still be searched.
         """
         with self._lock.taken():
             reader = self._attachment
             if not isinstance(reader, FolderReader):
                 who = reader.description
                 raise StorageError(f"refresh needs an index opened with mode='r'; this is {who}")
-            moved = reader.has_moved()
-            if moved:
-                self._state = _State.of(reader.read())
+            with reader.synced():
+                moved = reader.has_moved()
+                if moved:
+                    self._state = _State.of(reader.read())
         return moved
 
     @classmethod
-    def verify(cls, path: str | PathLike[str]) -> None:
+    def verify(
+        cls,
+        path: str | PathLike[str],
+        *,
+        cache: str | PathLike[str] | None = None,
+        storage_options: dict[str, Any] | None = None,
+    ) -> None:
         """Check every byte of a saved index, and that its files say what bm25rag would write.
 
         It reads the whole index. ``docs/format.md`` lists what is checked.
@@ -1069,7 +1190,9 @@ class BM25Index:
         Parameters
         ----------
         path
-            The folder.
+            The folder, or the URL of one, which is fetched into the cache.
+        cache, storage_options
+            As in ``open``.
 
         Raises
         ------
@@ -1079,14 +1202,54 @@ class BM25Index:
             If a newer bm25rag wrote it.
         CorruptIndexError
             If a file is damaged; the message names it.
+        RemoteError, MissingDependencyError
+            As from ``open``.
         """
-        if is_sharded(fspath(path)):
-            from bm25rag.sharded import ShardedIndex
+        if is_url(path):
+            cls, mirror = cls._find_mirror(str(path), cache, storage_options, offline=False)
+            with mirror.synced():
+                return cls._verify(mirror.folder)
+        folder = local_folder(path, cache, storage_options)
+        if cls is BM25Index and is_sharded(folder):
+            cls = cls._sharded()
+        return cls._verify(folder)
 
-            return ShardedIndex.verify(path)
+    @classmethod
+    def _verify(cls, folder: str) -> None:
         from bm25rag.storage.verify import verify_folder
 
-        return verify_folder(fspath(path))
+        verify_folder(folder)
+
+    @classmethod
+    def _find_mirror(
+        cls,
+        url: str,
+        cache: str | PathLike[str] | None,
+        options: dict[str, Any] | None,
+        offline: bool,
+    ) -> tuple[type[Self], Mirror]:
+        """Return the kind of index behind a URL, and its cache, which may be out of date."""
+        mirror = cls._mirror(url, cache, options)
+        if cls is BM25Index and (is_sharded(mirror.folder) if offline else mirror.is_sharded()):
+            cls = cls._sharded()
+            mirror = cls._mirror(url, cache, options)
+        if offline:
+            mirror.check_cached()
+        return cls, mirror
+
+    @classmethod
+    def _mirror(
+        cls, url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None
+    ) -> Mirror:
+        from bm25rag.storage.remote_mirror import Mirror
+
+        return Mirror(url, cache, options)
+
+    @classmethod
+    def _sharded(cls) -> type[Self]:
+        from bm25rag.sharded import ShardedIndex
+
+        return cast("type[Self]", ShardedIndex)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -1256,6 +1419,20 @@ def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[Segm
         view.without(deleted[place]) if place in deleted else view
         for place, view in enumerate(snapshot.views)
     ]
+
+
+def local_folder(
+    path: str | PathLike[str],
+    cache: object = None,
+    storage_options: object = None,
+    offline: object = False,
+) -> str:
+    """Return the real path of a folder of this machine, which arguments for a URL do not fit."""
+    given = {"cache": cache, "storage_options": storage_options, "offline": offline or None}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is for URLs such as 's3://bucket/index', got a folder's path")
+    return local_path(path)
 
 
 def _is_scattered(views: Sequence[SegmentView]) -> bool:

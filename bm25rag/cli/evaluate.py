@@ -125,7 +125,7 @@ def parse_measures(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the values of each query.")
 @scoring_options
 def evaluate_command(
-    index_path: Path,
+    index_path: Path | str,
     queries_path: Path,
     qrels_path: Path,
     measures: tuple[str, ...],

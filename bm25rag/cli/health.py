@@ -31,7 +31,7 @@ _PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")
 )
 @index_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def info_command(index_path: Path, untrusted: bool, as_json: bool) -> None:
+def info_command(index_path: Path | str, untrusted: bool, as_json: bool) -> None:
     """Show what an index holds: counts, parameters, analyzer."""
     index = BM25Index.open(index_path, untrusted=untrusted)
     names = ("variant", "k1", "b", "delta", "delta_on")
@@ -64,7 +64,7 @@ def _show(value: object) -> str:
     ),
 )
 @index_argument
-def verify_command(index_path: Path, untrusted: bool) -> None:
+def verify_command(index_path: Path | str, untrusted: bool) -> None:
     """Check every byte of an index: checksums, sizes and contents.
 
     A damaged file is named, and the exit code is 3. With --untrusted, so is

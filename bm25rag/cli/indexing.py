@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.building.memory import check_memory
 from bm25rag.cli.options import (
-    PATH,
+    INDEX_PATH,
     examples,
     filter_option,
     index_argument,
@@ -23,8 +24,11 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
 from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.common.urls import is_url
 from bm25rag.index import OnDuplicate
 from bm25rag.storage.manifest import MANIFEST, check_target
+from bm25rag.storage.remote import RemoteStore
+from bm25rag.storage.remote_writer import check_remote_target
 
 __all__ = ["add_command", "check_output", "compact_command", "delete_command", "index_command"]
 
@@ -45,18 +49,28 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index docs/ --output docs.bm25",
         "bm25rag index scifact/ -o scifact.bm25 --variant bm25+ --k1 0.9 --b 0.4",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --id-field url --text-field body",
+        "bm25rag index pages.jsonl.gz -o pages.bm25 --memory 2GiB",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
         "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
     ),
 )
 @source_options
-@click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to save.")
+@click.option(
+    "--output", "-o", required=True, metavar="FOLDER", type=INDEX_PATH, help="Where to save."
+)
 @click.option("--force", is_flag=True, help="Replace an existing index.")
 @click.option(
     "--shards",
     type=click.IntRange(min=1),
     metavar="N",
     help="Divide the index into N shards; an interrupted run goes on where it was.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Build in the folder, in about as much memory, such as 512MiB or 2GiB, however many"
+    " documents there are; an interrupted run goes on where it was. By default, an index"
+    " without shards is built in memory.",
 )
 @click.option(
     "--language",
@@ -82,9 +96,10 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
 @scoring_options
 def index_command(
     sources: tuple[Path, ...],
-    output: Path,
+    output: Path | str,
     force: bool,
     shards: int | None,
+    memory: str | None,
     language: str | None,
     stopwords: str | None,
     stemmer: str | None,
@@ -92,22 +107,27 @@ def index_command(
 ) -> None:
     """Index SOURCE... and save the index in a folder."""
     start = perf_counter()
-    if shards is not None and force:
-        message = "--shards makes a new folder: remove the old one, and leave out --force"
+    if force and (shards is not None or memory is not None):
+        name = "--memory" if shards is None else "--shards"
+        message = f"{name} makes a new folder: remove the old one, and leave out --force"
         raise click.UsageError(message)
     with usage_errors():
+        size = check_memory("--memory", memory) if memory is not None else None
         analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
         settings = {"analyzer": analyzer, **scoring_parameters(options)}
         index = BM25Index(**settings)
-    documents = Sources(sources, options, output)
-    if shards is None:
+    documents = Sources(sources, options, Path(output))
+    in_memory = shards is None and size is None
+    if in_memory:
         check_output(output, force)
     with reporting(documents):
-        if shards is None:
+        if in_memory:
             _fill(index, documents, options["on_duplicate"])
             index.save(output)
         else:
-            index = _build(documents, output, shards, options["on_duplicate"], settings)
+            settings |= {"on_duplicate": options["on_duplicate"]}
+            settings |= {} if size is None else {"memory": size}
+            index = _build(documents, output, shards, settings)
     _report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
@@ -129,11 +149,11 @@ a file or a folder stay in the index; 'bm25rag sync' follows a folder that chang
 @index_argument
 @source_options
 def add_command(
-    index_path: Path, untrusted: bool, sources: tuple[Path, ...], **options: Any
+    index_path: Path | str, untrusted: bool, sources: tuple[Path, ...], **options: Any
 ) -> None:
     """Add SOURCE... to an index."""
     start = perf_counter()
-    documents = Sources(sources, options, index_path)
+    documents = Sources(sources, options, Path(index_path))
     with (
         reporting(documents),
         BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
@@ -164,7 +184,7 @@ def add_command(
     " metadata; repeatable.",
 )
 def delete_command(
-    index_path: Path,
+    index_path: Path | str,
     untrusted: bool,
     ids: tuple[str, ...],
     filter_: dict[str, Any] | None,
@@ -209,7 +229,7 @@ def _filter_of(sources: Sequence[str]) -> dict[str, Any]:
     epilog=examples("bm25rag compact docs.bm25 && bm25rag verify docs.bm25"),
 )
 @index_argument
-def compact_command(index_path: Path, untrusted: bool) -> None:
+def compact_command(index_path: Path | str, untrusted: bool) -> None:
     """Rewrite an index as one segment, without deleted and replaced documents.
 
     Until then the texts of deleted documents are still in its files.
@@ -220,10 +240,14 @@ def compact_command(index_path: Path, untrusted: bool) -> None:
     _report("Compacted", len(index), perf_counter() - start, index_path)
 
 
-def check_output(output: Path, force: bool) -> None:
+def check_output(output: Path | str, force: bool) -> None:
     """Refuse a folder with other contents, and without ``force`` one with an index."""
-    check_target(str(output))
-    if (output / MANIFEST).exists() and not force:
+    if is_url(output):
+        there = check_remote_target(RemoteStore(str(output), None), overwrite=True)[0] is not None
+    else:
+        check_target(str(output))
+        there = Path(output, MANIFEST).exists()
+    if there and not force:
         message = f"{output}: is an index already; --force replaces it, 'bm25rag add' adds to it"
         raise FileExistsError(message)
 
@@ -252,20 +276,16 @@ def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> in
 
 
 def _build(
-    documents: Sources,
-    output: Path,
-    shards: int,
-    on_duplicate: OnDuplicate,
-    settings: dict[str, Any],
+    documents: Sources, output: Path | str, shards: int | None, arguments: dict[str, Any]
 ) -> BM25Index:
-    """Build a sharded index."""
+    """Build an index in its folder."""
+    arguments["progress"] = shows_progress()
+    if shards is None:
+        return BM25Index.build(documents, output, **arguments)
     from bm25rag.sharded import build
 
-    progress = shows_progress()
-    return build(
-        documents, output, shards, on_duplicate=on_duplicate, progress=progress, **settings
-    )
+    return build(documents, output, shards, **arguments)
 
 
-def _report(done: str, count: int, seconds: float, path: Path) -> None:
+def _report(done: str, count: int, seconds: float, path: Path | str) -> None:
     write_message(f"{done} {counted(count, 'document')} in {seconds:.1f} s: {one_line(path)}")

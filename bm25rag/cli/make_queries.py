@@ -34,7 +34,7 @@ _KEY = "BM25RAG_MODEL_KEY"
 @click.option("--url", help="Base of an OpenAI-compatible endpoint; texts are sent there.")
 @click.option("--model", help="The model to ask at --url.")
 def make_queries_command(
-    index_path: Path,
+    index_path: Path | str,
     untrusted: bool,
     output: Path,
     count: int,

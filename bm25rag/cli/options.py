@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -13,9 +14,11 @@ import click
 from bm25rag import BM25Index
 from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
+from bm25rag.common.urls import is_url, local_path
 from bm25rag.scoring.variants import VARIANTS
 
 __all__ = [
+    "INDEX_PATH",
     "PATH",
     "examples",
     "filter_option",
@@ -27,6 +30,24 @@ __all__ = [
 ]
 
 PATH = click.Path(path_type=Path)
+
+
+class _IndexPath(click.Path):
+    """A path of this machine, or the URL of a remote folder, which stays a string."""
+
+    def convert(
+        self,
+        value: str | PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if is_url(value):
+            return value
+        here = local_path(value) if "://" in str(value) else value
+        return super().convert(here, param, ctx)
+
+
+INDEX_PATH = _IndexPath(path_type=Path)
 _SCORING = ("variant", "k1", "b", "delta", "delta_on")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -67,10 +88,10 @@ def index_argument(function: _Function) -> _Function:
         is_flag=True,
         help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
     )
-    return click.argument("index_path", metavar="INDEX", type=PATH)(untrusted(function))
+    return click.argument("index_path", metavar="INDEX", type=INDEX_PATH)(untrusted(function))
 
 
-def open_index(path: Path, options: Mapping[str, Any]) -> BM25Index:
+def open_index(path: Path | str, options: Mapping[str, Any]) -> BM25Index:
     """Open an index for reading, with the scoring parameters that were given."""
     index = BM25Index.open(path, untrusted=options["untrusted"])
     parameters = scoring_parameters(options)

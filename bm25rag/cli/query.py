@@ -65,7 +65,7 @@ _BATCH = 1000
 @filter_option
 @scoring_options
 def search_command(
-    index_path: Path,
+    index_path: Path | str,
     query: str | None,
     queries_path: Path | None,
     format_: str | None,
@@ -122,7 +122,7 @@ def _format(format_: str | None, as_json: bool) -> str:
 @click.argument("id_", metavar="ID")
 @filter_option
 @scoring_options
-def explain_command(index_path: Path, query: str, id_: str, **options: Any) -> None:
+def explain_command(index_path: Path | str, query: str, id_: str, **options: Any) -> None:
     """Explain the score of the document ID for QUERY, term by term.
 
     Words of QUERY that do not count are listed below it, each with the reason.

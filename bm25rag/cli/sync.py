@@ -129,7 +129,7 @@ class _Sync:
     """
 
     def __init__(
-        self, folder: Path, index_path: Path, untrusted: bool, options: dict[str, Any]
+        self, folder: Path, index_path: Path | str, untrusted: bool, options: dict[str, Any]
     ) -> None:
         if not folder.is_dir():
             code = errno.ENOTDIR if folder.exists() else errno.ENOENT
@@ -147,7 +147,7 @@ class _Sync:
             If that is not possible; nothing has changed.
         """
         start, before = perf_counter(), self._last
-        documents = Sources((self._folder.path,), self._options, self._index_path)
+        documents = Sources((self._folder.path,), self._options, Path(self._index_path))
         mode: Mode = "r" if dry_run else "w"
         with (
             reporting(documents, before),
@@ -174,7 +174,7 @@ class _Sync:
         BM25Error, OSError
             If the folder has gone, or something is wrong with the index or the disk.
         """
-        signs = watch_folder(self._folder.path, self._index_path, poll)
+        signs = watch_folder(self._folder.path, Path(self._index_path), poll)
         next(signs)  # it is watched from here on, so that nothing is missed
         write_message(f"Watching {one_line(self._folder.path)}; Ctrl-C ends.")
         due, told = True, ""
@@ -220,7 +220,7 @@ class _Sync:
 )
 def sync_command(
     folder: Path,
-    index_path: Path,
+    index_path: Path | str,
     untrusted: bool,
     dry_run: bool,
     watch: bool,

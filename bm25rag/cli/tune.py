@@ -8,7 +8,7 @@ import click
 
 from bm25rag.cli.evaluate import judged_options, parse_measures, print_notes
 from bm25rag.cli.indexing import check_output
-from bm25rag.cli.options import PATH, examples, index_argument, usage_errors
+from bm25rag.cli.options import INDEX_PATH, examples, index_argument, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import shows_progress, write_result
 from bm25rag.evaluation.files import read_qrels
@@ -59,11 +59,13 @@ __all__ = ["tune_command"]
 )
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(min=2))
 @click.option("--seed", default=0, show_default=True, type=int, help="For the order of queries.")
-@click.option("--output", "-o", metavar="FOLDER", type=PATH, help="Save the tuned index here.")
+@click.option(
+    "--output", "-o", metavar="FOLDER", type=INDEX_PATH, help="Save the tuned index here."
+)
 @click.option("--force", is_flag=True, help="Replace an existing index.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all settings tried.")
 def tune_command(
-    index_path: Path,
+    index_path: Path | str,
     untrusted: bool,
     queries_path: Path,
     qrels_path: Path,
@@ -74,7 +76,7 @@ def tune_command(
     with_analyzers: bool,
     folds: int,
     seed: int,
-    output: Path | None,
+    output: Path | str | None,
     force: bool,
     as_json: bool,
 ) -> None:

@@ -122,6 +122,13 @@ class Column:
         """Return the offsets of consecutive strings, and the buffer; raise as ``get``."""
         return self._starts[first : last + 1], self._bytes
 
+    def between(self, first: int, last: int) -> Column:
+        """Return the column of consecutive strings; raise as ``get``."""
+        if self._empty:
+            return Column(self.offsets, self.data, self.null, last - first)
+        starts, data = self.span(first, last)
+        return Column(np.asarray(starts), np.asarray(data), self.null[first:last], last - first)
+
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""
 
@@ -195,6 +202,11 @@ class ColumnBuilder:
         self._lengths.append(strings.lengths)
         self._data += strings.data
         self._null += strings.null
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the strings."""
+        return len(self._data)
 
     def finish(self) -> Column:
         """Return the column; the builder is used up."""

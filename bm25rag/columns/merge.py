@@ -80,7 +80,7 @@ def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTabl
     all_keys = np.concatenate(keys)
     by_key = np.argsort(all_keys, kind="stable")
     all_keys, order = all_keys[by_key], np.concatenate(numbers)[by_key]
-    sort_ties(all_keys, order, column)
+    sort_ties(all_keys, order, column.__getitem__)
     for rank in ties(all_keys):
         if column[order[rank]] == column[order[rank - 1]]:
             raise CorruptIndexError(
@@ -133,7 +133,7 @@ class JoinedTerms:
         mixed = np.isin(keys, keys[same & ~again])
         if mixed.any():
             tied = order[mixed]
-            sort_ties(keys[mixed], tied, self._column)
+            sort_ties(keys[mixed], tied, self._column.__getitem__)
             order[mixed] = tied
             again = self._equal_before(keys, order)
         return again

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 
 import numpy as np
@@ -66,6 +66,11 @@ class StringTable:
         pairs = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
         found = [n if one and bytes(one) == value else self.find(value) for n, one, value in pairs]
         return np.array([number for number in found if number >= 0], np.int64)
+
+    def between(self, first: int, last: int) -> StringTable:
+        """Return the table of consecutive strings, if the column is in the keys' order."""
+        column = self.column.between(first, last)
+        return StringTable(column, self.keys[first:last], self.order)
 
     def _number_at(self, rank: int) -> int:
         return int(self._order[rank]) if len(self._order) else rank
@@ -126,11 +131,11 @@ def _sort_keys(column: Column) -> tuple[UInt32, Int64]:
     )
     both.sort()
     keys, order = (both >> np.uint64(32)).astype(np.uint32), (both & _LOW_HALF).astype(np.int64)
-    sort_ties(keys, order, column)
+    sort_ties(keys, order, column.__getitem__)
     return keys, order
 
 
-def sort_ties(keys: UInt32, order: Int64, strings: Column) -> None:
+def sort_ties(keys: UInt32, order: Int64, string_of: Callable[[int], bytes]) -> None:
     """Sort numbers whose keys are equal by their strings.
 
     Parameters
@@ -139,8 +144,8 @@ def sort_ties(keys: UInt32, order: Int64, strings: Column) -> None:
         The CRC-32 of the string of each number in ``order``, ascending.
     order
         Numbers of strings, changed in place.
-    strings
-        The strings.
+    string_of
+        Returns the string of a number.
     """
     # Equal keys are rare (260 pairs in 1.5 M terms).
     equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
@@ -148,4 +153,39 @@ def sort_ties(keys: UInt32, order: Int64, strings: Column) -> None:
     stops = np.flatnonzero(equal[:-1] & ~equal[1:]) + 1
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         numbers = order[start:stop].tolist()
-        order[start:stop] = sorted(numbers, key=strings.__getitem__)
+        order[start:stop] = sorted(numbers, key=string_of)
+
+
+def key_ranges(
+    keys: Sequence[UInt32], cost: Callable[[Sequence[slice]], int], most: int
+) -> Iterator[list[slice]]:
+    """Split the strings of several tables at the same keys, in the order of the keys.
+
+    Parameters
+    ----------
+    keys
+        The keys of each table.
+    cost
+        What the strings between some ranks of each table cost.
+    most
+        What they may cost together; more only if they have the same key.
+
+    Yields
+    ------
+    ranks
+        A slice of each table; not all of them are empty.
+    """
+    remaining = [(0, 1 << 32, [slice(0, len(of_table)) for of_table in keys])]
+    while remaining:
+        low, high, ranks = remaining.pop()
+        if high - low > 1 and cost(ranks) > most:
+            middle = (low + high) // 2
+            cuts = [
+                some.start + int(np.searchsorted(of_table[some], np.uint32(middle)))
+                for of_table, some in zip(keys, ranks, strict=True)
+            ]
+            upper = [slice(cut, some.stop) for cut, some in zip(cuts, ranks, strict=True)]
+            lower = [slice(some.start, cut) for cut, some in zip(cuts, ranks, strict=True)]
+            remaining += [(middle, high, upper), (low, middle, lower)]
+        elif any(some.start < some.stop for some in ranks):
+            yield ranks

@@ -71,7 +71,8 @@ class FieldsBuilder:
             self._end_chunk()
 
     def _end_chunk(self) -> None:
-        nodes = sorted(self._root.walk(()), key=lambda pair: -pair[1].count)
+        # In the order of ``kept_paths``.
+        nodes = sorted(self._root.walk(()), key=lambda pair: (-pair[1].count, repr(pair[0])))
         kept = nodes[:MAX_FIELDS]
         assembler = Assembler(self._pending, len(kept) == len(nodes))
         for path, node in releasing_gil(kept):

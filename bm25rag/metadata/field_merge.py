@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, Unsigned
 from bm25rag.common.gil import BLOCK, releasing_gil
-from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field
+from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, Field, Path
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 
 # Every string so far apart in a sorted run is a candidate for a boundary between blocks.
@@ -32,15 +32,13 @@ def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count:
     count
         The number of documents after the merge.
     """
-    paths = set(chain.from_iterable(sources))
-    # A path that one source has and did not keep cannot be completed by the others.
-    known = {p for p in paths if all(one.complete or one.get(p) is not None for one in sources)}
-    sizes = {
-        path: sum(len(field.codes) for one in sources if (field := one.get(path)) is not None)
-        for path in known
-    }
-    kept = sorted(known, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
-    complete = len(kept) == len(paths) and all(one.complete for one in sources)
+
+    def surviving(source: int, field: Field) -> int:
+        new = new_numbers[source]
+        documents = new if field.documents is None else new[field.documents]
+        return int(np.count_nonzero(documents >= 0))
+
+    kept, complete = kept_paths(sources, surviving)
     merged = Assembler(count, complete)
     for path in kept:
         pieces = [
@@ -48,9 +46,33 @@ def merge_fields(sources: Sequence[Fields], new_numbers: Sequence[Int64], count:
             for one, numbers in zip(sources, new_numbers, strict=True)
             if (field := one.find(path)) is not None
         ]
-        if any(len(piece.codes) for piece in pieces):
-            merged.add(path, *_join(pieces))
+        merged.add(path, *_join(pieces))
     return merged.finish()
+
+
+def kept_paths(
+    sources: Sequence[Fields], count: Callable[[int, Field], int]
+) -> tuple[list[Path], bool]:
+    """Return which paths get a field when sources are merged, and whether these are all.
+
+    Parameters
+    ----------
+    sources
+        The fields of each source.
+    count
+        Counts the values of a field of a source, given by its number, that are left.
+    """
+    paths = set(chain.from_iterable(sources))
+    # A path that one source has and did not keep cannot be completed by the others.
+    known = {p for p in paths if all(one.complete or one.get(p) is not None for one in sources)}
+    sizes: dict[Path, int] = {}
+    for path in known:
+        found = ((number, one.find(path)) for number, one in enumerate(sources))
+        sizes[path] = sum(count(number, field) for number, field in found if field is not None)
+    left = [path for path in known if sizes[path]]
+    kept = sorted(left, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
+    complete = len(kept) == len(left) and known == paths and all(one.complete for one in sources)
+    return kept, complete
 
 
 class _Piece(NamedTuple):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from bm25rag.filters import Filter
     from bm25rag.segments.statistics import Statistics
 
-# The capacity of a snapshot's first term cache, and of its largest.
-_FEWEST_TERMS, _MOST_TERMS = 1 << 8, 1 << 17
+# The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
+_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 8, 1 << 17, 1 << 26
 
 # How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
@@ -86,10 +86,12 @@ class Snapshot:
             return cache, cache.numbers(terms)
         except TermCacheFullError:
             wanted = len(set(terms))
-            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, _MOST_TERMS), wanted)
+            room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
+            most = min(_MOST_TERMS, room)
+            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, most), wanted)
             cache = cache.larger(capacity, wanted)
             numbers = cache.numbers(terms)
-            if capacity <= _MOST_TERMS:
+            if capacity <= most:
                 self._term_cache = cache
             return cache, numbers
 

@@ -70,6 +70,11 @@ class TermCache(dict[str, int]):
         absent = parameters.absent_weight
         self.arrays = [TermArrays(starts, self.idf, absent) for starts in self.starts]
 
+    @property
+    def bytes_per_term(self) -> int:
+        """Bytes of the places of one term in all segments."""
+        return 8 * sum(table.shape[1] for table in self.starts) + 1
+
     def larger(self, capacity: int, wanted: int) -> TermCache:
         """Return a cache of another capacity, with the same terms if ``wanted`` more have room."""
         cache = TermCache(

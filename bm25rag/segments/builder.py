@@ -35,6 +35,9 @@ _WORTH_A_THREAD = 1 << 18
 # Tokens and documents that are counted together: with more of them, postings of a term lie side
 # by side in fewer runs, until a run no longer stays in the cache.
 _COUNTED, _MOST = 1 << 20, 1 << 16
+# About what a token, a document and a term take at most until the segment is made: postings
+# twice, the id in several tables, and two tables of words, which double when they are full.
+_TOKEN_BYTES, _DOCUMENT_BYTES, _TERM_BYTES = 8, 300, 300
 
 
 _Result = TypeVar("_Result")
@@ -67,7 +70,7 @@ class SegmentBuilder:
         self._counts: list[UInt32] = []
         self._counting: list[Callable[[], Counted]] = []
         self._spare: list[Any] = []
-        self._done = 0
+        self._done = self._total = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
         self._fields = FieldsBuilder()
@@ -122,6 +125,7 @@ class SegmentBuilder:
         read = self._reading.popleft()()
         self._texts.extend(read.strings)
         tokens, counts = self._encoder.number(read)
+        self._total += len(tokens)
         self._tokens.append(tokens)
         self._counts.append(counts)
         if sum(map(len, self._tokens)) >= _COUNTED or sum(map(len, self._counts)) >= _MOST:
@@ -136,6 +140,14 @@ class SegmentBuilder:
         self._counting.append(self._start(count, len(tokens)))
         self._done += len(counts)
         self._tokens, self._counts = [], []
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes to make a segment of the documents that were read."""
+        documents = self._done + sum(map(len, self._counts))
+        strings = self._texts.nbytes + self._payloads.nbytes + 4 * self._metadata.nbytes
+        counted = _TOKEN_BYTES * self._total + _DOCUMENT_BYTES * documents
+        return strings + counted + _TERM_BYTES * len(self._encoder)
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import numpy as np
@@ -90,9 +90,10 @@ class DocBlocks:
         # Less the postings before it whose blocks ``edges`` has.
         return start - (int(bounds[self._terms[row] + 1]) - int(self._before[row]))
 
-    def between(self, first: int, last: int, indptr: Int64) -> UInt32:
+    def between(self, first: int, last: int, indptr: Unsigned | Int64) -> UInt32:
         """Return the block of every posting of the terms from ``first`` to before ``last``."""
-        counts = np.diff(indptr[first : last + 1])
+        bounds: Int64 = indptr[first : last + 1].astype(np.int64)
+        counts = np.diff(bounds)
         rows = slice(*np.searchsorted(self.terms, (first, last)))
         frequent = self.terms[rows].astype(np.int64) - first
         by_edges = np.zeros(len(counts), np.bool_)
@@ -155,20 +156,21 @@ class DocBlockBuilder:
         if self._count == 1:
             return DocBlocks(1, terms, np.empty((0, 0), np.uint32), terms, self.high)
         edges = np.cumsum(self.cells[:, :-1], axis=1, dtype=np.uint32)
-        before = self._before.astype(pointer_type(self._indptr))
+        before = self._before.astype(pointer_type(int(self._indptr[-1])))
         return DocBlocks(self._count, terms, edges, before, self.high)
 
 
-def pointer_type(indptr: Int64) -> type[np.uint32] | type[np.uint64]:
-    """Return the narrowest type for pointers to postings."""
-    return np.uint32 if indptr[-1] < 1 << 32 else np.uint64
+def pointer_type(postings: int) -> type[np.uint32] | type[np.uint64]:
+    """Return the narrowest type for pointers to so many postings."""
+    return np.uint32 if postings < 1 << 32 else np.uint64
 
 
-def spans(indptr: Int64) -> Iterator[tuple[int, int]]:
+def spans(indptr: Unsigned | Int64) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about ``_AT_ONCE`` postings each."""
     first = 0
     while first < len(indptr) - 1:
-        last = int(np.searchsorted(indptr, indptr[first] + _AT_ONCE, side="right")) - 1
+        end = int(indptr[first]) + _AT_ONCE
+        last = bisect_right(indptr.data, end, first) - 1
         last = max(last, first + 1)
         yield first, last
         first = last

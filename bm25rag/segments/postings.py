@@ -131,14 +131,29 @@ class Postings:
         """Return the document of every posting, uint32 (P,); the postings have been checked."""
         documents, indptr = self.documents.astype(np.uint32), self.indptr.astype(np.int64)
         for first, last in spans(indptr):
-            documents[indptr[first] : indptr[last]] = self._documents_between(first, last, indptr)
+            documents[indptr[first] : indptr[last]] = self._documents_between(first, last)
         return documents
 
-    def _documents_between(self, first: int, last: int, indptr: Int64) -> UInt32:
+    def between(self, first: int, last: int) -> tuple[Int64, UInt32, Unsigned]:
+        """Return the postings of the terms from ``first`` to before ``last``; raise as ``find``.
+
+        Returns
+        -------
+        sizes
+            How many postings each term has, int64.
+        documents, codes
+            Their documents, uint32, and their codes.
+        """
+        bounds = self.indptr[first : last + 1].astype(np.int64)
+        codes = self.codes[bounds[0] : bounds[-1]]
+        return np.diff(bounds), self._documents_between(first, last), codes
+
+    def _documents_between(self, first: int, last: int) -> UInt32:
         """Return the document of every posting of the terms from ``first`` to before ``last``."""
-        documents = self.documents[indptr[first] : indptr[last]].astype(np.uint32)
+        start, stop = int(self.indptr[first]), int(self.indptr[last])
+        documents = self.documents[start:stop].astype(np.uint32)
         if self.doc_blocks.count > 1:
-            doc_block = self.doc_blocks.between(first, last, indptr)
+            doc_block = self.doc_blocks.between(first, last, self.indptr)
             documents += doc_block * np.uint32(self.doc_blocks.size)
         return documents
 
@@ -154,20 +169,13 @@ class Postings:
         offset
             The new number of the first of them.
         """
-        indptr, new = self.indptr.astype(np.int64), None
         tf = narrowed(self.code_tf, np.uint8, np.uint16, np.uint32)
-        if living is not None:
-            new = np.cumsum(living, dtype=np.uint32) - np.uint32(1)
-        for first, last in spans(indptr):
-            sizes = np.diff(indptr[first : last + 1])
-            documents = self._documents_between(first, last, indptr)
-            codes = self.codes[indptr[first] : indptr[last]]
-            if living is not None and new is not None:
-                lives = living[documents]
-                ends = np.cumsum(np.concatenate(([False], lives)))[np.cumsum(sizes)]
-                sizes = np.diff(ends, prepend=0)
-                codes, documents = codes[lives], new[documents[lives]]
-            yield Run(numbers[first:last], sizes.astype(np.uint32), documents, tf[codes], offset)
+        keep = None if living is None else LivingPostings(living)
+        for first, last in spans(self.indptr):
+            postings = self.between(first, last)
+            sizes, documents, codes = postings if keep is None else keep(*postings)
+            some = numbers[first:last]
+            yield Run(some, sizes.astype(np.uint32), documents, tf[codes], offset)
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""
@@ -203,3 +211,25 @@ class Postings:
         arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
         terms = self.terms.column.nbytes + self.terms.keys.nbytes
         return sum(array.nbytes for array in (*arrays, self.doc_blocks, self.lengths)) + terms
+
+
+class LivingPostings:
+    """Keeps the postings of living documents, and gives these their ranks among the living.
+
+    Parameters
+    ----------
+    living
+        Which documents live, bool.
+    """
+
+    def __init__(self, living: Bool) -> None:
+        self._living = living
+        self._ranks = np.cumsum(living, dtype=np.uint32) - np.uint32(1)
+
+    def __call__(
+        self, sizes: Int64, documents: UInt32, codes: Unsigned
+    ) -> tuple[Int64, UInt32, Unsigned]:
+        """Return the same of some terms, as from ``Postings.between``."""
+        lives = self._living[documents]
+        ends = np.cumsum(np.concatenate(([False], lives)))[np.cumsum(sizes)]
+        return np.diff(ends, prepend=0), self._ranks[documents[lives]], codes[lives]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
-from bm25rag.common.arrays import Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Places, Run
 from bm25rag.segments import doc_blocks
-from bm25rag.segments.doc_blocks import DocBlockBuilder, pointer_type
+from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
 from bm25rag.segments.postings import Postings
 
 # Most codes that 16-bit arrays hold; tests set it small.
@@ -53,6 +53,28 @@ class TermColumn:
         return build_table(self._column)
 
 
+class Coded(Protocol):
+    """The distinct pairs (tf, |d|) of postings, in ascending order, and the code of each posting.
+
+    ``type`` is the type of codes.
+    """
+
+    type: Any
+
+    def codes(self, run: Run) -> Unsigned:
+        """Return the code of every posting of a run."""
+
+
+class Placed(NamedTuple):
+    """The postings of some terms; the names are those of ``Postings``, but ``indptr`` is int64."""
+
+    terms: StringTable
+    indptr: Int64
+    documents: UInt16
+    doc_blocks: DocBlocks
+    codes: Unsigned
+
+
 def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     """Make the postings of some documents.
 
@@ -67,6 +89,25 @@ def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     lengths
         |d| of every document, uint32.
     """
+    pairs = _Pairs(runs, lengths)
+    table, indptr, documents, blocks, codes = place_postings(terms, runs, len(lengths), pairs)
+    pointers: Unsigned = indptr.astype(pointer_type(int(indptr[-1])))
+    code_table = pairs.tf, pairs.lengths
+    return Postings(table, pointers, documents, blocks, codes, *code_table, lengths)
+
+
+def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Placed:
+    """Put the postings of some terms into their places.
+
+    Parameters
+    ----------
+    terms, runs
+        As for ``build_postings``.
+    size
+        The number of documents.
+    pairs
+        What codes the postings.
+    """
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
@@ -77,8 +118,7 @@ def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     ordered[ranks] = frequencies[used]
     indptr = np.concatenate(([0], np.cumsum(ordered)))
 
-    pairs = _Pairs(runs, lengths)
-    blocks = DocBlockBuilder(indptr, len(lengths))
+    blocks = DocBlockBuilder(indptr, size)
     cursors = np.zeros(len(terms), np.int64)
     cursors[used] = indptr[ranks]
     targets = blocks.targets
@@ -98,16 +138,7 @@ def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     while runs:
         run = runs.pop()
         hot.fill(run, pairs.codes(run), places)
-    return Postings(
-        table,
-        indptr.astype(pointer_type(indptr)),
-        places.documents,
-        blocks.finish(),
-        places.codes,
-        pairs.tf,
-        pairs.lengths,
-        lengths,
-    )
+    return Placed(table, indptr, places.documents, blocks.finish(), places.codes)
 
 
 class _Pairs:

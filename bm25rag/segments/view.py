@@ -136,7 +136,7 @@ class SegmentView:
 
     def without(self, numbers: Iterable[int]) -> SegmentView:
         """Return the view with these living documents deleted."""
-        deletions = Changes(np.array(sorted(set(numbers)), np.uint32), {})
+        deletions = Changes(np.unique(np.fromiter(numbers, np.uint32)), {})
         return SegmentView(self.segment, push(self.changes, deletions))
 
     def with_metadata(self, changed: dict[int, bytes]) -> SegmentView:

@@ -7,29 +7,29 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from os import PathLike
-from os.path import realpath
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
-from bm25rag.common.checks import check_choice, check_count, check_flag, check_sequence
+from bm25rag.building.folder import check_new, remove
+from bm25rag.building.gathering import Gathered, gather
+from bm25rag.building.merging import write_merged
+from bm25rag.building.plan import Plan, check_plan
+from bm25rag.common.checks import check_count, check_sequence
+from bm25rag.common.urls import local_path
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.index import OnDuplicate
-from bm25rag.merging.merge import merge_segments
+from bm25rag.index import BM25Index, OnDuplicate
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
-from bm25rag.sharded.gathering import Gathered, gather, read_source
 from bm25rag.sharded.index import ShardedIndex
 from bm25rag.sharded.manifest import (
     STATISTICS,
     ShardedManifest,
-    check_new,
     clean_sharded,
     commit_folder,
     record_shard,
-    remove,
     replace_sharded,
     shard_folder,
     shard_receipt,
@@ -40,11 +40,15 @@ from bm25rag.sharded.statistics import (
     statistics_id,
     write_statistics,
 )
-from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder, make_folder
-from bm25rag.storage.manifest import lock, read_manifest, replace_manifest
+from bm25rag.storage.manifest import (
+    BUILDING,
+    lock,
+    manifest_path,
+    read_manifest,
+    replace_manifest,
+)
 from bm25rag.storage.segment_files import read_index
-from bm25rag.storage.state import check_extra
 
 # A new shard begins when the last has twice as many documents as one had at first, or this many.
 SMALLEST_CAPACITY = 1 << 16
@@ -55,6 +59,7 @@ def build(
     folder: str | PathLike[str],
     shards: int,
     *,
+    memory: str | int = "2GiB",
     store_text: bool = True,
     on_duplicate: OnDuplicate = "error",
     progress: bool = False,
@@ -64,10 +69,9 @@ def build(
 ) -> ShardedIndex:
     """Build a sharded index in a folder, and open it for reading.
 
-    Each shard holds consecutive documents, as many as the others or one more. Documents are
-    read once; in memory are one part of them (some 64 million characters) and, later, one
-    shard. The folder needs twice the space of the index until the end. If the build is
-    interrupted, call it again with the same arguments: it goes on where it was.
+    Each shard holds consecutive documents, as many as the others or one more. Otherwise this
+    is like ``BM25Index.build``: it reads the documents once, and goes on where it was if it
+    is called again after an interruption.
 
     Parameters
     ----------
@@ -77,10 +81,8 @@ def build(
         The folder; made if it is missing.
     shards
         How many, >= 1; with fewer documents than shards, some are empty.
-    store_text, on_duplicate, progress, threads
-        As for ``BM25Index.add``.
-    extra
-        JSON values to keep with the index, as for ``BM25Index.save``.
+    memory, store_text, on_duplicate, progress, threads, extra
+        As for ``BM25Index.build``.
     **settings
         As for ``BM25Index``: ``analyzer``, ``variant``, ``k1``, ``b``, ...
 
@@ -89,7 +91,8 @@ def build(
     TypeError
         If an argument or a document has the wrong type; the message says which.
     ValueError
-        If ``shards`` is less than 1, or an interrupted build had other documents or settings.
+        If ``shards`` is less than 1, ``memory`` is too little, or an interrupted build had
+        other documents or settings.
     FileExistsError
         If the folder holds an index.
     NotAnIndexError
@@ -98,25 +101,25 @@ def build(
         As ``BM25Index.add``.
     LockedError
         If another process builds there.
+    OSError
+        If the disk is full; with more room, the same call goes on.
     """
     count = check_count("shards", shards, least=1)
-    check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
-    if threads is not None:
-        check_count("threads", threads, least=1)
-    kept = {} if extra is None else check_extra(extra)
-    check_flag("store_text", store_text)
+    empty = BM25Index(**settings)
+    plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
     check_sequence("documents", documents, "bm25rag.Document or texts")
-    empty, path = Gathered(**settings), realpath(folder)
+    path = local_path(folder)
     check_new(path)
-    source = read_source(documents, store_text, progress)
     make_folder(path)
     held = lock(path)
     try:
         check_new(path)
-        gathered = gather(source, path, empty, count, on_duplicate, threads)
-        write_shards(gathered, path, even_edges(len(gathered), count))
+        if not os.path.exists(manifest_path(os.path.join(path, BUILDING))):
+            remove(commit_folder(path, 1))  # of a build that was given up
+        gathered = gather(documents, path, plan, count)
+        write_shards(gathered, path, even_edges(len(gathered), count), plan)
         statistics = merge_statistics([read_shard(path, number) for number in range(count)])
-        state = gathered._state.stored()._replace(extra=kept)
+        state = gathered._state.stored()._replace(extra=plan.extra)
         publish(path, count, statistics, state.settings())
     finally:
         held.release()
@@ -128,7 +131,7 @@ def even_edges(documents: int, shards: int) -> list[int]:
     return [documents * number // shards for number in range(shards + 1)]
 
 
-def write_shards(gathered: Gathered, folder: str, edges: Sequence[int]) -> None:
+def write_shards(gathered: Gathered, folder: str, edges: Sequence[int], plan: Plan) -> None:
     """Write each shard that is not there yet: the rows from one edge to before the next."""
     state = gathered._state.stored()
     for number, (first, last) in enumerate(pairwise(edges)):
@@ -137,9 +140,13 @@ def write_shards(gathered: Gathered, folder: str, edges: Sequence[int]) -> None:
         if _receipt(target) == receipt:
             continue
         remove(target)
-        pieces = _between(gathered._state.snapshot, first, last)
-        views = [SegmentView(merge_segments(pieces))] if pieces else []
-        FolderWriter.write(target, state._replace(views=views, extra=receipt), True, None)
+        make_folder(target)
+        held = lock(target)
+        try:
+            views = _between(gathered._state.snapshot, first, last)
+            write_merged(target, held, state._replace(views=views, extra=receipt), plan)
+        finally:
+            held.release()
 
 
 def _receipt(folder: str) -> object:
@@ -156,7 +163,7 @@ def _between(snapshot: Snapshot, first: int, last: int) -> list[SegmentView]:
         if low < high:
             numbers = np.asarray(view.numbers())
             others = np.concatenate((numbers[:low], numbers[high:]))
-            pieces.append(view.without(others.tolist()) if len(others) else view)
+            pieces.append(view.without(others) if len(others) else view)
     return pieces
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from bm25rag.analysis import Tokenizer
+from bm25rag.building.folder import remove
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
@@ -27,7 +28,6 @@ from bm25rag.sharded.manifest import (
     commit_folder,
     read_sharded,
     record_shard,
-    remove,
     replace_sharded,
     shard_folder,
     shard_receipt,
@@ -332,12 +332,13 @@ def _link(
         for of in parts:
             if of in stored:
                 record, source = stored[of]
-                _link_file(os.path.join(source, record.name), os.path.join(folder, record.name))
+                link_file(os.path.join(source, record.name), os.path.join(folder, record.name))
                 known[of] = record
     return known
 
 
-def _link_file(source: str, target: str) -> None:
+def link_file(source: str, target: str) -> None:
+    """Link a file that is never changed to another name, or copy it."""
     try:
         os.link(source, target)
     except OSError:  # the file system has no links

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from os.path import realpath
-from typing import ClassVar, NamedTuple, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, cast
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.attachment import MEMORY, Attachment, Unattached
 from bm25rag.common.checks import check_count
+from bm25rag.common.urls import is_url
 from bm25rag.errors import ReadOnlyError
-from bm25rag.index import BM25Index, _State
+from bm25rag.index import BM25Index, _State, local_folder
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 from bm25rag.sharded.folder import ShardedReader, ShardedWriter, verify_sharded
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.state import State
+
+if TYPE_CHECKING:
+    from bm25rag.storage.remote_mirror import Mirror
 
 _SHARD = Unattached("a shard of a sharded index", True)
 
@@ -44,9 +47,14 @@ class ShardedIndex(BM25Index):
         )
 
     @classmethod
-    def verify(cls, path: str | PathLike[str]) -> None:
-        """Check every byte of all shards and of the statistics; raise as ``BM25Index.verify``."""
-        verify_sharded(realpath(path))
+    def _verify(cls, folder: str) -> None:
+        verify_sharded(folder)
+
+    @classmethod
+    def _mirror(
+        cls, url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None
+    ) -> Mirror:
+        return _mirror(url, cache, options)
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> NoReturn:
         """Refuse: the new index would be in memory, and not sharded.
@@ -135,26 +143,45 @@ def open_shard(
     mmap: bool = True,
     tokenizer: Tokenizer | None = None,
     untrusted: bool = False,
+    cache: str | PathLike[str] | None = None,
+    storage_options: dict[str, Any] | None = None,
 ) -> OpenShard:
     """Open one shard of a sharded index.
 
     Parameters
     ----------
     folder
-        The folder of the sharded index.
+        The folder of the sharded index, or its URL, of which this shard and the statistics of
+        all are fetched.
     number
         Which shard, from 0.
-    mmap, tokenizer, untrusted
+    mmap, tokenizer, untrusted, cache, storage_options
         As for ``BM25Index.open``.
 
     Raises
     ------
     ValueError
         If there is no such shard.
-    NotAnIndexError, FormatVersionError, CorruptIndexError
+    NotAnIndexError, FormatVersionError, CorruptIndexError, RemoteError
         As ``BM25Index.open``; no other shard is looked at.
     """
-    path, only = realpath(folder), check_count("number", number)
+    only, mirror = check_count("number", number), None
+    if is_url(folder):
+        mirror = _mirror(str(folder), cache, storage_options, only)
+    path = local_folder(folder, cache, storage_options) if mirror is None else mirror.folder
     reader = ShardedReader(path, mmap, tokenizer, untrusted, only)
-    searcher = BM25Index._made(_State.of(reader.read()), _SHARD)
+    reader.mirror = mirror
+    with reader.synced():
+        searcher = BM25Index._made(_State.of(reader.read()), _SHARD)
     return OpenShard(searcher, only, reader.sharded.first_rows[only], reader.sharded.commit)
+
+
+def _mirror(
+    url: str,
+    cache: str | PathLike[str] | None,
+    options: dict[str, Any] | None,
+    only: int | None = None,
+) -> Mirror:
+    from bm25rag.sharded.remote import ShardedMirror
+
+    return ShardedMirror(url, cache, options, only)

@@ -15,29 +15,27 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from bm25rag.building.folder import remove
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.storage.array_file import FileRecord, open_regular
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import (
-    LOCK,
     MANIFEST,
     SHARDED,
-    is_sharded,
     manifest_path,
     natural,
+    parse_sealed,
     read_sealed,
     record_entry,
     replace_sealed,
 )
 
-BUILDING = "building"
 STATISTICS = "statistics.bin"
 
 _FORMAT = "bm25rag-sharded"
@@ -140,10 +138,12 @@ def read_sharded(folder: str) -> ShardedManifest:
         if os.path.exists(manifest_path(folder)):
             message = f"{folder} holds an index that is not sharded: use BM25Index.open"
             raise NotAnIndexError(message) from None
-        if os.path.exists(os.path.join(folder, BUILDING)):
-            message = f"the build in {folder} has not ended: call build again with its arguments"
-            raise NotAnIndexError(message) from None
         raise
+
+
+def parse_sharded(path: str, data: bytes) -> ShardedManifest:
+    """Check the contents of a manifest, which ``path`` names for messages."""
+    return parse_sealed(path, data, _FORMAT, _parse)
 
 
 def _parse(body: Mapping[str, Any]) -> ShardedManifest:
@@ -200,39 +200,3 @@ def clean_sharded(folder: str, commit: int) -> None:
         for name in os.listdir(folder):
             if _OURS.fullmatch(name) and name != kept:
                 remove(os.path.join(folder, name))
-
-
-def remove(path: str) -> None:
-    """Remove a file or a folder of ours, as far as possible."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            os.unlink(path)
-
-
-def check_new(folder: str) -> None:
-    """Refuse to build in a folder that holds anything but a build that has not ended.
-
-    Raises
-    ------
-    FileExistsError
-        If it holds an index, sharded or not.
-    NotAnIndexError
-        If it is a file, or holds something else.
-    """
-    if not os.path.lexists(folder):
-        return
-    if not os.path.isdir(folder):
-        raise NotAnIndexError(f"{folder} is no folder; choose another path")
-    if is_sharded(folder):
-        raise FileExistsError(
-            f"{folder} holds a sharded index: add to it with ShardedIndex.open(folder, mode='w'), "
-            "or choose another folder"
-        )
-    if os.path.exists(manifest_path(folder)):
-        raise FileExistsError(f"{folder} holds an index that is not sharded; choose another folder")
-    if any(name != LOCK and not _OURS.fullmatch(name) for name in os.listdir(folder)):
-        raise NotAnIndexError(
-            f"{folder} is not empty and holds no sharded index; choose another folder"
-        )

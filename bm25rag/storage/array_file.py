@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from bm25rag.common.arrays import Array, UInt8
+from bm25rag.common.chunks import Chunks
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels.records import FileBlocks
 from bm25rag.storage.fs import new_file
@@ -40,8 +41,8 @@ class FileRecord(NamedTuple):
     checksum: int
 
 
-def write_arrays(path: str, arrays: Mapping[str, Array]) -> FileRecord:
-    """Write arrays into a new file and flush it to disk."""
+def write_arrays(path: str, arrays: Mapping[str, Array | Chunks]) -> FileRecord:
+    """Write arrays, some perhaps in chunks, into a new file and flush it to disk."""
     layout: dict[str, list[object]] = {}
     end = 0
     for name, values in arrays.items():
@@ -62,7 +63,7 @@ def _aligned(position: int) -> int:
     return -(-position // _ALIGN) * _ALIGN
 
 
-def _write_data(file: Any, arrays: Mapping[str, Array]) -> bytes:
+def _write_data(file: Any, arrays: Mapping[str, Array | Chunks]) -> bytes:
     sums: list[int] = []
     running, filled, position = 0, 0, 0
 
@@ -80,8 +81,12 @@ def _write_data(file: Any, arrays: Mapping[str, Array]) -> bytes:
 
     for values in arrays.values():
         put(memoryview(bytes(_aligned(position) - position)))
-        little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-        put(np.ascontiguousarray(little).view(np.uint8).data)
+        end, kind = position + values.nbytes, values.dtype.newbyteorder("<")
+        for piece in values.pieces if isinstance(values, Chunks) else (values,):
+            little = np.ascontiguousarray(piece.astype(kind, copy=False))
+            put(little.view(np.uint8).data)
+        if position != end:
+            raise AssertionError("the chunks of an array are not as long as it is")
     if filled:
         sums.append(running)
     return np.array(sums, "<u4").tobytes()

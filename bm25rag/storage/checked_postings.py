@@ -71,6 +71,25 @@ class CheckedDocBlocks(DocBlocks):
             raise self._file_before.reject("points beyond the postings")
         _check_rising(self._file_high, self._file_high[first : first + frequency], width)
 
+    def check_between(self, first: int, last: int, indptr: CheckedArray) -> None:
+        """Check what ``between`` reads, given that ``indptr`` ascends there."""
+        if self.count == 1 or first == last:
+            return
+        bounds, width = indptr.values, self.count - 1
+        low, high = np.searchsorted(self.terms, (first, last)).tolist()
+        if low:
+            indptr.check(int(self.terms[low - 1]) + 1, int(self.terms[low - 1]) + 2)
+        sizes = np.diff(bounds[first : last + 1].astype(np.int64))
+        counts = sizes[self.terms[low:high].astype(np.int64) - first]
+        start, rest = self._first_high(first, bounds.data), int(sizes.sum() - counts.sum())
+        if not 0 <= start <= start + rest <= len(self.high):
+            raise self._file_before.reject("points beyond the postings")
+        self._file_high.check(start, start + rest)
+        edges = self._file_edges[low * width : high * width].reshape(-1, width)
+        ends = np.column_stack((edges, counts)).astype(np.int64)
+        if np.any(ends[:, 1:] < ends[:, :-1]):
+            raise self._file_edges.reject("does not ascend within the postings")
+
     def check_all(self, indptr: Int64) -> None:
         """Check every array against the postings' bounds."""
         self._file_edges.check(0, self.edges.size)
@@ -152,6 +171,24 @@ class CheckedPostings(Postings):
         starts = self._check_term(number)
         self._passed[number] = 1
         return starts
+
+    def between(self, first: int, last: int) -> tuple[Int64, UInt32, Unsigned]:
+        """Return the postings of consecutive terms, checked as far as a merge relies on it."""
+        if self.file is None:
+            return super().between(first, last)
+        self._check_small()
+        bounds = self._indptr[first : last + 1].astype(np.int64)
+        if np.any(bounds[1:] <= bounds[:-1]) or bounds[-1] > len(self.documents):
+            raise self._indptr.reject("does not ascend within the postings")
+        self._documents.check(int(bounds[0]), int(bounds[-1]))
+        self._codes.check(int(bounds[0]), int(bounds[-1]))
+        self._file_blocks.check_between(first, last, self._indptr)
+        sizes, documents, codes = super().between(first, last)
+        if int(documents.max(initial=0)) >= len(self.lengths):
+            raise self._documents.reject(_WRONG["documents"])
+        if int(codes.max(initial=0)) >= len(self.code_tf):
+            raise self._codes.reject(_WRONG["codes"])
+        return sizes, documents, codes
 
     def pairs(self) -> tuple[UInt32, UInt32]:
         """Return tf and |d| of every code, checked."""

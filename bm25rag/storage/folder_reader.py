@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
@@ -15,6 +16,9 @@ from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
+
+if TYPE_CHECKING:
+    from bm25rag.storage.remote_mirror import Mirror
 
 
 class FolderReader:
@@ -30,10 +34,16 @@ class FolderReader:
         The callable of an analyzer that was made with one.
     untrusted
         Whether to refuse what a stranger could misuse, and to verify the rest.
+
+    Attributes
+    ----------
+    mirror
+        What keeps the folder as a remote one is; ``None`` if it is no cache.
     """
 
     description = "an index opened with mode='r'"
     read_only = True
+    mirror: Mirror | None = None
 
     def __init__(
         self, folder: str, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
@@ -45,6 +55,10 @@ class FolderReader:
         self.manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         self._mark: FileMark | None = None
+
+    def synced(self) -> AbstractContextManager[None]:
+        """Bring a cache up to date, and keep it there while it is read."""
+        return nullcontext() if self.mirror is None else self.mirror.synced()
 
     def read(self) -> State:
         """Read the last commit; raise as ``BM25Index.open``."""
@@ -83,7 +97,8 @@ class FolderReader:
     def saved_copy(self) -> SavedCopy | None:
         """Return what an index that was read from here knows about the folder."""
         state = self._state
-        return None if state is None else SavedCopy(self._folder, self.manifest, state.views)
+        where = self._folder if self.mirror is None else self.mirror.store.name
+        return None if state is None else SavedCopy(where, self.manifest, state.views)
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""

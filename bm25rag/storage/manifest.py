@@ -29,10 +29,12 @@ MANIFEST = "manifest.json"
 LOCK = "lock"
 # The manifest of a folder whose index is divided into shards; see ``bm25rag.sharded``.
 SHARDED = "sharded.json"
+# While an index is built in a folder, where its documents are gathered; see ``bm25rag.building``.
+BUILDING = "building"
 
 _OURS = late_pattern(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 # Far larger than any real manifest; a larger one is not read.
-_LARGEST_MANIFEST = 1 << 26
+LARGEST_MANIFEST = 1 << 26
 # No size or count is larger.
 _LARGEST = (1 << 62) - 1
 
@@ -88,7 +90,7 @@ def read_sealed(
     Raises
     ------
     NotAnIndexError
-        If it is missing, or of another format.
+        If it is missing, perhaps because a build has not ended, or of another format.
     FormatVersionError
         If a newer bm25rag wrote it.
     CorruptIndexError
@@ -98,13 +100,28 @@ def read_sealed(
     try:
         with open_regular(path) as file:
             # A larger one is cut off, and so refused.
-            data = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST_MANIFEST))
+            data = file.read(min(os.fstat(file.fileno()).st_size, LARGEST_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
+        if os.path.exists(os.path.join(folder, BUILDING)):
+            message = f"the build in {folder} has not ended: call build again with its arguments"
+            raise NotAnIndexError(message) from None
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {name}") from None
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
+    return parse_sealed(path, data, format, parse)
+
+
+def parse_manifest(path: str, data: bytes) -> Manifest:
+    """Check the contents of a manifest, which ``path`` names for messages."""
+    return parse_sealed(path, data, "bm25rag", _parse_body)
+
+
+def parse_sealed(
+    path: str, data: bytes, format: str, parse: Callable[[Mapping[str, Any]], _Parsed]
+) -> _Parsed:
+    """Parse what ``read_sealed`` has read; raise as it does."""
     try:
         outer = json.loads(text_of(data))
         if not isinstance(outer, dict) or outer.get("format") != format:
@@ -146,7 +163,7 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
 
 def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
     name = entry["file"]
-    if not isinstance(name, str) or not _OURS.fullmatch(name):
+    if not isinstance(name, str) or not is_ours(name):
         raise ValueError(f"{name!r} is not a file name of an index")
     return FileRecord(name, natural(entry["size"]), natural(entry["checksum"]))
 
@@ -179,7 +196,7 @@ def check_target(folder: str) -> None:
     names = os.listdir(folder)
     if MANIFEST in names:
         read_manifest(folder)
-    elif any(name != LOCK and not _OURS.fullmatch(name) for name in names):
+    elif any(name != LOCK and not is_ours(name) for name in names):
         raise NotAnIndexError(
             f"{folder} is not empty and holds no bm25rag index; choose another folder"
         )
@@ -220,13 +237,18 @@ def lock(folder: str, timeout: float = 0.0) -> BaseFileLock:
     return held
 
 
+def is_ours(name: str) -> bool:
+    """Whether a file of this name is one that a commit writes, beside its manifest."""
+    return _OURS.fullmatch(name) is not None
+
+
 def clean(folder: str, manifest: Manifest) -> None:
     """Remove our files that the manifest does not name."""
     named = set(manifest.names())
     # Windows keeps a file that a reader has mapped; a later commit removes what remains.
     with suppress(OSError):
         for name in os.listdir(folder):
-            if _OURS.fullmatch(name) and name not in named:
+            if is_ours(name) and name not in named:
                 with suppress(OSError):
                     os.unlink(os.path.join(folder, name))
 
@@ -283,10 +305,10 @@ def replace_sealed(
 
 def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:
     """Refuse to write what could not be read again."""
-    if len(data) > _LARGEST_MANIFEST:
+    if len(data) > LARGEST_MANIFEST:
         raise ValueError(
             f"the settings of {os.path.dirname(path)} take {len(data):,} bytes, of which there "
-            f"may be {_LARGEST_MANIFEST:,}; keep less in extra"
+            f"may be {LARGEST_MANIFEST:,}; keep less in extra"
         )
     for number in counts:
         if number > _LARGEST:

@@ -15,6 +15,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Array
+from bm25rag.common.chunks import Chunks
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
@@ -200,7 +201,7 @@ def write_commit(
         if record is not None:
             return record
         kind, arrays = _arrays_of(of)
-        path = os.path.join(folder, f"{kind}-{os.urandom(8).hex()}.bin")
+        path = _new_path(folder, kind)
         record = write_arrays(path, arrays)
         written.append(path)
         return record
@@ -219,6 +220,29 @@ def write_commit(
     )
     replace_manifest(folder, manifest)
     return manifest
+
+
+def write_segment(
+    folder: str, arrays: Mapping[str, Array | Chunks], tokens: int
+) -> tuple[Segment, FileRecord]:
+    """Write the file of a segment, which no commit names yet, and map it.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    arrays
+        The arrays of the file, some perhaps in chunks.
+    tokens
+        The sum of the documents' lengths.
+    """
+    path = _new_path(folder, "segment")
+    record = write_arrays(path, arrays)
+    return _read_segment(ArraysFile(path, record, mapped=True), tokens), record
+
+
+def _new_path(folder: str, kind: str) -> str:
+    return os.path.join(folder, f"{kind}-{os.urandom(8).hex()}.bin")
 
 
 def _arrays_of(of: Segment | Changes) -> tuple[str, dict[str, Array]]:

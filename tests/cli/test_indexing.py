@@ -135,6 +135,18 @@ def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
     assert BM25Index.open(saved).ids() == ["one.txt"]
 
 
+def test_a_build_in_little_memory_makes_the_same_index(corpus: Path) -> None:
+    ok("index", corpus, "-o", "built", "--memory", "256MiB", "--k1", "0.9")
+    ok("index", corpus, "-o", "plain", "--k1", "0.9")
+    built, plain = (next(Path(name).glob("segment-*.bin")) for name in ("built", "plain"))
+    assert built.read_bytes() == plain.read_bytes()
+    fails(2, "leave out --force", "index", corpus, "-o", "built", "--memory", "1GB", "--force")
+    fails(3, "holds an index: add to it", "index", corpus, "-o", "built", "--memory", "1GB")
+    fails(2, "--memory must be 256MiB or more", "index", corpus, "-o", "new", "--memory", "1MiB")
+    fails(2, "--memory must be a size", "index", corpus, "-o", "new", "--memory", "much")
+    ok("index", corpus, "-o", "shards", "--memory", "1GB", "--shards", "2")
+
+
 def test_shards_make_an_index_that_every_command_takes(corpus: Path) -> None:
     ok("index", corpus, "-o", "sharded", "--shards", "3", "--k1", "0.9")
     ok("index", corpus, "-o", "plain", "--k1", "0.9")
@@ -152,7 +164,7 @@ def test_shards_make_an_index_that_every_command_takes(corpus: Path) -> None:
     ok("verify", "sharded")
     assert BM25Index.open("sharded").ids() == ["boat", "sea", "bird", "new"]
     fails(2, "leave out --force", "index", corpus, "-o", "sharded", "--shards", "3", "--force")
-    fails(3, "holds a sharded index", "index", corpus, "-o", "sharded", "--shards", "3")
+    fails(3, "holds an index: add to it", "index", corpus, "-o", "sharded", "--shards", "3")
     fails(2, "--shards", "index", corpus, "-o", "other", "--shards", "0")
 
 
@@ -321,3 +333,29 @@ def test_debug_shows_the_traceback_of_an_error_too() -> None:
     assert result.exit_code == 3
     assert "Traceback (most recent call last)" in result.stderr
     assert result.stderr.endswith("Error: " + run("info", "gone").stderr.partition("Error: ")[2])
+
+
+# --- URLs -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("corpus")
+def test_commands_take_urls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BM25RAG_CACHE", "cache")
+    url = "memory://commands/corpus.bm25"
+    assert url in ok("index", "corpus.jsonl", "-o", url).stderr
+    assert "boat" in ok("search", url, "boats").stdout
+    assert "4" in ok("info", url).stdout
+    assert f"{url}: no damage found" in ok("verify", url).stdout
+    fails(3, f"{url}: is an index already; --force", "index", "corpus.jsonl", "-o", url)
+    ok("index", "corpus.jsonl", "-o", url, "--force")
+    fails(3, "folder of this machine", "add", url, "corpus.jsonl")
+    fails(3, "memory://commands/nothing holds no", "search", "memory://commands/nothing", "x")
+    fails(3, "folder of this machine", "index", "corpus.jsonl", "-o", url + "2", "--shards", "2")
+
+
+@pytest.mark.usefixtures("corpus")
+def test_commands_take_file_urls() -> None:
+    url = Path("corpus.bm25").absolute().as_uri()
+    ok("index", "corpus.jsonl", "-o", url)
+    ok("delete", url, "boat")
+    assert len(BM25Index.open("corpus.bm25")) == len(CORPUS) - 1

@@ -110,6 +110,7 @@ def test_adapters_may_import_these_names() -> None:
         "encode_metadata",
         "end_write_thread",
         "in_write_thread",
+        "is_url",
         "load_stopwords",
         "read_hits",
     }

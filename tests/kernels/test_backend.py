@@ -142,13 +142,14 @@ def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch
     assert_backends_agree(monkeypatch, texts, asked)
 
 
-@pytest.mark.parametrize("most", [1, 2, 1000])
+@pytest.mark.parametrize("limit", ["_MOST_TERMS", "_MOST_BYTES"])
+@pytest.mark.parametrize("most", [1, 2, 40, 1000])
 def test_a_batch_of_more_terms_than_are_remembered(
-    monkeypatch: pytest.MonkeyPatch, most: int
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
     """Terms beyond a hundred characters are looked up, and numbered, every time."""
     monkeypatch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1)
-    monkeypatch.setattr("bm25rag.search.snapshot._MOST_TERMS", most)
+    monkeypatch.setattr(f"bm25rag.search.snapshot.{limit}", most)
     long = "x" * 101
     index = BM25Index.from_texts([[long, "a"], ["b", "c"]])
     for _ in range(3):

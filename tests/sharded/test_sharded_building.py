@@ -34,7 +34,8 @@ COUNT = 40
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few documents make a part."""
     monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
-    monkeypatch.setattr("bm25rag.sharded.gathering.PART", 2)
+    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
+    monkeypatch.setattr("bm25rag.building.merging.merge_room", lambda memory: 3000)
 
 
 def documents(count: int = COUNT) -> Iterator[Document]:
@@ -208,9 +209,9 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     for name, error, message in (
-        ("sharded", FileExistsError, "holds a sharded index: add to it with"),
-        ("plain", FileExistsError, "holds an index that is not sharded"),
-        ("other", NotAnIndexError, "is not empty and holds no sharded index"),
+        ("sharded", FileExistsError, "holds an index: add to it with"),
+        ("plain", FileExistsError, "holds an index: add to it with"),
+        ("other", NotAnIndexError, "is not empty and holds no index"),
         ("other/file", NotAnIndexError, "is no folder"),
     ):
         before = sorted((tmp_path / name).rglob("*"))

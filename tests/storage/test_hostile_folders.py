@@ -263,7 +263,7 @@ def test_a_manifest_that_could_not_be_read_again_is_not_written(
     broken: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = everything(BM25Index.open(broken))
-    monkeypatch.setattr("bm25rag.storage.manifest._LARGEST_MANIFEST", 10_000)
+    monkeypatch.setattr("bm25rag.storage.manifest.LARGEST_MANIFEST", 10_000)
     with pytest.raises(ValueError, match="keep less in extra"):
         BM25Index.from_texts(["red"]).save(broken, extra={"large": "x" * 10_000})
     deep: dict[str, object] = {}

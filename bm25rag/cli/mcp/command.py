@@ -38,7 +38,7 @@ _INTERRUPTED = 130
 @index_argument
 @click.option("--about", metavar="TEXT", help="What INDEX holds, for the language model.")
 @click.option("--write", is_flag=True, help="Also offer tools that add and delete documents.")
-def mcp_command(index_path: Path, untrusted: bool, about: str | None, write: bool) -> None:
+def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, write: bool) -> None:
     """Serve INDEX to agents by the Model Context Protocol.
 
     The client starts this command, and talks to it by standard input and output. Its

@@ -57,7 +57,7 @@ class IndexTools:
     Parameters
     ----------
     path
-        The folder of the index.
+        The folder of the index, or its URL.
     untrusted
         As in ``BM25Index.open``; the names of metadata fields then are in no description.
     write
@@ -72,7 +72,11 @@ class IndexTools:
     """
 
     def __init__(
-        self, path: Path, untrusted: bool = False, write: bool = False, about: str | None = None
+        self,
+        path: Path | str,
+        untrusted: bool = False,
+        write: bool = False,
+        about: str | None = None,
     ) -> None:
         self._path, self._untrusted, self._write = path, untrusted, write
         self._about = f"{about.strip().rstrip('.')}. " if about else ""

@@ -15,6 +15,7 @@ from bm25rag.errors import (
     CorruptIndexError,
     LockedError,
     NotAnIndexError,
+    ReadOnlyError,
     TokenizerRequiredError,
 )
 
@@ -216,3 +217,24 @@ def test_a_folder_of_version_0_1_is_opened_by_the_program_that_made_it(
     assert store.count_documents() == 1
     with pytest.raises(ValueError, match="analyzer is"):
         BM25DocumentStore(str(tmp_path / "index"), analyzer=Analyzer("german"))
+
+
+def test_a_url_is_read_at_the_commit_that_was_the_last_when_a_store_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path / "cache"))
+    url = "memory://haystack/saved"
+    with pytest.raises(NotAnIndexError, match=url):
+        BM25DocumentStore(url)
+    BM25DocumentStore(tmp_path / "folder").write_documents([OLD])
+    BM25Index.open(tmp_path / "folder").tune().save(url)
+    store = BM25DocumentStore(url)
+    assert store.filter_documents() == [OLD]
+    with pytest.raises(ReadOnlyError, match="folder of this machine"):
+        store.write_documents([OTHER])
+    BM25DocumentStore(tmp_path / "folder").write_documents([OTHER])
+    BM25Index.open(tmp_path / "folder").tune().save(url)
+    assert store.filter_documents() == [OLD]
+    assert ids(BM25DocumentStore.from_dict(store.to_dict()).filter_documents()) == ["1", "2"]
+    with pytest.raises(ValueError, match="a URL is a path"):
+        BM25DocumentStore(index=url)

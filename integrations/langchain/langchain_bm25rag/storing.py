@@ -37,7 +37,7 @@ class Stored:
         Parameters
         ----------
         path
-            The folder.
+            The folder, or its URL for ``mode="r"``.
         mode
             ``"r"`` to search; ``refresh`` then loads later commits. ``"w"`` to write too: the
             folder is locked until ``close``, and made if it is missing; ``commit`` makes the
@@ -84,7 +84,7 @@ class Stored:
             raise
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save documents, analyzer and parameters in a folder, in one atomic step."""
+        """Save documents, analyzer and parameters in a folder or to a URL, in one atomic step."""
         self.index.save(path)
 
     async def asave(self, path: str | PathLike[str]) -> None:

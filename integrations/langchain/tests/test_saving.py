@@ -276,3 +276,20 @@ def test_opening_waits_for_the_lock_as_long_as_it_is_told(folder: Path) -> None:
     began = time.monotonic()
     BM25Retriever.open(folder, mode="w", timeout=30).close()
     assert time.monotonic() - began < 25
+
+
+def test_a_url_is_saved_to_and_opened(
+    retriever: BM25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer commit is fetched by ``refresh``; nothing can lock a URL, so none opens to write."""
+    monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path))
+    url = "memory://langchain/saved"
+    retriever.save(url)
+    again = BM25Retriever.open(url)
+    assert again.invoke("cats") == retriever.invoke("cats")
+    retriever.add_documents([OWL])
+    retriever.save(url)
+    assert again.refresh()
+    assert ids(again.invoke("owl")) == ["owl"]
+    with pytest.raises(ReadOnlyError, match="folder of this machine"):
+        BM25DocumentIndex.open(url, mode="w")

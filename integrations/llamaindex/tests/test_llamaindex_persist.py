@@ -249,3 +249,17 @@ def test_persist_after_one_more_node_writes_only_what_is_new(tmp_path: Path) -> 
         retriever = BM25Retriever.from_persist_dir(tmp_path)
         assert retriever.retrieve(f"cat {name}")[0].node_id == name
         assert len(retriever) == len(many) + (1 if name == "one" else 2)
+
+
+def test_a_url_is_persisted_to_and_loaded(
+    nodes: list[TextNode], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path))
+    url = "memory://llamaindex/saved"
+    retriever = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=3)
+    retriever.persist(url)
+    again = BM25Retriever.from_persist_dir(url)
+    assert again.retrieve("cats grass") == retriever.retrieve("cats grass")
+    again.persist(url)
+    with pytest.raises(NotAnIndexError, match="memory://llamaindex/nothing holds no bm25rag index"):
+        BM25Retriever.from_persist_dir("memory://llamaindex/nothing")

@@ -6,7 +6,6 @@ import asyncio
 import copy
 from collections.abc import Iterable
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -347,7 +346,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
     # --- saving -------------------------------------------------------------------
 
     def persist(self, path: str | PathLike[str]) -> None:
-        """Save the retriever in a folder: index, analysis, nodes and settings.
+        """Save the retriever in a folder or to a URL: index, analysis, nodes and settings.
 
         Into the folder that it was loaded from or last saved in, only changes are written.
         Objects of index nodes that are not nodes cannot be saved; ``from_persist_dir`` asks
@@ -367,7 +366,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             verbose=self._verbose,
             object_ids=held_index_ids(self.bm25, self.object_map),
         )
-        persistence.save(self.bm25, Path(path), settings)
+        persistence.save(self.bm25, path, settings)
 
     async def apersist(self, path: str | PathLike[str]) -> None:
         """Run ``persist`` in a thread."""
@@ -388,7 +387,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         Parameters
         ----------
         path
-            The folder.
+            The folder, or its URL.
         tokenizer
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
@@ -405,7 +404,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         ValueError
             If an object is missing.
         """
-        index, settings = persistence.load(Path(path), tokenizer)
+        index, settings = persistence.load(path, tokenizer)
         retriever = cls(
             existing_bm25=index,
             similarity_top_k=settings.similarity_top_k,

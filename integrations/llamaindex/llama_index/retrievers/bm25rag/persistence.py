@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from os import PathLike
 from pathlib import Path
 
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
@@ -13,7 +14,7 @@ from llama_index.retrievers.bm25rag.lookup import DATES_PATH, is_outdated
 from llama_index.retrievers.bm25rag.nodes import upgrade
 
 from bm25rag import BM25Index
-from bm25rag.adapters import Tokenizer
+from bm25rag.adapters import Tokenizer, is_url
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 
 _KEY = "llama_index"
@@ -34,7 +35,7 @@ class Settings(BaseModel):
     dimension: int = 0
 
 
-def save(index: BM25Index, folder: Path, settings: Settings) -> None:
+def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> None:
     """Save an index and the settings; what others stored with the index stays.
 
     Raises
@@ -50,7 +51,7 @@ def save(index: BM25Index, folder: Path, settings: Settings) -> None:
     index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
 
 
-def load(folder: Path, tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:
+def load(folder: str | PathLike[str], tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:
     """Open an index that can be changed in memory, and the settings.
 
     Raises
@@ -63,7 +64,7 @@ def load(folder: Path, tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings
     try:
         index = BM25Index.open(folder, tokenizer=tokenizer)
     except NotAnIndexError:
-        if not (folder / _BM25S).exists():
+        if is_url(folder) or not Path(folder, _BM25S).exists():
             raise
         raise NotAnIndexError(
             f"{folder} was written by llama-index-retrievers-bm25, which saves neither "

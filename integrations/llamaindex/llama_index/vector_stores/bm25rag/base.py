@@ -341,7 +341,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             "object_ids": held_index_ids(self.bm25, self._nodes.object_map),
             "dimension": 0 if self._vectors is None else self._vectors.dimension,
         }
-        persistence.save(self.bm25, Path(persist_path), settings.model_copy(update=changed))
+        persistence.save(self.bm25, persist_path, settings.model_copy(update=changed))
         if self.dense is not None:
             self.dense.persist(f"{persist_path}.dense", fs=fs)
 
@@ -383,7 +383,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             If ``fs`` is not local.
         """
         _check_local(fs)
-        index, settings = persistence.load(Path(persist_path), tokenizer)
+        index, settings = persistence.load(persist_path, tokenizer)
         store = cls(
             index,
             dense=dense,

@@ -12,7 +12,7 @@ from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 
 from bm25rag import Analyzer
-from bm25rag.adapters import check_real
+from bm25rag.adapters import check_real, is_url
 
 
 def check_min_score(min_score: object) -> float | None:
@@ -48,14 +48,14 @@ def check_query(query: object, name: str = "query") -> str:
 
 
 def check_path(path: object) -> str | None:
-    """Return the path of a folder as a string; ``None`` means memory."""
+    """Return the path or URL of a folder as a string; ``None`` means memory."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}")
     if path == "":
         raise ValueError("path must name a folder, got ''; leave it out for memory")
-    return str(Path(path))
+    return path if is_url(path) else str(Path(path))
 
 
 def check_analyzer(analyzer: object) -> Analyzer | None:

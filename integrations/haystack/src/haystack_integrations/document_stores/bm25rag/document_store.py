@@ -32,6 +32,7 @@ from bm25rag.adapters import (
     check_real,
     end_write_thread,
     in_write_thread,
+    is_url,
 )
 
 
@@ -46,7 +47,9 @@ class BM25DocumentStore(Operations):
     path
         A folder to keep the documents in, ``~`` for the home folder; ``None`` for memory. Each
         write is committed before it returns, and locks the folder only until then. A read sees
-        the last commit, whichever process made it.
+        the last commit, whichever process made it. Or the URL of a folder, such as
+        ``"s3://bucket/index"``, for reading only: the store stays at the commit that was the last
+        when a store was made for that URL.
     index
         A name for documents in memory. The stores of a process that have the same name share
         their documents, so the stores of a pipeline still do after ``dumps`` and ``loads``. The
@@ -100,8 +103,13 @@ class BM25DocumentStore(Operations):
             raise ValueError("index names documents in memory; leave it out if there is a path")
         if not isinstance(index, str | None):
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
+        if is_url(index):
+            raise ValueError("index names documents in memory; a URL is a path")
         self._path_as_given = check_path(path)
-        self.path = Path(self._path_as_given).expanduser() if self._path_as_given else None
+        self.path: Path | str | None = None
+        if self._path_as_given is not None:
+            remote = is_url(self._path_as_given)
+            self.path = self._path_as_given if remote else Path(self._path_as_given).expanduser()
         self.index = str(uuid.uuid4()) if path is None and index is None else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
         self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer
+from bm25rag.adapters import Tokenizer, is_url
 from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
 
 
@@ -58,11 +58,13 @@ class FolderIndex:
     """An index in a folder, which is locked only during writes.
 
     Every write opens the last commit, whichever process made it, and commits again. Every read
-    checks for a newer commit.
+    checks for a newer commit. An index behind a URL is only read, and stays at its commit.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self._path = path
+        # A request for every read would take longer than the read.
+        self._follows = not is_url(path)
         self.renew_locks()
         self._reader: BM25Index
         self._current: BM25Index
@@ -80,6 +82,8 @@ class FolderIndex:
             try:
                 self._reader = self._open(empty.analyzer)
             except NotAnIndexError:
+                if not self._follows:
+                    raise
                 self._make(empty, timeout)  # refuses a folder that holds anything else
                 self._reader = self._open(empty.analyzer)
             self._tokenizer = self._reader.analyzer.tokenizer
@@ -121,7 +125,7 @@ class FolderIndex:
         with self._read_lock:
             # If the folder is gone, the last commit that was read stays.
             with suppress(NotAnIndexError):
-                if self._reader.refresh():
+                if self._follows and self._reader.refresh():
                     self._current = self._reader.snapshot()
             return self._current
 
@@ -158,7 +162,8 @@ def open_shared_index(location: Path | str, given: dict[str, Any], timeout: floa
     Parameters
     ----------
     location
-        The path of a folder, or the name of an index in memory, which lives while a store has it.
+        The path or URL of a folder, or the name of an index in memory, which lives while a store
+        has it.
     given
         The arguments of ``BM25Index`` that were given.
     timeout
@@ -172,10 +177,10 @@ def open_shared_index(location: Path | str, given: dict[str, Any], timeout: floa
     empty = BM25Index(**given)
     shared: MemoryIndex | FolderIndex
     with _OPEN_LOCK:
-        if isinstance(location, str):
+        if isinstance(location, str) and not is_url(location):
             shared = _OPEN.setdefault(location, MemoryIndex(empty))
         else:
-            location = location.resolve()
+            location = location.resolve() if isinstance(location, Path) else location
             shared = _OPEN.setdefault(location, FolderIndex(location))
     shared.load(empty, timeout)
     current = shared.current

@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.additions import Block, NewDocuments, NewRecords, Source
+from bm25rag.additions import Block, NewDocuments, NewRecords, Source, shown
+from bm25rag.building.memory import part_room
+from bm25rag.building.plan import Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
-from bm25rag.index import BM25Index, OnDuplicate
+from bm25rag.index import BM25Index
 from bm25rag.segments.view import SegmentView
-from bm25rag.sharded.manifest import BUILDING, commit_folder, remove
-
-# Blocks of a part: each has up to a million characters or 16,384 documents.
-PART = 64
+from bm25rag.storage.manifest import BUILDING
 
 
 class Gathered(BM25Index):
@@ -38,52 +37,49 @@ def read_source(
     documents: Iterable[Document | Text], store_text: bool, progress: bool
 ) -> NewDocuments | NewRecords:
     """Return what checks documents as it is iterated: ``Document`` records or texts."""
-    remaining = iter(documents)
+    remaining = iter(shown(documents, progress))
     first = list(islice(remaining, 1))
     everything: Iterable[Any] = chain(first, remaining)
     if first and isinstance(first[0], Document):
-        return NewRecords(everything, store_text, progress)
-    return NewDocuments(everything, None, None, None, store_text, progress)
+        return NewRecords(everything, store_text, False)
+    return NewDocuments(everything, None, None, None, store_text, False)
 
 
 def gather(
-    source: NewDocuments | NewRecords,
-    folder: str,
-    empty: Gathered,
-    shards: int,
-    on_duplicate: OnDuplicate,
-    threads: int | None,
+    documents: Iterable[Document | Text], folder: str, plan: Plan, shards: int | None
 ) -> Gathered:
     """Gather all documents, or those that are missing since a build was interrupted.
 
     Parameters
     ----------
-    source
+    documents
         The documents, all of them, in the same order as before.
     folder
-        The folder of the sharded index.
-    empty
-        An index without documents that has the settings.
+        The folder of the index.
+    plan
+        How to build it.
     shards
-        How many shards there will be.
-    on_duplicate, threads
-        As for ``BM25Index.add``.
+        How many shards there will be; ``None`` for a plain index.
 
     Raises
     ------
     ValueError
         If a build with other documents or settings was interrupted there.
+    TypeError, DuplicateIdError, MetadataError
+        As ``BM25Index.add``.
+    OSError
+        If the disk is full.
     """
-    path, tokenizer = os.path.join(folder, BUILDING), empty.analyzer.tokenizer
-    begun = {"shards": shards, "store_text": source.store_text, "on_duplicate": on_duplicate}
+    source = read_source(documents, plan.store_text, plan.progress)
+    path, tokenizer = os.path.join(folder, BUILDING), plan.empty.analyzer.tokenizer
+    begun = {"shards": shards, "store_text": plan.store_text, "on_duplicate": plan.on_duplicate}
     try:
         index = Gathered.open(path, tokenizer=tokenizer)
     except NotAnIndexError:
-        remove(commit_folder(folder, 1))  # of a build that was given up
-        empty.save(path, extra=begun | {"read": 0, "digest": "", "ended": False})
+        plan.empty.save(path, extra=begun | {"read": 0, "digest": "", "ended": False})
         index = Gathered.open(path, tokenizer=tokenizer)
     receipt = index.extra
-    _check_settings(index, empty, begun, folder)
+    _check_settings(index, plan.empty, begun, folder)
     blocks, digest = iter(source), _Digest()
     for block in blocks if receipt["read"] else ():
         digest.add(block)
@@ -93,8 +89,8 @@ def gather(
         raise _differing(folder, "documents are")
     while not receipt["ended"]:
         with Gathered.open(path, "w", tokenizer=tokenizer) as index:
-            part = _Part(source, blocks, digest)
-            index._add(part, on_duplicate, threads)
+            part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
+            index._add(part, plan.on_duplicate, plan.threads)
             receipt = begun | {
                 "read": digest.documents,
                 "digest": str(digest),
@@ -106,7 +102,7 @@ def gather(
     return Gathered.open(path, tokenizer=tokenizer)
 
 
-def _check_settings(index: Gathered, empty: Gathered, begun: dict[str, Any], folder: str) -> None:
+def _check_settings(index: Gathered, empty: BM25Index, begun: dict[str, Any], folder: str) -> None:
     same = index.analyzer.to_dict() == empty.analyzer.to_dict()
     same = same and index._state.snapshot.parameters == empty._state.snapshot.parameters
     if not same or any(index.extra.get(name) != value for name, value in begun.items()):
@@ -141,18 +137,15 @@ class _Digest:
 
 
 class _Part(Source):
-    """The next blocks of a source."""
+    """The next blocks of a source, as many as there is room for."""
 
-    def __init__(self, source: Source, blocks: Iterator[Block], digest: _Digest) -> None:
-        self.row, self.store_text = source.row, source.store_text
+    def __init__(self, source: Source, blocks: Iterator[Block], digest: _Digest, room: int) -> None:
+        self.row, self.store_text, self.room = source.row, source.store_text, room
         self._blocks, self._digest = blocks, digest
         self.ended = False
 
     def __iter__(self) -> Iterator[Block]:
-        for _ in range(PART):
-            block = next(self._blocks, None)
-            if block is None:
-                self.ended = True
-                return
+        for block in self._blocks:
             self._digest.add(block)
             yield block
+        self.ended = True

@@ -1,0 +1,46 @@
+"""The folder of a build that has not ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import suppress
+
+from bm25rag.errors import NotAnIndexError
+from bm25rag.storage.manifest import BUILDING, LOCK, is_sharded, manifest_path
+
+_OURS = re.compile(r"commit-\d+|building|segment-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+
+
+def check_new(folder: str) -> None:
+    """Refuse to build in a folder that holds anything but a build that has not ended.
+
+    Raises
+    ------
+    FileExistsError
+        If it holds an index, sharded or not.
+    NotAnIndexError
+        If it is a file, or holds something else.
+    """
+    if not os.path.lexists(folder):
+        return
+    if not os.path.isdir(folder):
+        raise NotAnIndexError(f"{folder} is no folder; choose another path")
+    if is_sharded(folder) or os.path.exists(manifest_path(folder)):
+        remove(os.path.join(folder, BUILDING))  # of a build that was killed after its commit
+        raise FileExistsError(
+            f"{folder} holds an index: add to it with BM25Index.open(folder, mode='w'), "
+            "or choose another folder"
+        )
+    if any(name != LOCK and not _OURS.fullmatch(name) for name in os.listdir(folder)):
+        raise NotAnIndexError(f"{folder} is not empty and holds no index; choose another folder")
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder of ours, as far as possible."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)

@@ -1,0 +1,69 @@
+"""The last step of a build: the segments that were gathered become one, in a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from bm25rag.building.memory import merge_room
+from bm25rag.building.plan import Plan
+from bm25rag.common.chunks import Spools
+from bm25rag.merging.chunked_merge import merge_in_chunks
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.manifest import Manifest, clean
+from bm25rag.storage.segment_files import write_segment
+from bm25rag.storage.state import State
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan) -> None:
+    """Merge the segments of a state into one, and commit it to a folder without an index.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    held
+        Its lock, which is held.
+    state
+        The state; its segments are of files.
+    plan
+        How much memory and how many threads to use, and whether to show a progress bar.
+
+    Raises
+    ------
+    CorruptIndexError
+        If a file is damaged.
+    OSError
+        If the disk is full.
+    """
+    writer = FolderWriter(folder, held)
+    clean(folder, Manifest(0, {}, (), ()))  # what an interrupted merge has left
+    if not state.views:
+        writer.commit(state)
+        return
+    tokens = sum(view.tokens for view in state.views)
+    with _progress_bar(state.views, plan.progress) as note, Spools(folder) as spools:
+        room = merge_room(plan.memory)
+        arrays = merge_in_chunks(state.views, spools, room, plan.threads, note)
+        segment, record = write_segment(folder, arrays, tokens)
+    writer.commit(state._replace(views=[SegmentView(segment)]), {segment: record})
+
+
+@contextmanager
+def _progress_bar(
+    views: Sequence[SegmentView], progress: bool
+) -> Iterator[Callable[[int], object]]:
+    """Show a progress bar if ``progress``; return what counts merged postings."""
+    if not progress:
+        yield lambda postings: None
+        return
+    from tqdm import tqdm
+
+    postings = sum(len(view.segment.postings.documents) for view in views)
+    with tqdm(total=postings, desc="merging", unit=" postings", unit_scale=True) as bar:
+        yield bar.update

@@ -1,0 +1,51 @@
+"""Paths that are URLs."""
+
+from __future__ import annotations
+
+import os
+
+from bm25rag.common.patterns import late_pattern
+
+# Of one character, it would be a drive of Windows.
+_URL = late_pattern(r"[A-Za-z][A-Za-z0-9+.:-]+://")
+# What pathlib makes of a URL.
+_CUT = late_pattern(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\][^/\\]")
+_LOCAL = ("file://", "local://")
+
+
+def is_url(path: object) -> bool:
+    """Whether a path is the URL of a remote folder; ``file://`` names a folder of this machine."""
+    if not isinstance(path, str) or "://" not in path or path.startswith(_LOCAL):
+        return False
+    return _URL.match(path) is not None
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """Return the real path of a folder of this machine, which may be a ``file://`` URL.
+
+    Raises
+    ------
+    ValueError
+        If it is a URL, or was one before pathlib removed a slash.
+    """
+    name = os.fspath(path)
+    if is_url(name):
+        raise ValueError(f"this needs a folder of this machine, got the URL {shown_url(name)!r}")
+    if name.startswith(_LOCAL):
+        from urllib.parse import unquote
+
+        host, slash, rest = name.partition("://")[2].partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise ValueError(f"{name!r} names another machine; a local URL begins with file:///")
+        name = unquote(rest if os.name == "nt" else f"/{rest}")
+    elif ":" in name and _CUT.match(name) and not os.path.exists(f"{name.partition(':')[0]}:"):
+        raise ValueError(f"{shown_url(name)!r} looks like a URL in a Path: pass the URL as a str")
+    return os.path.realpath(name)
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without what may be secret: user, password and query."""
+    scheme, separator, rest = url.partition("://")
+    rest = rest.partition("?")[0]
+    host, slash, path = rest.partition("/")
+    return scheme + separator + host.rpartition("@")[2] + slash + path

@@ -1,0 +1,130 @@
+"""A state saved behind a URL: its new files first, then the manifest, in one request.
+
+No lock is possible there. Whoever writes the manifest last wins, and what it names is there:
+files of the manifest that was replaced stay, and those that no manifest names for a day.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bm25rag.errors import NotAnIndexError, RemoteError
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.segment import Segment
+from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.manifest import (
+    LOCK,
+    MANIFEST,
+    SHARDED,
+    Manifest,
+    is_ours,
+    parse_manifest,
+)
+from bm25rag.storage.remote import RemoteStore
+from bm25rag.storage.saved_copy import SavedCopy, files_of
+from bm25rag.storage.segment_files import write_commit
+from bm25rag.storage.state import State, parse_settings
+
+_ATTEMPTS = 3
+_NONE = Manifest(0, {}, (), ())
+
+
+def write_remote(
+    url: str,
+    state: State,
+    overwrite: bool,
+    saved: SavedCopy | None,
+    options: Mapping[str, Any] | None,
+) -> SavedCopy:
+    """Save a state behind a URL; files that ``saved`` has there are not written again.
+
+    Raises
+    ------
+    FileExistsError, NotAnIndexError, FormatVersionError, CorruptIndexError, RemoteError
+        As ``BM25Index.save``.
+    """
+    store = RemoteStore(url, options)
+    for attempt in range(_ATTEMPTS):
+        before, manifest = check_remote_target(store, overwrite)
+        known: dict[Segment | Changes, FileRecord] = {}
+        # Once somebody else has saved meanwhile, nothing is certain to stay.
+        if saved is not None and not attempt and saved[:2] == (store.name, manifest):
+            sizes = store.sizes()
+            files = files_of(saved.views, saved.manifest)
+            known = {of: file for of, file in files.items() if sizes.get(file.name) == file.size}
+        written = _write(store, state, before, manifest, known, new=not overwrite)
+        if written is not None:
+            return SavedCopy(store.name, written, state.views)
+    raise RemoteError(f"{store.url}: others have saved there {_ATTEMPTS} times meanwhile")
+
+
+def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
+    """Return the manifest of a remote folder, as bytes and parsed, if there is one.
+
+    Raises
+    ------
+    FileExistsError
+        If it holds an index and ``overwrite`` is false.
+    NotAnIndexError, FormatVersionError, CorruptIndexError
+        If it holds something else, or an index that cannot be read.
+    """
+    data = store.read(MANIFEST)
+    if data is not None:
+        if not overwrite:
+            raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
+        return data, parse_manifest(f"{store.url}/{MANIFEST}", data)
+    names = store.sizes().keys()
+    if SHARDED in names:
+        raise NotAnIndexError(f"{store.url} holds a sharded index; choose another URL")
+    if any(name != LOCK and not is_ours(name) for name in names):
+        raise NotAnIndexError(
+            f"{store.url} is not empty and holds no bm25rag index; choose another URL"
+        )
+    return None, _NONE
+
+
+def _write(
+    store: RemoteStore,
+    state: State,
+    before: bytes | None,
+    replaced: Manifest,
+    known: Mapping[Segment | Changes, FileRecord],
+    *,
+    new: bool,
+) -> Manifest | None:
+    """Write a commit; return nothing if files that it relies on may have gone meanwhile."""
+    settings = state.settings()
+    parse_settings(store.url, settings)  # what could not be read again is not written
+    with TemporaryDirectory(prefix="bm25rag-") as folder:
+        manifest = write_commit(folder, replaced.commit + 1, settings, state.views, known)
+        uploaded: list[str] = []
+        try:
+            for name in set(os.listdir(folder)) - {MANIFEST}:
+                uploaded.append(name)
+                store.upload(os.path.join(folder, name), name)
+            if _is_missing(store, manifest) or (known and store.read(MANIFEST) != before):
+                store.remove(uploaded)
+                return None
+        except BaseException:
+            store.remove(uploaded)
+            raise
+        # From here on the commit may be visible, so its files stay, whatever fails.
+        with open(os.path.join(folder, MANIFEST), "rb") as file:
+            store.put(MANIFEST, file.read(), new=new)
+    stay = {*manifest.names(), *replaced.names()}
+    with suppress(RemoteError):  # it is saved
+        leftovers = [name for name in store.sizes() if is_ours(name) and name not in stay]
+        store.remove(leftovers, than=MANIFEST)
+    return manifest
+
+
+def _is_missing(store: RemoteStore, manifest: Manifest) -> bool:
+    """Whether a file is not there as written: another process may have removed it."""
+    sizes = store.sizes()
+    records = [one for stored in manifest.stored for one in (stored.segment, *stored.changes)]
+    # A store that does not tell sizes says None.
+    return any(sizes.get(one.name, -1) not in (one.size, None) for one in records)

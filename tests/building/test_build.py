@@ -1,0 +1,305 @@
+"""A build takes any iterable, refuses what is wrong, and leaves nothing but the index."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bm25rag import Analyzer, BM25Index, Document
+from bm25rag.building.memory import LEAST, check_memory
+from bm25rag.errors import (
+    CorruptIndexError,
+    DuplicateIdError,
+    LockedError,
+    MetadataError,
+    NotAnIndexError,
+)
+from bm25rag.sharded import ShardedIndex
+from support.building import documents, segment_in_memory, segment_of
+from support.killing import Killed, killed_at
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few documents make a part, and a few terms a step of the merge."""
+    monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
+    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
+    monkeypatch.setattr("bm25rag.building.merging.merge_room", lambda _: 3000)
+
+
+def test_the_folder_holds_the_index_alone(tmp_path: Path) -> None:
+    index = BM25Index.build(documents(), tmp_path / "it", k1=0.9, extra={"of": "mine"})
+    assert (type(index), index.read_only, index.k1, index.extra) == (
+        BM25Index, True, 0.9, {"of": "mine"},
+    )  # fmt: skip
+    assert len(index.get(index.ids())) == 40
+    names = sorted(path.name for path in (tmp_path / "it").iterdir())
+    assert names[:2] == ["lock", "manifest.json"]
+    assert len(names) == 3
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        writer.add(["more"])
+    assert index.refresh()
+    assert index.search("more")[0].id == "0"
+
+
+def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path) -> None:
+    """So a corpus larger than memory can be indexed."""
+    read, most = 0, 0
+
+    def watching() -> Iterator[Document]:
+        nonlocal read, most
+        for read, document in enumerate(documents(), 1):
+            folder = tmp_path / "it" / "building"
+            if read > 1:  # the first document says whether there are ids
+                most = max(most, read - BM25Index.open(folder).extra["read"])
+            yield document
+
+    BM25Index.build(watching(), tmp_path / "it")
+    assert read == 40
+    assert most <= 10
+
+
+def test_ids_that_occur_again_are_refused_when_they_are_read(tmp_path: Path) -> None:
+    given = [*documents(), Document("d3", "again")]
+    with pytest.raises(DuplicateIdError, match="the id 'd3' is in the index already"):
+        BM25Index.build(given, tmp_path / "it")
+    with pytest.raises(NotAnIndexError, match="has not ended: call build again"):
+        BM25Index.open(tmp_path / "it")
+    with pytest.raises(ValueError, match="settings are not those"):
+        BM25Index.build(given, tmp_path / "it", on_duplicate="skip")
+    shutil.rmtree(tmp_path / "it")
+    assert len(BM25Index.build(given, tmp_path / "it", on_duplicate="skip")) == 40
+
+
+def test_a_tokenizer_is_kept(tmp_path: Path) -> None:
+    index = BM25Index.build(["a b", "b c"], tmp_path / "it", analyzer=Analyzer(tokenizer=str.split))
+    assert [hit.id for hit in index.search("c")] == ["1"]
+
+
+def test_progress_is_shown_for_both_steps(tmp_path: Path, capsys: Any) -> None:
+    BM25Index.build(list(documents()), tmp_path / "it", progress=True)
+    shown = capsys.readouterr().err
+    assert "indexing: 100%" in shown
+    assert "40/40" in shown
+    assert "merging: 100%" in shown
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("512MiB", 512 << 20), ("2GiB", 2 << 30), ("1.5GB", 1_500_000_000), ("0.5 tib", 1 << 39),
+        ("700m", 700_000_000), (str(1 << 30), 1 << 30), (1 << 30, 1 << 30), ("1e9", None),
+        ("GiB", None), ("-2GiB", None), ("", None), ("2 GiBs", None),
+    ],
+)  # fmt: skip
+def test_sizes_are_read_as_people_write_them(text: str | int, size: int | None) -> None:
+    if size is not None:
+        assert check_memory("memory", text) == size
+        return
+    with pytest.raises(ValueError, match="memory must be a size like '512MiB' or '2GB'"):
+        check_memory("memory", text)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"memory": LEAST - 1}, ValueError, "memory must be 256MiB or more, got 268435455"),
+        ({"memory": "10MB"}, ValueError, "memory must be 256MiB or more, got '10MB'"),
+        ({"memory": 1e9}, TypeError, "memory must be a size like"),
+        ({"memory": True}, TypeError, "memory must be a size like"),
+        ({"documents": "text"}, TypeError, "documents must be an iterable"),
+        ({"on_duplicate": "drop"}, ValueError, "on_duplicate must be one of"),
+        ({"threads": 0}, ValueError, "threads must be an integer >= 1"),
+        ({"store_text": 1}, TypeError, "store_text must be True or False"),
+        ({"extra": {1: object()}}, ValueError, "extra must be a dict of JSON values"),
+        ({"variant": "bm26"}, ValueError, "variant must be one of"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_written(
+    tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        BM25Index.build(**{"documents": documents(), "folder": tmp_path / "it"} | change)
+    assert not (tmp_path / "it").exists()
+
+
+def test_a_wrong_document_is_named_by_its_row(tmp_path: Path) -> None:
+    wrong = Document("x", "t", {"a": object()})
+    with pytest.raises(MetadataError, match=r"documents\[40\]: metadata of"):
+        BM25Index.build([*documents(), wrong], tmp_path / "it")
+    index = BM25Index.build([*documents(), Document("x", "right")], tmp_path / "it")
+    assert index.search("right")[0].id == "x"
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    BM25Index.from_texts(["a"]).save(tmp_path / "index")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    for name, error, message in (
+        ("index", FileExistsError, "holds an index: add to it with"),
+        ("other", NotAnIndexError, "is not empty and holds no index"),
+        ("other/file", NotAnIndexError, "is no folder"),
+    ):
+        before = sorted((tmp_path / name).rglob("*"))
+        with pytest.raises(error, match=message):
+            BM25Index.build(documents(), tmp_path / name)
+        assert sorted((tmp_path / name).rglob("*")) == before
+
+
+def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
+    def building() -> Iterator[Document]:
+        for number, document in enumerate(documents()):
+            if number == 20:
+                with pytest.raises(LockedError, match="another writer"):
+                    BM25Index.build(documents(), tmp_path / "it")
+            yield document
+
+    assert len(BM25Index.build(building(), tmp_path / "it")) == 40
+
+
+def test_a_sharded_index_is_built_by_the_function_for_that(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"made by bm25rag\.sharded\.build"):
+        ShardedIndex.build(documents(), tmp_path / "it")
+    assert not (tmp_path / "it").exists()
+
+
+# -- interrupted builds ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_build_that_was_killed_at_any_step_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    expected = segment_in_memory(tmp_path / "memory", documents(), {}, {})
+    number, alive = 0, True
+    while alive:
+        folder = tmp_path / str(number)
+        alive = killed_at(number, lambda folder=folder: BM25Index.build(documents(), folder))
+        try:
+            BM25Index.open(folder)
+        except NotAnIndexError:
+            BM25Index.build(documents(), folder)
+        else:
+            with pytest.raises(FileExistsError):
+                BM25Index.build(documents(), folder)
+        assert segment_of(folder) == expected
+        assert not (folder / "building").exists()
+        BM25Index.verify(folder)
+        shutil.rmtree(folder)
+        number += 1 + number // 8  # all the first ones, and some of the others
+    assert number > 50
+
+
+def _build(folder: Path, count: int) -> None:
+    BM25Index.build(documents(count), folder)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
+def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    count, context = 150, multiprocessing.get_context("fork")
+    expected = segment_in_memory(tmp_path / "memory", documents(count), {}, {})
+    kills = 0
+    for delay in np.linspace(0.02, 0.8, 8):
+        folder = tmp_path / f"{delay}"
+        while not (folder / "manifest.json").exists():
+            child = context.Process(target=_build, args=(folder, count))
+            child.start()
+            time.sleep(delay)
+            if child.is_alive():
+                os.kill(child.pid or 0, signal.SIGKILL)
+                kills += 1
+            child.join(60)
+            delay *= 1.5
+        assert segment_of(folder) == expected
+    assert kills
+
+
+@pytest.mark.parametrize("merged", range(0, 6, 2))
+def test_a_merge_that_was_interrupted_begins_anew(
+    tmp_path: Path, merged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its file was there already; what it left is removed."""
+    from bm25rag.merging import chunked_merge
+
+    place, left = chunked_merge.place_postings, merged
+
+    def failing(*args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+        return place(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chunked_merge, "place_postings", failing)
+        with pytest.raises(Killed):
+            BM25Index.build(documents(), tmp_path / "it", threads=1)
+    (tmp_path / "it" / "segment-0123456789abcdef.bin").write_bytes(b"half")
+    with pytest.raises(NotAnIndexError, match="has not ended"):
+        BM25Index.open(tmp_path / "it")
+    BM25Index.build(documents(), tmp_path / "it", memory="1GB", threads=2)
+    assert segment_of(tmp_path / "it") == segment_in_memory(
+        tmp_path / "memory", documents(), {}, {}
+    )
+
+
+def _build_with_little_disk(folder: Path, most: int) -> None:
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    with pytest.raises(OSError, match="File too large"):
+        BM25Index.build(_long_documents(), folder)
+
+
+def _long_documents() -> Iterator[Document]:
+    for number in range(300):
+        yield Document(f"d{number}", f"boat {'sea ' * 20} word{number} ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits of files on Windows")
+@pytest.mark.parametrize("most", [100, 9_000, 45_000])
+def test_a_full_disk_is_an_error_after_which_the_build_goes_on(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be full when a part is written, when the merge waits for its end, and after it."""
+    monkeypatch.setattr("bm25rag.additions.CHUNK", 2000)
+    folder, context = tmp_path / "it", multiprocessing.get_context("fork")
+    child = context.Process(target=_build_with_little_disk, args=(folder, most))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    with pytest.raises(NotAnIndexError):
+        BM25Index.open(folder)
+    assert not list(folder.glob("segment-*.bin"))
+    expected = segment_in_memory(tmp_path / "memory", _long_documents(), {}, {})
+    BM25Index.build(_long_documents(), folder)
+    assert segment_of(folder) == expected
+
+
+@pytest.mark.parametrize("share", np.linspace(0, 1, 12)[:-1].tolist())
+def test_a_part_that_was_damaged_meanwhile_is_refused(tmp_path: Path, share: float) -> None:
+    def failing() -> Iterator[Document]:
+        yield from documents(35)
+        raise Killed
+
+    with pytest.raises(Killed):
+        BM25Index.build(failing(), tmp_path / "it")
+    path = max((tmp_path / "it" / "building").glob("segment-*.bin"), key=os.path.getmtime)
+    data = bytearray(path.read_bytes())
+    start = 16 + int.from_bytes(data[8:16], "little")
+    data[start + int(share * (len(data) - start))] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptIndexError, match=path.name):
+        BM25Index.build(documents(), tmp_path / "it")

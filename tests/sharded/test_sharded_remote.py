@@ -1,0 +1,161 @@
+"""Sharded indexes behind URLs, whole and shard by shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from bm25rag import BM25Index
+from bm25rag.errors import CorruptIndexError, NotAnIndexError
+from bm25rag.sharded import ShardedIndex, build, merge_hits, open_shard
+from bm25rag.sharded.remote import ShardedMirror
+
+URL = "memory://store/pages"
+TEXTS = [f"page {n} about cats {'and dogs ' * (n % 3)}" for n in range(60)]
+QUERIES = ["cats and dogs", "page 7 dogs", "nothing else"]
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Build an index of three shards and upload it; the cache is empty."""
+    monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path / "cache"))
+    MemoryFileSystem.store.clear()
+    folder = tmp_path / "pages"
+    build(TEXTS, folder, shards=3)
+    upload(folder)
+    yield folder
+    MemoryFileSystem.store.clear()
+
+
+def upload(folder: Path) -> None:
+    """Make the store hold what a folder holds."""
+    MemoryFileSystem.store.clear()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            name = path.relative_to(folder).as_posix()
+            MemoryFileSystem().pipe_file(f"/store/pages/{name}", path.read_bytes())
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give the names of the files that are fetched from now on, as they are."""
+    log: list[str] = []
+    real = MemoryFileSystem.get_file
+
+    def noted(self: Any, path: str, *rest: Any, **options: Any) -> None:
+        log.append(path.removeprefix("/store/pages/"))
+        real(self, path, *rest, **options)
+
+    monkeypatch.setattr(MemoryFileSystem, "get_file", noted)
+    return log
+
+
+def change(folder: Path) -> None:
+    """Commit a change to the last shard, and upload it."""
+    with BM25Index.open(folder, mode="w") as writer:
+        writer.add(["cats and one more dog"], ids=["new"])
+    upload(folder)
+
+
+def test_a_sharded_index_opens_from_a_url(folder: Path) -> None:
+    local = ShardedIndex.open(folder)
+    for opened in (BM25Index.open(URL), ShardedIndex.open(URL), BM25Index.open(URL, offline=True)):
+        assert isinstance(opened, ShardedIndex)
+        for query in QUERIES:
+            assert opened.search(query) == local.search(query)
+    BM25Index.verify(URL)
+    ShardedIndex.verify(URL)
+    assert BM25Index.open(URL, verify=True, untrusted=True).ids() == local.ids()
+
+
+def test_after_a_commit_only_new_files_are_fetched(folder: Path, fetched: list[str]) -> None:
+    reader = BM25Index.open(URL)
+    assert len(fetched) == 4
+    fetched.clear()
+    change(folder)
+    assert reader.refresh()
+    assert reader.search("one more")[0].id == "new"
+    kinds = sorted(Path(name).name.split("-")[0] for name in fetched)
+    assert kinds == ["segment", "statistics.bin"]
+    assert {Path(name).parts[0] for name in fetched} == {"commit-2"}
+    cached = {path.name for path in Path(ShardedMirror(URL, None, None).folder).iterdir()}
+    assert cached == {"lock", "sharded.json", "commit-2"}
+
+
+def test_a_shard_fetches_only_itself_and_the_statistics(folder: Path, fetched: list[str]) -> None:
+    shard = open_shard(URL, 1)
+    assert len(fetched) == 2
+    assert all("shard-0001" in name or "statistics" in name for name in fetched)
+    assert shard.first_row == 20
+    with pytest.raises(CorruptIndexError, match="missing"):
+        BM25Index.open(URL, offline=True)
+    with pytest.raises(ValueError, match="number must be less than 3"):
+        open_shard(URL, 3)
+    shards = [open_shard(URL, number) for number in range(3)]
+    whole = ShardedIndex.open(folder)
+    for query in QUERIES:
+        answers = [one.searcher.search(query) for one in shards]
+        assert merge_hits(answers, 10) == whole.search(query)
+    assert len(fetched) == 4
+
+
+def test_shards_of_one_cache_do_not_disturb_each_other(folder: Path, fetched: list[str]) -> None:
+    whole = BM25Index.open(URL)
+    shards = [open_shard(URL, number) for number in range(2)]
+    assert len(fetched) == 4
+    change(folder)
+    fetched.clear()
+    for number in range(3):
+        assert open_shard(URL, number).commit == 2
+    assert len(fetched) == 2  # the statistics, and what is new in the last shard
+    assert shards[0].searcher.search("cats")
+    assert whole.refresh()
+    BM25Index.open(URL, offline=True, verify=True)
+    cached = {path.name for path in Path(ShardedMirror(URL, None, None).folder).iterdir()}
+    assert cached == {"lock", "sharded.json", "commit-2"}
+
+
+def test_a_shard_of_another_build_is_refused(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    build(TEXTS[:-1], other, shards=3)
+    manifest = "commit-1/shard-0002/manifest.json"
+    store = MemoryFileSystem()
+    store.pipe_file(f"/store/pages/{manifest}", (other / manifest).read_bytes())
+    for act in (BM25Index.open, BM25Index.verify, lambda url: open_shard(url, 2)):
+        with pytest.raises(CorruptIndexError, match="another than was committed"):
+            act(URL)
+    assert open_shard(URL, 1).searcher.search("cats")
+    store.rm_file(f"/store/pages/{manifest}")
+    with pytest.raises(CorruptIndexError, match="missing"):
+        BM25Index.open(URL)
+
+
+def test_an_index_built_anew_under_the_same_number_replaces_the_cache(
+    folder: Path, tmp_path: Path
+) -> None:
+    reader = BM25Index.open(URL)
+    other = tmp_path / "other"
+    build([*TEXTS, "another cat"], other, shards=2)
+    upload(other)
+    assert reader.refresh()
+    assert len(reader) == len(TEXTS) + 1
+    BM25Index.open(URL, offline=True, verify=True)
+
+
+def test_a_plain_index_and_a_sharded_one_are_told_apart(folder: Path) -> None:
+    BM25Index.open(URL)
+    MemoryFileSystem.store.clear()
+    BM25Index.from_texts(TEXTS).save(URL)
+    assert type(BM25Index.open(URL)) is BM25Index
+    assert type(BM25Index.open(URL, offline=True)) is BM25Index
+    with pytest.raises(NotAnIndexError):
+        ShardedIndex.open(URL)
+
+
+def test_a_build_needs_a_folder_of_this_machine() -> None:
+    with pytest.raises(ValueError, match="folder of this machine"):
+        build(TEXTS, URL, shards=2)
