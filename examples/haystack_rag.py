@@ -38,7 +38,7 @@ ranker, reader = offline.Ranker(top_k=4), offline.Generator()
 os.environ.setdefault("OPENAI_API_KEY", "none")  # a local endpoint needs none
 if (embedding_model := os.environ.get("OPENAI_EMBEDDING_MODEL", STAND_IN)) != STAND_IN:
     text_embedder = OpenAITextEmbedder(model=embedding_model)
-    document_embedder = OpenAIDocumentEmbedder(model=embedding_model)
+    document_embedder = OpenAIDocumentEmbedder(model=embedding_model, raise_on_failure=True)
 if (cross_encoder := os.environ.get("RERANKER", STAND_IN)) != STAND_IN:
     from haystack_integrations.components.rankers import sentence_transformers as rankers
 

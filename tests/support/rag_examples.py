@@ -97,10 +97,14 @@ def check_missing_folder(example: Example) -> None:
 
 def check_models(example: Example) -> None:
     """Check that any compatible endpoint embeds and answers, and embeds nothing twice."""
-    with serve() as (url, embedded):
+    with serve() as (url, embedded, broken):
         example.monkeypatch.setenv("OPENAI_BASE_URL", url)
         example.monkeypatch.setenv("OPENAI_MODEL", "echo")
         example.monkeypatch.setenv("OPENAI_EMBEDDING_MODEL", "vowels")
+        broken.set()
+        with pytest.raises(Exception, match="400"):
+            example.ask(QUESTION)
+        broken.clear()
         _, answer, sources, models = parts(example.ask(QUESTION))
         assert answer == f"You asked: Question: {QUESTION}"
         assert "cats.md" in sources
@@ -136,13 +140,20 @@ class Encoder:
 
 
 @contextmanager
-def serve() -> Iterator[tuple[str, list[str]]]:
-    """Serve an OpenAI-compatible endpoint; yield its address, and what it is asked to embed."""
+def serve() -> Iterator[tuple[str, list[str], threading.Event]]:
+    """Serve an OpenAI-compatible endpoint.
+
+    Yield its address, what it has embedded, and what is set to make it refuse everything.
+    """
     embedded: list[str] = []
+    broken = threading.Event()
 
     class Endpoint(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if broken.is_set():
+                self.send_error(400)
+                return
             answer = self.embed(asked["input"]) if "input" in asked else self.chat(asked)
             body = json.dumps(answer | {"model": asked["model"]}).encode()
             self.send_response(200)
@@ -178,7 +189,7 @@ def serve() -> Iterator[tuple[str, list[str]]]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/v1", embedded
+            yield f"http://127.0.0.1:{server.server_port}/v1", embedded, broken
         finally:
             server.shutdown()
             thread.join()
