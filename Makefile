@@ -44,7 +44,7 @@ help:  ## List the targets.
 install: $(STAMP)  ## Make the private environment .venv.
 
 QUESTION ?= How are dates compared in a filter?
-demo: .venv-demo/.installed  ## Index real text, search it, change it, save and reopen it; ask the documentation (three minutes at first).
+demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen it; answer a question (three minutes at first).
 	.venv-demo/$(BIN)/python -m bm25rag demo
 	.venv-demo/$(BIN)/python examples/frameworks.py "$(QUESTION)"
 	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index

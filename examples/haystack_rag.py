@@ -56,13 +56,13 @@ new: dict[str, Path] = {}
 for store in (vectors, words):
     held = {document.id: document.meta["version"] for document in store.filter_documents()}
     store.delete_documents([id for id in held if held[id] not in versions])
-    new |= {version: versions[version] for version in versions.keys() - held.values()}
+    new |= {version: versions[version] for version in sorted(versions.keys() - held.values())}
 pages = TextFileToDocument().run([*new.values()], [{"version": each} for each in new])["documents"]
 passages = DocumentSplitter(split_length=150, split_overlap=20).run(pages)["documents"]
 words.write_documents(passages, DuplicatePolicy.OVERWRITE)
 vectors.write_documents(document_embedder.run(passages)["documents"], DuplicatePolicy.OVERWRITE)
 vectors.save_to_disk(str(saved))
-
+print(f"{len(passages)} passages of new or changed files")
 dense = InMemoryEmbeddingRetriever(vectors)
 pipeline = Pipeline()
 pipeline.add_component("retriever", BM25HybridRetriever(words, dense, text_embedder, top_k=50))
@@ -73,7 +73,7 @@ pipeline.connect("retriever", "ranker")
 pipeline.connect("ranker", "prompt.documents")
 pipeline.connect("prompt", "reader")
 result = pipeline.run({"query": question}, include_outputs_from={"ranker"})
-print(f"{len(new)} new or changed files\n\n{question}\n{result['reader']['replies'][0].text}\n")
+print(f"\n{question}\n{result['reader']['replies'][0].text}\n")
 for document in result["ranker"]["documents"]:
     print(f"  {document.meta['file_path']}: {' '.join(document.content.split())[:70]}")
 print(f"\nembeddings: {embedding_model}; re-ranker: {cross_encoder}; reader: {model}")

@@ -5,8 +5,8 @@
 
 INDEX is the folder of both stores. Run it again, and only passages that have changed are indexed.
 OPENAI_MODEL and OPENAI_EMBEDDING_MODEL name models of any OpenAI-compatible endpoint
-(OPENAI_BASE_URL, OPENAI_API_KEY), RERANKER a cross-encoder (for which you need langchain-community
-and sentence-transformers). An offline stand-in takes the place of each that is not named.
+(OPENAI_BASE_URL, OPENAI_API_KEY), RERANKER a cross-encoder for langchain-community.
+An offline stand-in takes the place of each that is not named.
 """
 
 import os
@@ -30,9 +30,10 @@ PROMPT = "Answer briefly and from the context alone.\n\n{context}\n\nQuestion: {
 
 def load(folder: Path) -> list[Document]:
     paths = [path for path in sorted(folder.rglob("*")) if path.suffix in {".md", ".rst", ".txt"}]
+    texts = [path.read_text("utf-8", "replace") for path in paths]
     sources = [{"source": path.relative_to(folder).as_posix()} for path in paths]
     splitter = RecursiveCharacterTextSplitter(chunk_size=800, chunk_overlap=100)
-    return splitter.create_documents([path.read_text("utf-8") for path in paths], sources)
+    return splitter.create_documents(texts, sources)
 
 
 def update(store: VectorStore, held: Iterable[str], passages: list[Document]) -> None:
@@ -67,7 +68,6 @@ with BM25VectorStore.open(place / "bm25", mode="w") as words:  # commits at the 
     update(words, words.index.ids(), passages)
     update(vectors, vectors.store, passages)
     vectors.dump(str(saved))
-
 reranker = CrossEncoderReranker(model=encoder, top_n=4)
 retriever = BM25HybridRetriever.open(place / "bm25", vector_store=vectors, reranker=reranker)
 found = retriever.invoke(question)

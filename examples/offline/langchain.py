@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from langchain_classic.retrievers.document_compressors.cross_encoder import BaseCrossEncoder
 from langchain_core import embeddings
-from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableLambda
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 from conftest import ROOT
-from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_classic.retrievers.document_compressors.cross_encoder import BaseCrossEncoder
 
 PAGES = [ROOT / "integrations/langchain/README.md", ROOT / "docs/migrate-langchain.md"]
 
