@@ -61,7 +61,7 @@ class Example:
 def parts(printed: str) -> tuple[int, str, list[str], str]:
     """Return how much was added and deleted, the answer, the sources and the models."""
     counts, answer, sources, models = printed.strip().split("\n\n")
-    work = sum(map(int, re.findall(r"(?<!\w)\d+", counts)))
+    work = sum(map(int, re.findall(r"(\d+) (?:added|deleted|nodes|passages)", counts)))
     return work, answer.partition("\n")[2], re.findall(r"^  ([\w.]+): ", sources, re.M), models
 
 
