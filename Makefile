@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted coverage test-plain test-lowest \
-	wheel dist adapters together tree-before tree-after sanitize soak test-long bench clean
+	wheel dist adapters together distributed tree-before tree-after sanitize soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -54,7 +54,7 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 
 # --- the whole check ----------------------------------------------------------------
 
-check: tree-before lint types test-all test-interpreted coverage test-plain test-lowest wheel adapters together tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters.
+check: tree-before lint types test-all test-interpreted coverage test-plain test-lowest wheel adapters together distributed tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
 	@echo "make check: everything passed"
 
 lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
@@ -104,6 +104,9 @@ together: .venv-together/.installed  ## Run the tests of all adapters in one env
 		.venv-together/$(BIN)/python -P $(PYTEST) -W ignore::pytest.PytestDeprecationWarning \
 			integrations/$$name/tests; \
 	done
+
+distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
+	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed
 
 tree-before: $(STAMP)
 	@$(PY) tools/tree.py remember $(VENV)/.tree
@@ -159,6 +162,11 @@ $(STAMP): pyproject.toml $(BUILT)
 .venv-together/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
 	$(new_venv)
 	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
+	@touch $@
+
+.venv-distributed/.installed: pyproject.toml $(BUILT)
+	$(new_venv)
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[distributed-test]'
 	@touch $@
 
 # Beside the peers that the extras `bench` name; PISA and a Java have no wheels for some systems. Of

@@ -10,6 +10,8 @@
     ├── ReadOnlyError (TypeError)           a write to a view, a snapshot or a reader
     ├── TokenizerRequiredError (ValueError) the index needs the callable it was made with
     ├── MissingDependencyError (ImportError) an optional package is not installed
+    ├── ClusterError (RuntimeError)         a cluster could not do what it was asked to
+    │   └── ShardUnavailableError           no replica of a shard answered in time
     └── StorageError (OSError)
         ├── NotAnIndexError                 the folder holds no index
         ├── FormatVersionError              the folder was written by a newer bm25rag
@@ -29,6 +31,7 @@ from __future__ import annotations
 __all__ = [
     "AnalyzerChangedWarning",
     "BM25Error",
+    "ClusterError",
     "CorruptIndexError",
     "DocumentNotFoundError",
     "DuplicateIdError",
@@ -40,6 +43,7 @@ __all__ = [
     "NotAnIndexError",
     "ReadOnlyError",
     "RemoteError",
+    "ShardUnavailableError",
     "StorageError",
     "TokenizerRequiredError",
     "UntrustedIndexError",
@@ -110,6 +114,34 @@ class TokenizerRequiredError(BM25Error, ValueError):
 
 class MissingDependencyError(BM25Error, ImportError):
     """An optional package is not installed; the message has the pip line."""
+
+
+class ClusterError(BM25Error, RuntimeError):
+    """A cluster could not do what it was asked to; the message says what it lacks."""
+
+
+class ShardUnavailableError(ClusterError):
+    """No replica of some shards answered within the deadline; the message names them.
+
+    Parameters
+    ----------
+    message
+        The whole message.
+    shards
+        Their numbers.
+
+    Attributes
+    ----------
+    shards
+        As given.
+    """
+
+    def __init__(self, message: str, shards: tuple[int, ...] = ()) -> None:
+        super().__init__(message, shards)
+        self.shards = shards
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class StorageError(BM25Error, OSError):

@@ -31,13 +31,14 @@ def build_index(
     held = lock(path)
     try:
         check_new(path)
+        building = os.path.join(path, BUILDING)
         # Nothing refers to the parts after this, or Windows would keep their files.
-        _merge(gather(documents, path, plan, None), path, held, plan)
-        remove(os.path.join(path, BUILDING))
+        _merge(gather(documents, path, plan, None), path, held, plan, building)
+        remove(building)
     finally:
         held.release()
 
 
-def _merge(gathered: Gathered, folder: str, held: BaseFileLock, plan: Plan) -> None:
+def _merge(gathered: Gathered, folder: str, held: BaseFileLock, plan: Plan, building: str) -> None:
     state = gathered._state.stored()._replace(extra=plan.extra)
-    write_merged(folder, held, state, plan)
+    write_merged(folder, held, state, plan, building)

@@ -8,7 +8,7 @@ import shutil
 from contextlib import suppress
 
 from bm25rag.errors import NotAnIndexError
-from bm25rag.storage.manifest import BUILDING, LOCK, is_sharded, manifest_path
+from bm25rag.storage.manifest import BUILDING, LOCK, is_sharded, manifest_path, read_manifest
 
 _OURS = re.compile(r"commit-\d+|building|segment-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
 
@@ -28,13 +28,25 @@ def check_new(folder: str) -> None:
     if not os.path.isdir(folder):
         raise NotAnIndexError(f"{folder} is no folder; choose another path")
     if is_sharded(folder) or os.path.exists(manifest_path(folder)):
-        remove(os.path.join(folder, BUILDING))  # of a build that was killed after its commit
+        _remove_parts(os.path.join(folder, BUILDING))
         raise FileExistsError(
             f"{folder} holds an index: add to it with BM25Index.open(folder, mode='w'), "
             "or choose another folder"
         )
     if any(name != LOCK and not _OURS.fullmatch(name) for name in os.listdir(folder)):
         raise NotAnIndexError(f"{folder} is not empty and holds no index; choose another folder")
+
+
+def _remove_parts(building: str) -> None:
+    """Remove the parts of a build that was killed after its commit, and nothing else."""
+    with suppress(OSError):  # StorageError is one
+        if os.path.exists(manifest_path(building)):
+            receipt = read_manifest(building).settings.get("extra")
+            ours = isinstance(receipt, dict) and receipt.get("ended") is True
+        else:  # it was killed while it removed them
+            ours = all(name == LOCK or _OURS.fullmatch(name) for name in os.listdir(building))
+        if ours:
+            remove(building)
 
 
 def remove(path: str) -> None:

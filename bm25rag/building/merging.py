@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan) -> None:
+def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan, building: str) -> None:
     """Merge the segments of a state into one, and commit it to a folder without an index.
 
     Parameters
@@ -33,6 +33,8 @@ def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan) -> N
         The state; its segments are of files.
     plan
         How much memory and how many threads to use, and whether to show a progress bar.
+    building
+        The folder of the parts, which takes what waits to be written.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan) -> N
         writer.commit(state)
         return
     tokens = sum(view.tokens for view in state.views)
-    with _progress_bar(state.views, plan.progress) as note, Spools(folder) as spools:
+    with _progress_bar(state.views, plan.progress) as note, Spools(building) as spools:
         room = merge_room(plan.memory)
         arrays = merge_in_chunks(state.views, spools, room, plan.threads, note)
         segment, record = write_segment(folder, arrays, tokens)

@@ -23,6 +23,7 @@ from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.mcp.command import mcp_command
 from bm25rag.cli.options import examples
 from bm25rag.cli.query import explain_command, search_command
+from bm25rag.cli.ray import ray_commands
 from bm25rag.cli.sync import sync_command
 from bm25rag.cli.terminal import one_line, write_message
 from bm25rag.cli.tune import tune_command
@@ -146,5 +147,6 @@ for _command in (
     verify_command,
     doctor_command,
     demo_command,
+    ray_commands,
 ):
     commands.add_command(_command)

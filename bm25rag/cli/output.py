@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,9 @@ from bm25rag.cli.terminal import UNSAFE, one_line, result_console
 from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
+if TYPE_CHECKING:
+    from bm25rag.distributed.results import RayBatch
+
 __all__ = ["WRITERS", "Answers", "to_json"]
 
 
@@ -24,7 +27,7 @@ class Answers(NamedTuple):
     """Queries and their hits; ``from_file`` is False for a query on the command line."""
 
     queries: Sequence[Query]
-    batch: BatchResult
+    batch: BatchResult | RayBatch
     analyzer: Analyzer
     from_file: bool
 

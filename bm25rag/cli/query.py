@@ -23,7 +23,7 @@ from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.readers import Query, read_queries
 
-__all__ = ["explain_command", "search_command"]
+__all__ = ["explain_command", "format_of", "queries_of", "search_command"]
 
 # Queries answered at once: it limits the hits in memory, however long the file.
 _BATCH = 1000
@@ -78,8 +78,8 @@ def search_command(
     Scoring options search the same index with other parameters; the saved
     index does not change.
     """
-    queries = _queries(query, queries_path)
-    write = WRITERS[_format(format_, as_json)]
+    queries = queries_of(query, queries_path)
+    write = WRITERS[format_of(format_, as_json)]
     index = open_index(index_path, options)
     # Opened on the first write, so that an error before it leaves the file unchanged.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
@@ -96,7 +96,8 @@ def search_command(
         stream.flush()
 
 
-def _queries(query: str | None, path: Path | None) -> Iterator[Query]:
+def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:
+    """Return the one query, or those of a file."""
     if (query is None) == (path is None):
         message = "give either a QUERY or --queries FILE"
         raise click.UsageError(message)
@@ -104,7 +105,8 @@ def _queries(query: str | None, path: Path | None) -> Iterator[Query]:
     return iter([Query("1", query or "")] if path is None else list(read_queries(path)))
 
 
-def _format(format_: str | None, as_json: bool) -> str:
+def format_of(format_: str | None, as_json: bool) -> str:
+    """Return the format that --format and --json name."""
     if as_json and format_ not in (None, "json"):
         message = f"give either --json or --format {format_}"
         raise click.UsageError(message)

@@ -126,12 +126,23 @@ def _locate(
         if first < 0 or not word:  # a pattern may match nothing at all
             continue
         for token, term in found[word]:
-            inner = same.find(token.replace("ς", "σ"))
+            inner = _place_of(token.replace("ς", "σ"), same)
             begin = first + max(inner, 0)
             end = begin + (len(token) if inner >= 0 else len(word))
             matches.append(Match(start + spans[begin][0], start + spans[end - 1][1], term))
         at = first + len(analyzer.splitter.first_of_bigram(word) or word)
     return matches
+
+
+def _place_of(token: str, word: str) -> int:
+    """Return where a token stands in a word: by itself, or else inside another; -1 if nowhere."""
+    first = at = word.find(token)
+    while at >= 0:
+        before, after = word[:at][-1:], word[at + len(token) :][:1]
+        if not before.isalnum() and not after.isalnum() and not (after and scripts.is_mark(after)):
+            return at
+        at = word.find(token, at + 1)
+    return first
 
 
 def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bm25rag.errors import (
+    ClusterError,
     DuplicateIdError,
     LockedError,
     MetadataError,
@@ -42,6 +43,10 @@ def describe(error: Exception) -> str:
         return f"{text}; 'bm25rag index' makes one"
     if isinstance(error, MetadataError):
         return str(error.at(""))  # rows refer to arguments in Python
+    if isinstance(error, ClusterError):
+        return text.replace("partial=True", "--partial").replace(
+            "ray.init(address=...)", "--address"
+        )
     if isinstance(error, UntrustedIndexError):
         return text.replace("untrusted=True", "--untrusted")
     if "no text field" in text:

@@ -144,7 +144,8 @@ def write_shards(gathered: Gathered, folder: str, edges: Sequence[int], plan: Pl
         held = lock(target)
         try:
             views = _between(gathered._state.snapshot, first, last)
-            write_merged(target, held, state._replace(views=views, extra=receipt), plan)
+            building = os.path.join(folder, BUILDING)
+            write_merged(target, held, state._replace(views=views, extra=receipt), plan, building)
         finally:
             held.release()
 

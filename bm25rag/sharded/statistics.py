@@ -18,7 +18,7 @@ import numpy as np
 from bm25rag.columns.column import Column
 from bm25rag.columns.merge import JoinedTerms, LivingStrings, join_columns
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Int64, Unsigned, narrowed
+from bm25rag.common.arrays import Int64, UInt32, Unsigned, narrowed
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
@@ -62,12 +62,17 @@ class LocalStatistics:
 
     def partition(self, number: int, of: int) -> list[TermCounts]:
         """Return the counts in one of some partitions, for each segment."""
-        low, high = _HASHES * number // of, _HASHES * (number + 1) // of
         parts = []
         for terms, counts in self._counts:
-            first, last = bisect_left(terms.keys.data, low), bisect_left(terms.keys.data, high)
-            parts.append(TermCounts(_slice(terms, first, last), counts[first:last]))
+            part = partition_of(terms.keys, number, of)
+            parts.append(TermCounts(_slice(terms, part.start, part.stop), counts[part]))
         return parts
+
+
+def partition_of(keys: UInt32, number: int, of: int) -> slice:
+    """Return which of a table's keys are in one of some partitions."""
+    low, high = _HASHES * number // of, _HASHES * (number + 1) // of
+    return slice(bisect_left(keys.data, low), bisect_left(keys.data, high))
 
 
 def _count(view: SegmentView) -> Int64:

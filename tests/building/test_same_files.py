@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Document
@@ -37,6 +37,8 @@ records = st.builds(
     metadata,
     st.none() | st.binary(max_size=3),
 )
+# Each example writes dozens of files.
+fewer = settings(max_examples=settings().max_examples // 2)
 rooms = st.sampled_from([1, 2000, 5000, 1 << 30])
 
 
@@ -57,6 +59,7 @@ def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> 
         return BM25Index.build(given, folder, **arguments)
 
 
+@fewer
 @given(
     given=st.lists(records, max_size=10),
     on_duplicate=st.sampled_from(["skip", "replace"]),
@@ -86,6 +89,7 @@ def test_records(
         del index
 
 
+@fewer
 @given(given=st.lists(texts, max_size=14), part=rooms, merge=rooms)
 def test_texts_and_lists_of_terms(given: list[Any], part: int, merge: int) -> None:
     with tempfile.TemporaryDirectory() as path:
@@ -96,6 +100,7 @@ def test_texts_and_lists_of_terms(given: list[Any], part: int, merge: int) -> No
         assert index.ids() == [str(row) for row in range(len(given))]
 
 
+@fewer
 @given(
     parts=st.lists(st.lists(records, min_size=1, max_size=9), min_size=1, max_size=4),
     deleted=st.lists(st.sampled_from([f"id{number}" for number in range(12)]), max_size=6),

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer
@@ -107,6 +107,7 @@ TRICKY = (
     ],
     ids=repr,
 )
+@example("1A\u030a'1A")
 @given(text=st.text(st.sampled_from(TRICKY), max_size=40))
 def test_every_term_of_a_text_is_found_where_it_stands(analyzer: Analyzer, text: str) -> None:
     terms = analyzer.terms(text)

@@ -1,6 +1,6 @@
 """The documentation is executed: Python snippets, command lines, links, names of targets.
 
-Snippets that import a framework are run by its adapter's tests.
+Snippets that import a framework are run by its adapter's tests, those for a cluster on one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ LINKED = [
     *sorted(ROOT.glob("integrations/*/README.md")),
 ]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FRAMEWORKS = re.compile(r"^from (langchain|llama_index|haystack)", re.MULTILINE)
+FRAMEWORKS = re.compile(
+    r"^from (langchain|llama_index|haystack|bm25rag\.distributed)", re.MULTILINE
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")
 DISTRIBUTIONS = [ROOT, *sorted(path.parent for path in ROOT.glob("integrations/*/pyproject.toml"))]

@@ -1,0 +1,214 @@
+"""``ray build``, ``serve``, ``search``, ``refresh`` and ``stop``: an index on a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+import click
+
+from bm25rag import Analyzer
+from bm25rag.cli.indexing import index_command
+from bm25rag.cli.options import PATH, examples, scoring_parameters, usage_errors
+from bm25rag.cli.output import WRITERS, Answers
+from bm25rag.cli.query import format_of, queries_of, search_command
+from bm25rag.cli.sources import SKIPPED
+from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.errors import DuplicateIdError
+from bm25rag.readers import Fields
+
+__all__ = ["ray_commands"]
+
+# Queries that are sent at once.
+_BATCH = 1000
+_READING = ("format_", "id_field", "text_fields", "metadata_fields", "passage_size")
+_SETTINGS = ("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on")
+_SEARCHING = ("query", "queries_path", "format_", "as_json", "output", "k", "min_score", "filter_")
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _options_of(command: click.Command, names: Sequence[str]) -> list[click.Parameter]:
+    """Return some of another command's options, which mean the same here."""
+    return [option for option in command.params if option.name in names]
+
+
+def _cluster_options(function: _Function) -> _Function:
+    """Add --name and --address."""
+    address = click.option(
+        "--address",
+        metavar="ADDRESS",
+        help="The cluster.  [default: RAY_ADDRESS, or the one that runs on this machine]",
+    )
+    name = click.option(
+        "--name", default="bm25rag", show_default=True, help="The name that it is served by."
+    )
+    return name(address(function))
+
+
+def _connect(address: str | None) -> None:
+    from bm25rag.distributed.engine import load
+
+    ray = load()
+    if not ray.is_initialized():
+        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
+
+
+@click.group("ray", epilog=examples("bm25rag ray search 'how do I install it'"))
+def ray_commands() -> None:
+    """Build and serve an index in shards on a Ray cluster (needs bm25rag[ray])."""
+
+
+@ray_commands.command(
+    "build",
+    params=_options_of(index_command, (*_READING, *_SETTINGS)),
+    epilog=examples("bm25rag ray build 'corpus/*.jsonl' -o /shared/corpus.bm25 --shards 8"),
+)
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to save.")
+@click.option("--shards", required=True, type=click.IntRange(min=1), help="How many shards.")
+@click.option("--num-cpus", default=1.0, show_default=True, help="CPUs of each task.")
+@click.option("--memory", default="2GiB", show_default=True, help="What each task may use.")
+@click.option("--address", metavar="ADDRESS", help="The cluster.  [default: as Ray's]")
+def build_command(
+    sources: tuple[str, ...],
+    output: Path,
+    shards: int,
+    num_cpus: float,
+    memory: str,
+    address: str | None,
+    **options: Any,
+) -> None:
+    """Build an index in shards from SOURCE..., by tasks of a cluster.
+
+    SOURCE is a file, a folder or a pattern; ids and order are those of 'bm25rag
+    index'. All nodes must see the files and FOLDER by these paths. A shard has
+    whole files. An interrupted run goes on where it was.
+    """
+    from bm25rag.distributed.ray import build
+
+    start = perf_counter()
+    with usage_errors():
+        names = ("language", "stopwords", "stemmer")
+        analyzer = Analyzer(**{name: options[name] for name in names})
+    format_ = "auto" if options["format_"] == "beir" else options["format_"]
+    fields = Fields(options["id_field"], options["text_fields"], options["metadata_fields"] or None)
+    _connect(address)
+    try:
+        index = build(
+            sources[0] if len(sources) == 1 else sources,
+            output,
+            shards,
+            format=format_,
+            fields=fields,
+            passage_size=options["passage_size"],
+            num_cpus=num_cpus,
+            memory=memory,
+            analyzer=analyzer,
+            **scoring_parameters(options),
+        )
+    except DuplicateIdError as error:  # there is no --on-duplicate here
+        raise ValueError(str(error)) from error
+    seconds, count = perf_counter() - start, counted(len(index), "document")
+    write_message(f"Indexed {count} in {seconds:.1f} s: {one_line(output)}")
+
+
+@ray_commands.command(
+    "serve", epilog=examples("bm25rag ray serve /shared/corpus.bm25 --replicas 2")
+)
+@click.argument("index_path", metavar="INDEX", type=PATH)
+@click.option(
+    "--replicas", default=1, show_default=True, type=click.IntRange(min=1), help="How many copies."
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Nodes that each copy is divided among.  [default: all]",
+)
+@click.option("--num-cpus", default=1.0, show_default=True, help="CPUs of each actor.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, help="Seconds until all must have started."
+)
+@click.option(
+    "--untrusted",
+    is_flag=True,
+    help="INDEX comes from an untrusted source: refuse anything unsafe.",
+)
+@_cluster_options
+def serve_command(index_path: Path, name: str, address: str | None, **options: Any) -> None:
+    """Serve INDEX on the nodes of a cluster, until 'bm25rag ray stop'."""
+    from bm25rag.distributed.ray import serve
+
+    _connect(address or "auto")
+    index = serve(index_path, name, **options)
+    documents = counted(len(index), "document")
+    write_message(f"Serving {documents} as {one_line(name)}: {one_line(index_path)}")
+
+
+@ray_commands.command(
+    "search",
+    params=_options_of(search_command, _SEARCHING),
+    epilog=examples("bm25rag ray search 'how do I install it' -k 3"),
+)
+@click.option("--deadline", default=10.0, show_default=True, help="Seconds for an answer.")
+@click.option(
+    "--partial", is_flag=True, help="Answer without shards that are missing; the exit code is 4."
+)
+@_cluster_options
+def ray_search_command(
+    query: str | None,
+    queries_path: Path | None,
+    format_: str | None,
+    as_json: bool,
+    output: Path | None,
+    name: str,
+    address: str | None,
+    partial: bool,
+    **options: Any,
+) -> None:
+    """Search a served index for one QUERY, or for a file of queries."""
+    from bm25rag.distributed.ray import connect
+
+    queries, write = queries_of(query, queries_path), WRITERS[format_of(format_, as_json)]
+    _connect(address or "auto")
+    index = connect(name)
+    limits: dict[str, Any] = {"filter": options.pop("filter_"), **options}
+    missing: dict[int, str] = {}
+    with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
+        while block := list(islice(queries, _BATCH)):
+            texts = [asked.text for asked in block]
+            with usage_errors():
+                if partial:
+                    batch, absent = index.search_batch(texts, **limits, partial=True)
+                    missing |= absent
+                else:
+                    batch = index.search_batch(texts, **limits)
+            write(stream, Answers(block, batch, index.analyzer, query is None))
+        stream.flush()
+    for number, reason in sorted(missing.items()):
+        write_message(f"Warning: without shard {number}: {one_line(reason)}")
+    if missing:
+        click.get_current_context().exit(SKIPPED)
+
+
+@ray_commands.command("refresh")
+@_cluster_options
+def refresh_command(name: str, address: str | None) -> None:
+    """Let a served index go to the last commit of its folder."""
+    from bm25rag.distributed.ray import connect
+
+    _connect(address or "auto")
+    write_message(f"Serving commit {connect(name).refresh()} as {one_line(name)}.")
+
+
+@ray_commands.command("stop")
+@_cluster_options
+def stop_command(name: str, address: str | None) -> None:
+    """End a served index."""
+    from bm25rag.distributed.ray import stop
+
+    _connect(address or "auto")
+    stop(name)

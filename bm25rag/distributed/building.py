@@ -1,0 +1,256 @@
+"""A sharded index built by tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from os.path import realpath
+from pathlib import Path
+from threading import TIMEOUT_MAX
+from typing import Any
+
+from bm25rag.building.folder import check_new, remove
+from bm25rag.building.memory import check_memory
+from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
+from bm25rag.distributed.sources import FORMATS, Reading, divide, find_sources
+from bm25rag.distributed.steps import (
+    Plan,
+    Receipt,
+    begin,
+    build_shard,
+    check_unique,
+    count_shard,
+    finish,
+    merge_partition,
+    write_shard,
+)
+from bm25rag.documents import Document
+from bm25rag.index import BM25Index
+from bm25rag.readers import PASSAGE_SIZE, Fields
+from bm25rag.readers.records import Records
+from bm25rag.sharded import ShardedIndex
+from bm25rag.sharded.manifest import commit_folder
+from bm25rag.storage.fs import make_folder
+from bm25rag.storage.manifest import BUILDING, lock
+from bm25rag.storage.state import check_extra
+
+__all__ = ["build", "build_dataset"]
+
+_DAY = 86_400.0
+# Most partitions of terms and ids; each of so many results of every shard is known to the program.
+_PARTITIONS = 256
+
+
+def build(
+    files: str | PathLike[str] | Iterable[str | PathLike[str]],
+    folder: str | PathLike[str],
+    shards: int,
+    *,
+    format: str = "auto",
+    fields: Fields | None = None,
+    passage_size: int = PASSAGE_SIZE,
+    store_text: bool = True,
+    extra: dict[str, Any] | None = None,
+    num_cpus: float = 1.0,
+    memory: str | int = "2GiB",
+    max_retries: int = 3,
+    timeout: float = _DAY,
+    **settings: Any,
+) -> ShardedIndex:
+    """Build a sharded index from files by tasks of a Ray cluster, and open it for reading.
+
+    Each shard is made of consecutive whole files, about as many bytes as the others, by one
+    task. Documents are in the order of the files. If the build is interrupted, call it again
+    with the same arguments: shards that are there are not built again, and the result is the
+    same.
+
+    Parameters
+    ----------
+    files
+        A file, a folder, a pattern such as ``"corpus/*.jsonl"``, or an iterable of files, in
+        any format that ``bm25rag index`` reads. All nodes must see them by these paths.
+    folder
+        The folder; made if it is missing. All nodes must see it by this path.
+    shards
+        How many, at most as many as files.
+    format
+        How files are read: by their names, or ``"jsonl"``, ``"csv"``, ... as for
+        ``bm25rag index --format``.
+    fields
+        Which fields of records make a document.
+    passage_size
+        Maximum characters of a passage, for files that are split.
+    store_text
+        As for ``BM25Index.add``.
+    extra
+        JSON values to keep with the index.
+    num_cpus
+        CPUs that Ray reserves for each task, which are also its threads.
+    memory
+        How much each task may use, as for ``BM25Index.build``; Ray reserves as much for it.
+    max_retries
+        How often Ray runs a task again whose worker or node died.
+    timeout
+        Seconds that each of the three steps may take: shards, statistics, their merging.
+    **settings
+        As for ``BM25Index``: ``analyzer``, ``variant``, ``k1``, ``b``, ...
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong, a file cannot be read, there are fewer files than shards, or
+        an interrupted build had other files or settings; the message says which.
+    DuplicateIdError
+        If two documents have an id; the message names their files.
+    FileExistsError, NotAnIndexError
+        If the folder holds an index, or something else.
+    LockedError
+        If another process builds there.
+    ClusterError
+        If workers died beyond the retries, of too little memory for example, or time is up.
+    MissingDependencyError
+        If Ray is not installed.
+    """
+    count = check_count("shards", shards, least=1)
+    reading = Reading(
+        check_choice("format", format, FORMATS),
+        Fields() if fields is None else fields,
+        check_count("passage_size", passage_size, least=1),
+    )
+    divided = divide(find_sources(files, reading.format), count)
+    plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)
+    options = _options(plan, num_cpus, max_retries)
+
+    def build_shards(ray: Any) -> list[Receipt]:
+        begin(plan)
+        task, sent = ray.remote(build_shard).options(**options), ray.put(plan)
+        refs = [task.remote(sent, number) for number in range(count)]
+        return wait_for_all(refs, timeout, "shard")
+
+    return _build(plan, build_shards, options, extra, timeout)
+
+
+def build_dataset(
+    dataset: Any,
+    folder: str | PathLike[str],
+    shards: int,
+    *,
+    fields: Fields = Fields(id="id", texts=("text",)),  # noqa: B008 - immutable
+    store_text: bool = True,
+    extra: dict[str, Any] | None = None,
+    num_cpus: float = 1.0,
+    memory: str | int = "2GiB",
+    max_retries: int = 3,
+    timeout: float = _DAY,
+    **settings: Any,
+) -> ShardedIndex:
+    """Build a sharded index from a ``ray.data.Dataset``, in the order of its rows.
+
+    Unlike ``build``, this begins anew after an interruption.
+
+    Parameters
+    ----------
+    dataset
+        The dataset; it is materialised. Each row is a document.
+    fields
+        Which columns make a document; there must be ids.
+    folder, shards, store_text, extra, num_cpus, memory, max_retries, timeout, **settings
+        As for ``build``; there may be more shards than blocks, of which some are then empty.
+
+    Raises
+    ------
+    Exception
+        As ``build``.
+    """
+    count = check_count("shards", shards, least=1)
+    if fields.id is None:
+        raise ValueError("fields must name the column with the ids: Fields(id='id')")
+    reading = Reading("rows", fields)
+    divided: list[Any] = [[] for _ in range(count)]
+    plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)
+    options = _options(plan, num_cpus, max_retries)
+
+    def build_shards(ray: Any) -> list[Receipt]:
+        for leftover in (os.path.join(plan.folder, BUILDING), commit_folder(plan.folder, 1)):
+            remove(leftover)
+        make_folder(os.path.join(plan.folder, BUILDING))
+        ordered = dataset.context.execution_options
+        before, ordered.preserve_order = ordered.preserve_order, True
+        try:
+            parts = dataset.materialize().split(count)
+        finally:
+            ordered.preserve_order = before
+        task, sent = ray.remote(_build_rows).options(**options), ray.put(plan)
+        refs = [task.remote(sent, number, part) for number, part in enumerate(parts)]
+        return wait_for_all(refs, timeout, "shard")
+
+    return _build(plan, build_shards, options, extra, timeout)
+
+
+def _build_rows(plan: Plan, number: int, part: Any) -> Receipt:
+    counts = [0]
+    records = Records(Path(f"shard {number} of the dataset"), plan.reading.fields, None)
+
+    def documents() -> Iterator[Document]:
+        for row in part.iter_rows():
+            counts[0] += 1
+            yield records.document(row, counts[0], counts[0])
+
+    return write_shard(plan, number, documents(), [], counts)
+
+
+def _plan(
+    folder: str | PathLike[str],
+    shards: list[Any],
+    reading: Reading,
+    store_text: bool,
+    num_cpus: float,
+    memory: str | int,
+    settings: dict[str, Any],
+) -> Plan:
+    threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
+    path = realpath(folder)
+    check_new(path)
+    stored, size = check_flag("store_text", store_text), check_memory("memory", memory)
+    return Plan(path, shards, reading, BM25Index(**settings), stored, size, threads)
+
+
+def _options(plan: Plan, num_cpus: float, max_retries: int) -> dict[str, Any]:
+    check_count("max_retries", max_retries)
+    return {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
+
+
+def _build(
+    plan: Plan,
+    build_shards: Any,
+    options: dict[str, Any],
+    extra: dict[str, Any] | None,
+    timeout: float,
+) -> ShardedIndex:
+    kept = {} if extra is None else check_extra(extra)
+    check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+    ray, folder, count = start(), plan.folder, len(plan.shards)
+    partitions = min(count, _PARTITIONS)
+    make_folder(folder)
+    held = lock(folder)
+    try:
+        check_new(folder)
+        receipts = build_shards(ray)
+        counting = ray.remote(count_shard).options(**options, num_returns=partitions + 1)
+        counted = [
+            counting.remote(folder, number, receipt, partitions)
+            for number, receipt in enumerate(receipts)
+        ]
+        totals = wait_for_all([refs[0] for refs in counted], timeout, "statistics of shard")
+        merging = ray.remote(merge_partition).options(**options)
+        refs = [
+            merging.remote(*parts) for parts in zip(*(refs[1:] for refs in counted), strict=True)
+        ]
+        merged = wait_for_all(refs, timeout, "partition")
+        check_unique(plan, receipts, merged)
+        finish(plan, receipts, totals, [one.terms for one in merged], kept)
+    finally:
+        held.release()
+    return ShardedIndex.open(folder, tokenizer=plan.empty.analyzer.tokenizer)

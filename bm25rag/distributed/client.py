@@ -1,0 +1,398 @@
+"""The client of an index that actors serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from threading import TIMEOUT_MAX
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+from bm25rag.common.checks import (
+    check_count,
+    check_flag,
+    check_id,
+    check_ids,
+    check_real,
+    check_sequence,
+)
+from bm25rag.distributed.asking import Answers, ask
+from bm25rag.distributed.engine import cause_of, load
+from bm25rag.distributed.host import HostState
+from bm25rag.distributed.operations import OPERATIONS
+from bm25rag.distributed.results import Partial, RayBatch
+from bm25rag.documents import Document, Hit
+from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
+
+if TYPE_CHECKING:
+    from bm25rag.analysis import Analyzer
+    from bm25rag.filters import FilterSpec
+    from bm25rag.search.explain import Explanation
+    from bm25rag.search.queries import Query
+
+__all__ = ["RayIndex"]
+
+_DEADLINE = 10.0
+
+
+class RayIndex:
+    """An index that actors of a Ray cluster serve; ``serve`` and ``connect`` return it.
+
+    Its methods are those of ``BM25Index`` that read, with the same ids, order and scores. Each
+    call has a ``deadline`` in seconds, 10 by default. It asks one replica of each part of the
+    shards. If that is gone, it asks another at once, and if that is slow, another too after a
+    quarter of the deadline. All of an answer is from one commit. It is safe to use from many
+    threads, and can be sent to tasks and actors of the cluster.
+    """
+
+    def __init__(self, name: str, parts: Sequence[Sequence[Any]]) -> None:
+        self._name, self._parts, self._shards = name, parts, len(parts)
+        # Replicas that were gone or slow, and until when others are asked first.
+        self._avoided: dict[Any, float] = {}
+        self._analyzer: Analyzer | None = None
+
+    # --- searching ---------------------------------------------------------------------
+
+    @overload
+    def search(
+        self,
+        query: Query,
+        k: int = ...,
+        filter: FilterSpec | None = ...,
+        min_score: float | None = ...,
+        *,
+        deadline: float = ...,
+        partial: Literal[False] = ...,
+    ) -> list[Hit]: ...
+
+    @overload
+    def search(
+        self,
+        query: Query,
+        k: int = ...,
+        filter: FilterSpec | None = ...,
+        min_score: float | None = ...,
+        *,
+        deadline: float = ...,
+        partial: Literal[True],
+    ) -> Partial[list[Hit]]: ...
+
+    def search(
+        self,
+        query: Query,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+        *,
+        deadline: float = _DEADLINE,
+        partial: bool = False,
+    ) -> list[Hit] | Partial[list[Hit]]:
+        """Find the best k documents that contain a query term.
+
+        Parameters
+        ----------
+        query, k, filter, min_score
+            As for ``BM25Index.search``. A callable is sent to the cluster.
+        deadline
+            Seconds until the answer must be there, > 0.
+        partial
+            Whether an answer may lack shards that did not answer in time; it is then a
+            ``Partial``, which says which.
+
+        Returns
+        -------
+        hits
+            By score descending, then in document order.
+
+        Raises
+        ------
+        ShardUnavailableError
+            If no replica of a shard has answered within the deadline, unless ``partial``.
+        Exception
+            As ``BM25Index.search``.
+        """
+        found = self._search([query], k, filter, min_score, True, deadline, partial)
+        if isinstance(found, Partial):
+            return Partial(found.found.hits()[0], found.missing)
+        return found.hits()[0]
+
+    @overload
+    def search_batch(
+        self,
+        queries: Iterable[Query],
+        k: int = ...,
+        filter: FilterSpec | None = ...,
+        min_score: float | None = ...,
+        *,
+        contents: bool = ...,
+        deadline: float = ...,
+        partial: Literal[False] = ...,
+    ) -> RayBatch: ...
+
+    @overload
+    def search_batch(
+        self,
+        queries: Iterable[Query],
+        k: int = ...,
+        filter: FilterSpec | None = ...,
+        min_score: float | None = ...,
+        *,
+        contents: bool = ...,
+        deadline: float = ...,
+        partial: Literal[True],
+    ) -> Partial[RayBatch]: ...
+
+    def search_batch(
+        self,
+        queries: Iterable[Query],
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+        *,
+        contents: bool = True,
+        deadline: float = _DEADLINE,
+        partial: bool = False,
+    ) -> RayBatch | Partial[RayBatch]:
+        """Search for many queries at once.
+
+        Parameters
+        ----------
+        queries
+            As for ``BM25Index.search_batch``.
+        k, filter, min_score, deadline, partial
+            As for ``search``.
+        contents
+            Whether to send texts, metadata and payloads, so that the batch has ``hits()``;
+            ids and scores alone are quicker.
+
+        Raises
+        ------
+        Exception
+            As ``search``.
+        """
+        batch = list(check_sequence("queries", queries, "queries"))
+        check_flag("contents", contents)
+        return self._search(batch, k, filter, min_score, contents, deadline, partial)
+
+    def _search(
+        self,
+        queries: list[Query],
+        k: int,
+        filter: FilterSpec | None,
+        min_score: float | None,
+        contents: bool,
+        deadline: float,
+        partial: bool,
+    ) -> RayBatch | Partial[RayBatch]:
+        arguments = (queries, check_count("k", k), filter, min_score, contents)
+        check_flag("partial", partial)
+        answers = self._ask("search", arguments, deadline, partial)
+        found = _merged("search", answers, arguments)
+        rows, scores, counts = found.ranking
+        batch = RayBatch(rows, scores, counts, answers.commit, found.items)
+        return Partial(batch, answers.missing) if partial else batch
+
+    def explain(
+        self,
+        query: Query,
+        id: str,
+        filter: FilterSpec | None = None,
+        *,
+        deadline: float = _DEADLINE,
+    ) -> Explanation:
+        """Explain the score of a document, as ``BM25Index.explain`` does.
+
+        Parameters
+        ----------
+        query, id, filter, deadline
+            As for ``search``; the document.
+
+        Raises
+        ------
+        DocumentNotFoundError
+            If there is no such document, or the filter rejects it.
+        ShardUnavailableError
+            As ``search``.
+        """
+        arguments = (query, check_id("id", id), filter)
+        found = _merged("explain", self._ask("explain", arguments, deadline, False), arguments)
+        if found is None:
+            passing = "" if filter is None else " that the filter passes"
+            raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
+        return cast("Explanation", found)
+
+    def get(
+        self,
+        ids: Iterable[str],
+        filter: FilterSpec | None = None,
+        *,
+        deadline: float = _DEADLINE,
+    ) -> list[Document]:
+        """Return documents by id, in the order asked; those that are not there are left out.
+
+        Parameters
+        ----------
+        ids, filter, deadline
+            As for ``BM25Index.get`` and ``search``.
+
+        Raises
+        ------
+        ShardUnavailableError
+            As ``search``.
+        """
+        wanted = check_ids(ids)
+        arguments = (wanted, filter)
+        found = _merged("get", self._ask("get", arguments, deadline, False), arguments)
+        return [found[id] for id in wanted if id in found]
+
+    def count(self, filter: FilterSpec | None = None, *, deadline: float = _DEADLINE) -> int:
+        """Count the documents that the filter passes, as ``BM25Index.count`` does.
+
+        Parameters
+        ----------
+        filter, deadline
+            As for ``search``.
+
+        Raises
+        ------
+        ShardUnavailableError
+            As ``search``.
+        """
+        found = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
+        return cast("int", found)
+
+    def __len__(self) -> int:
+        return self.count()
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """How texts and queries become terms."""
+        if self._analyzer is None:
+            # Whoever serves any part knows it.
+            hosts = [host for part in self._parts for host in part]
+            answers = ask([hosts], "analyzer", (), _DEADLINE, self._shards, self._avoided)
+            self._analyzer = _merged("analyzer", answers, ())
+            if self._analyzer is None:
+                reason = next(iter(answers.missing.values()))
+                raise ShardUnavailableError(f"no actor of {self._name!r} answered ({reason})")
+        return self._analyzer
+
+    # --- the service -------------------------------------------------------------------
+
+    def refresh(self, *, timeout: float = 60.0) -> int:
+        """Let all actors go to the last commit of the folder; return its number.
+
+        Searches go on meanwhile, each in one commit. Actors that are gone go there when they
+        are back.
+
+        Parameters
+        ----------
+        timeout
+            Seconds that it may take.
+
+        Raises
+        ------
+        StorageError
+            If a file is damaged; what was opened is still served.
+        ClusterError
+            If no actor of a part could be asked.
+        """
+        seconds, ray = check_real("timeout", timeout, 0.0, TIMEOUT_MAX), load()
+        refs = {
+            host.refresh.remote(): part for part, hosts in enumerate(self._parts) for host in hosts
+        }
+        ready, _ = ray.wait(list(refs), num_returns=len(refs), timeout=seconds)
+        commits: dict[int, int] = {}
+        for ref in ready:
+            try:
+                state: HostState = ray.get(ref, timeout=seconds)
+            except ray.exceptions.RayTaskError as error:
+                raise cause_of(error) from None
+            except ray.exceptions.RayError:
+                continue
+            commits[refs[ref]] = state.check().commit
+        if len(commits) < len(self._parts):
+            raise ClusterError(
+                f"only actors of {len(commits)} of {len(self._parts)} parts of {self._name!r} "
+                f"could be asked within {seconds:g} seconds; call refresh again when they are back"
+            )
+        return max(commits.values())
+
+    def search_dataset(
+        self,
+        dataset: Any,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+        *,
+        column: str = "query",
+        batch_size: int = 256,
+        num_cpus: float = 1.0,
+        deadline: float = 60.0,
+    ) -> Any:
+        """Search for the queries of a ``ray.data.Dataset``.
+
+        Parameters
+        ----------
+        dataset
+            Its rows are queries.
+        k, filter, min_score
+            As for ``search``.
+        column
+            The column with their texts.
+        batch_size
+            Queries that are sent at once.
+        num_cpus
+            What Ray reserves for each task that asks.
+        deadline
+            Seconds for each batch.
+
+        Returns
+        -------
+        dataset
+            A ``Dataset`` of the same rows with the columns ``ids`` and ``scores``: lists, of up
+            to k strings and float64. Ray computes it when it is read.
+        """
+
+        def search(table: Any) -> Any:
+            import pyarrow  # Ray Data is made of it
+
+            queries = table.column(column).to_pylist()
+            batch = self.search_batch(
+                queries, k, filter, min_score, contents=False, deadline=deadline
+            )
+            counted = zip(batch.scores.tolist(), batch.counts.tolist(), strict=True)
+            ids = pyarrow.array(batch.ids(), pyarrow.list_(pyarrow.string()))
+            scores = [row[:count] for row, count in counted]
+            table = table.append_column("ids", ids)
+            return table.append_column(
+                "scores", pyarrow.array(scores, pyarrow.list_(pyarrow.float64()))
+            )
+
+        return dataset.map_batches(
+            search, batch_format="pyarrow", batch_size=batch_size, num_cpus=num_cpus
+        )
+
+    def _ask(
+        self, operation: str, arguments: tuple[Any, ...], deadline: float, partial: bool
+    ) -> Answers:
+        seconds = check_real("deadline", deadline, 0.0, TIMEOUT_MAX)
+        answers = ask(self._parts, operation, arguments, seconds, self._shards, self._avoided)
+        self._shards = answers.shards
+        if answers.missing and not partial:
+            numbers = sorted(answers.missing)
+            named = ", ".join(map(str, numbers[:10])) + (" ..." if len(numbers) > 10 else "")
+            raise ShardUnavailableError(
+                f"shards {named} of {answers.shards} in {self._name!r} did not answer within "
+                f"{seconds:g} seconds ({answers.missing[numbers[0]]}); partial=True searches "
+                "without them",
+                tuple(numbers),
+            )
+        return answers
+
+    def __repr__(self) -> str:
+        replicas = max(map(len, self._parts))
+        return f"RayIndex({self._name!r}, {len(self._parts)} parts, {replicas} replicas)"
+
+
+def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:
+    values = [answer.value for answer in answers.found if answer.value is not None]
+    return OPERATIONS[operation].merge(values, *arguments)

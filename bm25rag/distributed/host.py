@@ -1,0 +1,167 @@
+"""A server of some shards of a folder, which runs as an actor, one on a node."""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+from typing import Any, NamedTuple
+
+from bm25rag.analysis import Tokenizer
+from bm25rag.distributed.operations import OPERATIONS
+from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
+from bm25rag.sharded import OpenShard, open_shard
+from bm25rag.sharded.building import even_edges
+from bm25rag.sharded.manifest import read_sharded
+
+__all__ = ["Answer", "Host", "HostState"]
+
+_RETRIES = 20
+
+
+class HostState(NamedTuple):
+    """What a host serves: ``failed`` are shards that cannot be opened, with the reasons."""
+
+    commit: int
+    failed: dict[int, str]
+
+    def check(self) -> HostState:
+        """Return it; raise ``CorruptIndexError`` if a shard cannot be opened."""
+        for problem in self.failed.values():
+            raise CorruptIndexError(problem)
+        return self
+
+
+class Answer(NamedTuple):
+    """The answer of a host.
+
+    ``value`` is what its shards say, without those in ``failed``, which has the reasons; None if
+    all failed. ``shards`` is how many shards the index has in this ``commit``.
+    """
+
+    commit: int
+    shards: int
+    value: Any
+    failed: dict[int, str]
+
+
+class _Opened(NamedTuple):
+    commit: int
+    total: int
+    shards: list[OpenShard]
+    failed: dict[int, str]
+
+
+class Host:
+    """Serves one of some equal parts of the shards; safe to use from many threads.
+
+    Nothing is opened before the first call, so that a restart succeeds while a disk is away.
+
+    Parameters
+    ----------
+    folder
+        The folder of the sharded index.
+    part, parts
+        Which part of the shards, and how many parts there are.
+    threads
+        How many threads answer one batch.
+    mmap, tokenizer, untrusted
+        As for ``BM25Index.open``.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        part: int,
+        parts: int,
+        threads: int,
+        mmap: bool,
+        tokenizer: Tokenizer | None,
+        untrusted: bool,
+    ) -> None:
+        self._folder, self._part, self._parts, self._threads = folder, part, parts, threads
+        self._options: dict[str, Any] = {
+            "mmap": mmap,
+            "tokenizer": tokenizer,
+            "untrusted": untrusted,
+        }
+        self._opened: _Opened | None = None
+        self._lock = Lock()
+
+    def process(self) -> int:
+        """Return the id of this process."""
+        return os.getpid()
+
+    def refresh(self) -> HostState:
+        """Go to the last commit, and try again what could not be opened.
+
+        Raises
+        ------
+        StorageError
+            If the folder holds no sharded index that can be read.
+        """
+        with self._lock:
+            opened = self._opened
+            commit = read_sharded(self._folder).commit
+            if opened is None or opened.commit != commit or opened.failed:
+                opened = self._opened = self._open()
+        return HostState(opened.commit, opened.failed)
+
+    def answer(self, operation: str, arguments: tuple[Any, ...], commit: int) -> Answer:
+        """Answer a call from a commit that is at least as new as the one named.
+
+        Parameters
+        ----------
+        operation
+            A name in ``OPERATIONS``.
+        arguments
+            What it is called with.
+        commit
+            The least number of the commit.
+
+        Raises
+        ------
+        Exception
+            As the method of ``BM25Index``, except that damage is reported in the answer.
+        """
+        if self._opened is None or self._opened.commit < commit:
+            self.refresh()
+        opened, called = self._opened, OPERATIONS[operation]
+        assert opened is not None
+        values, failed = {}, dict(opened.failed)
+        for shard in opened.shards:
+            try:
+                values[shard.number] = called.answer(
+                    shard.searcher, shard.first_row, self._threads, *arguments
+                )
+            except StorageError as error:
+                failed[shard.number] = str(error)
+        merged = called.merge([*values.values()], *arguments)
+        try:
+            called.read(merged)
+        except StorageError:
+            for number, value in [*values.items()]:
+                try:
+                    called.read(value)
+                except StorageError as error:
+                    failed[number] = str(error)
+                    del values[number]
+            merged = called.merge([*values.values()], *arguments)
+        return Answer(opened.commit, opened.total, merged if values else None, failed)
+
+    def _open(self) -> _Opened:
+        for _ in range(_RETRIES):
+            manifest = read_sharded(self._folder)
+            count = len(manifest.shards)
+            edges = even_edges(count, self._parts)
+            shards: list[OpenShard] = []
+            failed: dict[int, str] = {}
+            for number in range(edges[self._part], edges[self._part + 1]):
+                try:
+                    shards.append(open_shard(self._folder, number, **self._options))
+                except (CorruptIndexError, NotAnIndexError) as error:
+                    failed[number] = str(error)
+            # A writer may have committed in between: read again.
+            now = read_sharded(self._folder).commit
+            if {now, *(shard.commit for shard in shards)} == {manifest.commit}:
+                return _Opened(now, count, shards, failed)
+        raise StorageError(f"{self._folder} was changed {_RETRIES} times while it was opened")

@@ -1,0 +1,140 @@
+"""What a server of shards can be asked: how a shard answers, and how answers are merged.
+
+Merging is associative and keeps the order of the shards, so a server merges those of its shards,
+and the client those of the servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bm25rag.analysis import Analyzer
+from bm25rag.documents import Document, Hit
+from bm25rag.errors import DocumentNotFoundError
+from bm25rag.filters import FilterSpec
+from bm25rag.index import BM25Index
+from bm25rag.search.explain import Explanation
+from bm25rag.search.queries import Query
+from bm25rag.sharded import Ranking, merge_rankings
+
+__all__ = ["OPERATIONS", "Found", "Operation"]
+
+
+class Found(NamedTuple):
+    """The best matches of a batch: rows in the whole index, and the hits or only ids of each."""
+
+    ranking: Ranking
+    items: Sequence[list[Hit]] | Sequence[list[str]]
+
+
+class Operation(NamedTuple):
+    """``answer`` gets a shard, its first row, the threads to use and the arguments of a call.
+
+    ``merge`` gets the answers and the same arguments. ``read`` reads what a merged
+    answer has not read yet.
+    """
+
+    answer: Callable[..., Any]
+    merge: Callable[..., Any]
+    read: Callable[[Any], object] = lambda _: None
+
+
+def _search(
+    shard: BM25Index,
+    first_row: int,
+    threads: int,
+    queries: Sequence[Query],
+    k: int,
+    filter: FilterSpec | None,
+    min_score: float | None,
+    contents: bool,
+) -> Found:
+    batch = shard.search_batch(queries, k, filter, min_score, threads)
+    rows = np.where(batch.rows < 0, -1, batch.rows + first_row)
+    ranking = Ranking(rows, batch.scores, batch.counts)
+    return Found(ranking, batch.hits() if contents else batch.ids())
+
+
+def _read_hits(found: Found) -> None:
+    for row in found.items:
+        for hit in row:
+            if isinstance(hit, Hit):
+                hit.__reduce__()  # reads text, metadata and payload, as sending it does
+
+
+def _merge_found(found: Sequence[Found], queries: Sequence[Query], k: int, *_: object) -> Found:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        empty = np.empty((len(queries), 0))
+        counts = np.zeros(len(queries), np.int64)
+        none: list[list[str]] = [[] for _ in queries]
+        return Found(Ranking(empty.astype(np.int64), empty, counts), none)
+    ranking = merge_rankings([one.ranking for one in found], [0] * len(found), k)
+    items = []
+    for number, count in enumerate(ranking.counts.tolist()):
+        row: list[Any] = []
+        scores = []
+        for one in found:
+            row += one.items[number]
+            scores.append(one.ranking.scores[number, : one.ranking.counts[number]])
+        # As in ``merge_rankings``: of equal scores, the earlier shard's first.
+        order = np.argsort(-np.concatenate(scores), kind="stable")[:count]
+        items.append([row[position] for position in order.tolist()])
+    return Found(ranking, items)
+
+
+def _get(
+    shard: BM25Index,
+    first_row: int,
+    threads: int,
+    ids: Sequence[str],
+    filter: FilterSpec | None,
+) -> dict[str, Document]:
+    return {document.id: document for document in shard.get(ids, filter)}
+
+
+def _merge_got(found: Iterable[dict[str, Document]], *_: object) -> dict[str, Document]:
+    return {id: document for one in found for id, document in one.items()}
+
+
+def _count(shard: BM25Index, first_row: int, threads: int, filter: FilterSpec | None) -> int:
+    return shard.count(filter)
+
+
+def _merge_counts(found: Iterable[int], *_: object) -> int:
+    return sum(found)
+
+
+def _explain(
+    shard: BM25Index,
+    first_row: int,
+    threads: int,
+    query: Query,
+    id: str,
+    filter: FilterSpec | None,
+) -> Explanation | None:
+    try:
+        return shard.explain(query, id, filter)
+    except DocumentNotFoundError:
+        return None
+
+
+def _analyzer(shard: BM25Index, first_row: int, threads: int) -> Analyzer:
+    return shard.analyzer
+
+
+def _first(found: Iterable[Any], *_: object) -> Any:
+    return next((one for one in found if one is not None), None)
+
+
+OPERATIONS = {
+    "search": Operation(_search, _merge_found, _read_hits),
+    "get": Operation(_get, _merge_got),
+    "count": Operation(_count, _merge_counts),
+    "explain": Operation(_explain, _first),
+    "analyzer": Operation(_analyzer, _first),
+}

@@ -1,0 +1,164 @@
+"""The files that a build reads: which, how, and in which shard each goes."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import hashlib
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from bm25rag.documents import Document
+from bm25rag.readers import (
+    KINDS,
+    PASSAGE_SIZE,
+    Fields,
+    find_beir_corpus,
+    find_files,
+    kind_of,
+    read_csv,
+    read_html,
+    read_json,
+    read_jsonl,
+    read_lines,
+    read_passages,
+    read_text,
+    read_tsv,
+)
+
+__all__ = ["FORMATS", "Reading", "SourceFile", "divide", "find_sources", "fingerprint", "read_file"]
+
+_RECORDS = {"jsonl": read_jsonl, "json": read_json, "csv": read_csv, "tsv": read_tsv}
+_PIECES = {"passages": read_passages, "html": read_html}
+_PLAIN = {"lines": read_lines, "text": read_text}
+FORMATS = ("auto", *_RECORDS, *_PIECES, *_PLAIN)
+
+
+class Reading(NamedTuple):
+    """How files are read.
+
+    ``format`` is one of ``FORMATS``: "auto" goes by the file's name. ``fields`` are for files of
+    records, and ``passage_size`` is for those that are split into passages.
+    """
+
+    format: str = "auto"
+    fields: Fields = Fields()
+    passage_size: int = PASSAGE_SIZE
+
+
+class SourceFile(NamedTuple):
+    """A file to read; ``name`` is its path in the folder that was given, or ``None``."""
+
+    path: str
+    kind: str
+    name: str | None
+    size: int
+
+
+class Fingerprint(NamedTuple):
+    """What a file was when it was read: its size in bytes, and the BLAKE2b digest of them."""
+
+    path: str
+    size: int
+    digest: str
+
+
+def find_sources(
+    files: str | PathLike[str] | Iterable[str | PathLike[str]], format: str
+) -> list[SourceFile]:
+    """Find the files to read, in the order of their documents.
+
+    Parameters
+    ----------
+    files
+        A file, a folder, a pattern such as ``"corpus/*.jsonl"``, or an iterable of files.
+        Files of a folder or a pattern are in the order of their names.
+    format
+        As in ``Reading``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing.
+    ValueError
+        If nothing matches a pattern, or the kind of a file is not known.
+    OSError
+        If the system does not allow to read a file.
+    """
+    if not isinstance(files, (str, PathLike)):
+        return [_source(Path(file), format, None) for file in files]
+    path = Path(files)
+    if path.is_dir():
+        corpus = find_beir_corpus(path)
+        return list(_in_folder(path, format)) if corpus is None else [_source(corpus, format, None)]
+    if not path.exists() and glob.has_magic(str(path)):
+        found = sorted(glob.glob(str(path), recursive=True))
+        if not found:
+            raise ValueError(f"nothing matches {path}")
+        return [_source(Path(one), format, None) for one in found if Path(one).is_file()]
+    return [_source(path, format, None)]
+
+
+def _in_folder(folder: Path, format: str) -> Iterator[SourceFile]:
+    for found in find_files(folder):
+        if found.problem is None and kind_of(found.path) is not None:
+            yield _source(found.path, format, found.name)
+        elif found.expected:
+            raise OSError(f"{found.path}: {found.problem}")
+
+
+def _source(path: Path, format: str, name: str | None) -> SourceFile:
+    kind = kind_of(path) if format == "auto" else format
+    if kind is None:
+        known = " ".join(KINDS)
+        raise ValueError(f"{path}: its name does not show its kind ({known}); pass format=")
+    return SourceFile(os.path.abspath(path), kind, name, path.stat().st_size)
+
+
+def read_file(file: SourceFile, reading: Reading) -> Iterator[Document]:
+    """Read the documents of a file; ids are those that ``bm25rag index`` gives them."""
+    path = Path(file.path)
+    name = path.name if file.name is None else file.name
+    if file.kind in _RECORDS:
+        # Cells may hold whole articles; this process is a worker of ours.
+        csv.field_size_limit(2**31 - 1)
+        return _RECORDS[file.kind](path, reading.fields, file.name)
+    if file.kind in _PIECES:
+        return _PIECES[file.kind](path, reading.passage_size, name)
+    return _PLAIN[file.kind](path, name)
+
+
+def divide(files: list[SourceFile], shards: int) -> list[list[SourceFile]]:
+    """Divide files, which stay in order, into shards of about as many bytes, none empty.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer files than shards.
+    """
+    if len(files) < shards:
+        raise ValueError(
+            f"shards must be at most {len(files)}, the files, got {shards}: a shard has whole "
+            "files; divide the files, or ask for fewer shards"
+        )
+    sums = [*accumulate((file.size for file in files), initial=0)]
+    edges = [0]
+    for shard in range(1, shards):
+        wanted = sums[-1] * shard / shards
+        edge = bisect_left(sums, wanted)
+        if edge and wanted - sums[edge - 1] < sums[edge] - wanted:
+            edge -= 1
+        edges.append(min(max(edge, edges[-1] + 1), len(files) - (shards - shard)))
+    return [files[first:last] for first, last in pairwise([*edges, len(files)])]
+
+
+def fingerprint(path: str) -> Fingerprint:
+    """Read a whole file for its fingerprint; raise ``OSError`` if it cannot be read."""
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+        return Fingerprint(path, file.tell(), digest.hexdigest())

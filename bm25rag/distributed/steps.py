@@ -1,0 +1,376 @@
+"""The steps of a build from files, each of which can be done anywhere, again and twice.
+
+In the folder ``building`` are, until the manifest of the sharded index is written,
+
+::
+
+    plan.json               the files of each shard, the settings, how the files are read
+    shard-0003-<random>/    what one attempt to build a shard has made, an index folder
+    shard-0003.json         the receipt: which attempt counts, and what its files were
+
+Attempts never write to the same file, so one that a cluster took for dead does no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from copy import copy
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bm25rag.building.build import build_index
+from bm25rag.building.folder import remove
+from bm25rag.building.plan import check_plan
+from bm25rag.columns.column import select_strings
+from bm25rag.columns.merge import JoinedTerms
+from bm25rag.columns.string_table import StringTable
+from bm25rag.distributed.sources import Fingerprint, Reading, SourceFile, fingerprint, read_file
+from bm25rag.documents import Document
+from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
+from bm25rag.index import BM25Index
+from bm25rag.sharded.building import publish
+from bm25rag.sharded.manifest import commit_folder, shard_folder, shard_receipt
+from bm25rag.sharded.statistics import (
+    LocalStatistics,
+    TermCounts,
+    join_partitions,
+    merge_counts,
+    partition_of,
+)
+from bm25rag.storage.fs import make_folder
+from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
+from bm25rag.storage.segment_files import read_index
+
+__all__ = [
+    "Counts",
+    "Merged",
+    "Plan",
+    "Receipt",
+    "begin",
+    "build_shard",
+    "check_unique",
+    "count_shard",
+    "finish",
+    "merge_partition",
+    "write_shard",
+]
+
+_PLAN = "plan.json"
+_PLAN_FORMAT, _RECEIPT_FORMAT = "bm25rag-build-plan", "bm25rag-shard-receipt"
+
+
+class Plan(NamedTuple):
+    """A build: ``empty`` is an index without documents that has the settings."""
+
+    folder: str
+    shards: list[list[SourceFile]]
+    reading: Reading
+    empty: BM25Index
+    store_text: bool
+    memory: int
+    threads: int
+
+    def settings(self) -> dict[str, Any]:
+        """Return what must be the same for a build to go on, as JSON values."""
+        state = self.empty._state.stored()
+        settings: dict[str, Any] = json.loads(
+            json.dumps(
+                {
+                    "analyzer": state.analyzer.to_dict(),
+                    "parameters": state.parameters.to_dict(),
+                    "reading": self.reading,
+                    "store_text": self.store_text,
+                    "shards": len(self.shards),
+                }
+            )
+        )
+        return settings
+
+
+class Receipt(NamedTuple):
+    """What is left by a shard that was built: a folder's name, the files, documents of each."""
+
+    attempt: str
+    files: list[Fingerprint]
+    documents: list[int]
+
+
+class Counts(NamedTuple):
+    """A partition of one shard: how often terms occur, for each segment, and its ids."""
+
+    terms: list[TermCounts]
+    ids: list[StringTable]
+
+
+class Merged(NamedTuple):
+    """A partition of all shards; ``twice`` are ids that more than one shard has."""
+
+    terms: TermCounts
+    twice: list[str]
+
+
+# --- the plan ---------------------------------------------------------------------------
+
+
+def begin(plan: Plan) -> None:
+    """Write the plan, or check that it is that of the build that was interrupted in its folder.
+
+    Raises
+    ------
+    ValueError
+        If the build that was interrupted had other files or settings.
+    """
+    building = os.path.join(plan.folder, BUILDING)
+    files = [[list(file) for file in files] for files in plan.shards]
+    body = plan.settings() | {"files": files}
+    try:
+        begun = read_sealed(building, _PLAN, _PLAN_FORMAT, dict)
+    except (NotAnIndexError, CorruptIndexError):
+        if os.path.exists(manifest_path(building)):
+            raise _differing(plan.folder, "its documents did not come from files") from None
+        remove(building)
+        remove(commit_folder(plan.folder, 1))  # of a build that was given up
+        make_folder(building)
+        replace_sealed(building, _PLAN, _PLAN_FORMAT, body, ())
+        return
+    if begun != body:
+        raise _differing(plan.folder, _difference(begun, body))
+    attempts = {receipt.attempt for receipt in _receipts(plan) if receipt is not None}
+    for name in os.listdir(building):
+        if "-" in name and not name.endswith(".json") and name not in attempts:
+            remove(os.path.join(building, name))
+
+
+def _difference(begun: dict[str, Any], body: dict[str, Any]) -> str:
+    for name, value in body.items():
+        if name != "files" and begun.get(name) != value:
+            return f"{name} was {begun.get(name)!r:.200}, is {value!r:.200}"
+    before, now = ({file[0]: file for file in chain(*one["files"])} for one in (begun, body))
+    for path in before.keys() | now.keys():
+        if before.get(path) != now.get(path):
+            return f"{path} was added, removed or changed"
+    return "the files are in another order"
+
+
+def _differing(folder: str, difference: str) -> ValueError:
+    return ValueError(
+        f"this is not the build that was interrupted in {folder}: {difference}; "
+        f"build with the same files and settings, or remove {os.path.join(folder, BUILDING)} "
+        "to begin anew"
+    )
+
+
+def _receipts(plan: Plan) -> list[Receipt | None]:
+    return [_read_receipt(plan.folder, number) for number in range(len(plan.shards))]
+
+
+def _read_receipt(folder: str, number: int) -> Receipt | None:
+    """Return the receipt of a shard that is built; None if there is none."""
+    with suppress(NotAnIndexError, CorruptIndexError):
+        building = os.path.join(folder, BUILDING)
+        body = read_sealed(building, _receipt_name(number), _RECEIPT_FORMAT, dict)
+        receipt = Receipt(
+            body["attempt"], [Fingerprint(*file) for file in body["files"]], body["documents"]
+        )
+        if os.path.exists(manifest_path(built_folder(folder, number, receipt))):
+            return receipt
+    return None
+
+
+def _receipt_name(number: int) -> str:
+    return f"shard-{number:04d}.json"
+
+
+def built_folder(folder: str, number: int, receipt: Receipt) -> str:
+    """Return where a shard is: ``finish`` moves it from where it was built."""
+    attempt = os.path.join(folder, BUILDING, receipt.attempt)
+    return attempt if os.path.exists(attempt) else shard_folder(folder, 1, number)
+
+
+# --- shards -----------------------------------------------------------------------------
+
+
+def build_shard(plan: Plan, number: int) -> Receipt:
+    """Build a shard from its files, unless it is there.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be read, or is not what it was when the shard was built.
+    DuplicateIdError
+        If an id occurs twice; the message names the files.
+    OSError
+        If a file or the disk refuses.
+    """
+    files = [fingerprint(file.path) for file in plan.shards[number]]
+    receipt = _read_receipt(plan.folder, number)
+    if receipt is not None:
+        _check_same(receipt.files, files, plan.folder)
+        return receipt
+    counts: list[int] = []
+
+    def documents() -> Iterator[Document]:
+        for file in plan.shards[number]:
+            counts.append(0)
+            for document in read_file(file, plan.reading):
+                counts[-1] += 1
+                yield document
+
+    try:
+        receipt = write_shard(plan, number, documents(), files, counts)
+    except DuplicateIdError:
+        raise _duplicate_in(plan.shards[number], plan.reading) from None
+    _check_same(files, [fingerprint(file.path) for file in plan.shards[number]], plan.folder)
+    body = receipt._asdict()
+    building = os.path.join(plan.folder, BUILDING)
+    replace_sealed(building, _receipt_name(number), _RECEIPT_FORMAT, body, ())
+    return receipt
+
+
+def write_shard(
+    plan: Plan,
+    number: int,
+    documents: Iterable[Document],
+    files: list[Fingerprint],
+    counts: list[int],
+) -> Receipt:
+    """Write a shard into a folder of its own; ``counts`` are read when that is done."""
+    attempt = f"shard-{number:04d}-{os.urandom(8).hex()}"
+    receipt = shard_receipt(number, None)
+    steps = check_plan(
+        copy(plan.empty), plan.memory, plan.store_text, "error", False, plan.threads, receipt
+    )
+    build_index(documents, os.path.join(plan.folder, BUILDING, attempt), steps)
+    return Receipt(attempt, files, counts)
+
+
+def _check_same(before: list[Fingerprint], now: list[Fingerprint], folder: str) -> None:
+    for old, new in zip(before, now, strict=True):
+        if old != new:
+            raise _differing(folder, f"{new.path} has changed since its shard was built")
+
+
+def _duplicate_in(files: Sequence[SourceFile], reading: Reading) -> DuplicateIdError:
+    seen: dict[str, str] = {}
+    for file in files:
+        for document in read_file(file, reading):
+            if document.id in seen:
+                return _duplicate(document.id, seen[document.id], file.path)
+            seen[document.id] = file.path
+    return DuplicateIdError("an id occurred twice in files that have changed since")
+
+
+def _duplicate(id: str, one: str, other: str) -> DuplicateIdError:
+    where = f"twice in {one}" if one == other else f"in {one} and in {other}"
+    return DuplicateIdError(f"the id {id!r} occurs {where}; ids must differ")
+
+
+# --- statistics -------------------------------------------------------------------------
+
+
+def count_shard(folder: str, number: int, receipt: Receipt, partitions: int) -> list[Any]:
+    """Return the documents and tokens of a shard that is built, then each partition's ``Counts``.
+
+    Parameters
+    ----------
+    folder
+        The folder of the sharded index.
+    number, receipt
+        The shard.
+    partitions
+        How many partitions.
+    """
+    views = read_index(built_folder(folder, number, receipt), mapped=True, known={})[1]
+    local = LocalStatistics(views)
+    for view in views:
+        view.segment.ids.check_all()
+    tables = [view.segment.ids for view in views]
+    counts = [
+        Counts(local.partition(n, partitions), [_ids_of(ids, n, partitions) for ids in tables])
+        for n in range(partitions)
+    ]
+    return [(local.documents, local.tokens), *counts]
+
+
+def _ids_of(ids: StringTable, number: int, of: int) -> StringTable:
+    part = partition_of(ids.keys, number, of)
+    column = select_strings(ids.column, ids.order[part].astype(np.int64))
+    return StringTable(column, np.array(ids.keys[part]), np.empty(0, np.uint32))
+
+
+def merge_partition(*shards: Counts) -> Merged:
+    """Merge a partition of all shards, in their order."""
+    tables = [ids for counts in shards for ids in counts.ids]
+    joined = JoinedTerms(tables)
+    occurrences = np.zeros(len(joined), np.int64)
+    for numbers in joined.numbers:
+        occurrences[numbers] += 1
+    twice, _ = joined.table(np.flatnonzero(occurrences > 1))
+    names = [id or "" for id in twice.column.texts(range(len(twice)))]
+    return Merged(merge_counts([part for counts in shards for part in counts.terms]), names)
+
+
+def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merged]) -> None:
+    """Raise ``DuplicateIdError``, which names the files, if two shards have an id."""
+    for id in chain.from_iterable(one.twice for one in merged):
+        places = []
+        for number, receipt in enumerate(receipts):
+            shard = BM25Index.open(
+                built_folder(plan.folder, number, receipt),
+                tokenizer=plan.empty.analyzer.tokenizer,
+            )
+            found = shard._state.snapshot.find(id)
+            if found is not None:
+                edges = [*accumulate(receipt.documents)]
+                files = [file.path for file in receipt.files] or [f"shard {number}"]
+                places.append(files[bisect_right(edges, found[1]) if len(edges) > 1 else 0])
+        raise _duplicate(id, *places[:2])
+
+
+# --- the end ----------------------------------------------------------------------------
+
+
+def finish(
+    plan: Plan,
+    receipts: Sequence[Receipt],
+    totals: Sequence[tuple[int, int]],
+    merged: Sequence[TermCounts],
+    extra: dict[str, Any],
+) -> None:
+    """Move the shards to their places and commit them as an index.
+
+    Parameters
+    ----------
+    plan, receipts
+        The build.
+    totals
+        Documents and tokens of each shard.
+    merged
+        All merged partitions, in order.
+    extra
+        What to keep with the index.
+    """
+    make_folder(commit_folder(plan.folder, 1))
+    for number, receipt in enumerate(receipts):
+        source, target = (
+            built_folder(plan.folder, number, receipt),
+            shard_folder(plan.folder, 1, number),
+        )
+        if source != target:
+            remove(target)
+            os.rename(source, target)
+    documents, tokens = map(sum, zip(*totals, strict=True))
+    state = plan.empty._state.stored()
+    state = state._replace(extra=extra, probe=state.analyzer.probe())
+    publish(
+        plan.folder,
+        len(receipts),
+        join_partitions(documents, tokens, merged),
+        state.settings(),
+    )

@@ -1,0 +1,297 @@
+"""The steps of a build from files, done in this process: the same index, however often, by whom."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bm25rag import BM25Index
+from bm25rag.cli.app import commands
+from bm25rag.distributed.host import Host
+from bm25rag.distributed.operations import OPERATIONS
+from bm25rag.distributed.sources import Reading, SourceFile, divide, find_sources, read_file
+from bm25rag.distributed.steps import (
+    Plan,
+    begin,
+    build_shard,
+    check_unique,
+    count_shard,
+    finish,
+    merge_partition,
+)
+from bm25rag.errors import CorruptIndexError, DuplicateIdError
+from bm25rag.sharded import ShardedIndex, build
+from support.cluster import QUERIES, contents, plain_index, write_corpus
+from support.killing import killed_at
+
+
+@pytest.fixture(autouse=True)
+def without_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk: nobody cuts the power here."""
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+def plan_of(files: Any, folder: Path, shards: int, **settings: Any) -> Plan:
+    reading = Reading()
+    divided = divide(find_sources(files, reading.format), shards)
+    return Plan(str(folder), divided, reading, BM25Index(**settings), True, 1 << 28, 1)
+
+
+def run(plan: Plan) -> ShardedIndex:
+    """Do all steps of a build, one after another."""
+    begin(plan)
+    count = len(plan.shards)
+    receipts = [build_shard(plan, number) for number in range(count)]
+    counted = [count_shard(plan.folder, n, receipt, count) for n, receipt in enumerate(receipts)]
+    totals, *partitions = zip(*counted, strict=True)
+    merged = [merge_partition(*parts) for parts in partitions]
+    check_unique(plan, receipts, merged)
+    finish(plan, receipts, totals, [one.terms for one in merged], {})
+    return ShardedIndex.open(plan.folder)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5])
+@pytest.mark.parametrize("variant", ["lucene", "bm25+"])
+def test_the_index_is_that_of_one_build(tmp_path: Path, shards: int, variant: Any) -> None:
+    paths = write_corpus(tmp_path / "in")
+    plain = plain_index(paths, variant=variant)
+    index = run(plan_of(paths, tmp_path / "it", shards, variant=variant))
+    for query in QUERIES:
+        assert index.search(query, k=50) == plain.search(query, k=50)
+    assert index.ids() == plain.ids()
+    ShardedIndex.verify(tmp_path / "it")
+    assert sorted(path.name for path in (tmp_path / "it").iterdir()) == ["commit-1", "sharded.json"]
+
+
+def test_sixteen_uneven_shards(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in", tuple(range(1, 40, 2)))
+    index, plain = run(plan_of(paths, tmp_path / "it", 16)), plain_index(paths)
+    assert index.search_batch(QUERIES, 100).hits() == [
+        plain.search(query, 100) for query in QUERIES
+    ]
+
+
+def test_statistics_are_the_bytes_of_a_build_in_one_process(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in", (50, 50))
+    run(plan_of(paths, tmp_path / "it", 2))
+    documents = [d for path in paths for d in read_file(find_sources([path], "auto")[0], Reading())]
+    build(documents, tmp_path / "other", 2)
+    assert contents(tmp_path / "it") == contents(tmp_path / "other")
+
+
+def test_a_build_that_was_killed_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in", (6, 5, 7))
+    run(plan_of(paths, tmp_path / "whole", 3))
+    expected, kills = contents(tmp_path / "whole" / "commit-1"), 0
+    folder = tmp_path / "0"
+    while killed_at(3 * kills, partial(run, plan_of(paths, folder, 3))):
+        if not (folder / "sharded.json").exists():
+            run(plan_of(paths, folder, 3))
+        assert contents(folder / "commit-1") == expected
+        kills += 1
+        folder = tmp_path / str(kills)
+    assert kills > 10
+
+
+def test_shards_that_are_there_are_not_built_again(tmp_path: Path) -> None:
+    plan = plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3)
+    begin(plan)
+    receipt = build_shard(plan, 1)
+    begin(plan)
+    assert build_shard(plan, 1) == receipt
+    assert build_shard(plan, 0).attempt != receipt.attempt
+
+
+def test_attempts_that_do_not_count_are_removed(tmp_path: Path) -> None:
+    plan = plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 2)
+    begin(plan)
+    receipt = build_shard(plan, 0)
+    (tmp_path / "it" / "building" / "shard-0001-abandoned").mkdir()
+    begin(plan)
+    names = sorted(path.name for path in (tmp_path / "it" / "building").iterdir())
+    assert names == sorted(["plan.json", "shard-0000.json", receipt.attempt])
+
+
+def test_a_file_that_changed_since_is_named(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in")
+    plan = plan_of(paths, tmp_path / "it", 3)
+    begin(plan)
+    build_shard(plan, 0)
+    data = paths[0].read_bytes()
+    paths[0].write_bytes(data.replace(b"boat", b"ship"))
+    with pytest.raises(ValueError, match=r"part-0\.jsonl has changed since its shard was built"):
+        build_shard(plan, 0)
+    paths[0].write_bytes(data + b"\n")
+    with pytest.raises(ValueError, match=r"part-0\.jsonl was added, removed or changed; build"):
+        begin(plan_of(paths, tmp_path / "it", 3))
+
+
+def test_other_settings_than_those_of_the_interrupted_build_are_named(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in")
+    begin(plan_of(paths, tmp_path / "it", 3))
+    with pytest.raises(ValueError, match=r"parameters was .*'k1': 1\.2.*is .*'k1': 0\.9"):
+        begin(plan_of(paths, tmp_path / "it", 3, k1=0.9))
+    with pytest.raises(ValueError, match="shards was 3, is 2"):
+        begin(plan_of(paths, tmp_path / "it", 2))
+    with pytest.raises(ValueError, match="the files are in another order"):
+        begin(plan_of([*paths[1:], paths[0]], tmp_path / "it", 3))
+
+
+@pytest.mark.parametrize(("places", "shards"), [((0, 2), 3), ((0, 0), 3), ((2, 4), 5), ((0, 4), 1)])
+def test_an_id_that_two_files_have_is_named_with_them(
+    tmp_path: Path, places: tuple[int, int], shards: int
+) -> None:
+    paths = write_corpus(tmp_path / "in")
+    for place in places:
+        with paths[place].open("a", encoding="utf-8") as file:
+            file.write('{"_id": "twice", "text": "boat"}\n')
+    with pytest.raises(DuplicateIdError) as caught:
+        run(plan_of(paths, tmp_path / "it", shards))
+    names = [os.path.realpath(paths[place]) for place in places]
+    where = f"twice in {names[0]}" if len(set(names)) == 1 else f"in {names[0]} and in {names[1]}"
+    assert str(caught.value) == f"the id 'twice' occurs {where}; ids must differ"
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def file_of(size: int) -> SourceFile:
+    return SourceFile("f", "jsonl", None, size)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shards", "expected"),
+    [
+        ([1, 1, 1, 1], 2, [2, 2]),
+        ([100, 1, 1, 1], 3, [1, 1, 2]),
+        ([1, 1, 1, 100], 3, [2, 1, 1]),
+        ([0, 0, 0], 3, [1, 1, 1]),
+        ([5, 5, 5, 5, 5], 2, [3, 2]),
+        ([3, 9, 2, 4, 6], 1, [5]),
+    ],
+)
+def test_shards_have_about_as_many_bytes(sizes: list[int], shards: int, expected: Any) -> None:
+    files = [file_of(size) for size in sizes]
+    divided = divide(files, shards)
+    assert [len(one) for one in divided] == expected
+    assert [file for one in divided for file in one] == files
+
+
+def test_fewer_files_than_shards_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"shards must be at most 2, the files, got 3"):
+        divide([file_of(1), file_of(1)], 3)
+
+
+def test_ids_are_those_of_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    write_corpus(folder, (2, 2))
+    (folder / "guide.md").write_text("# One\n\nA boat.\n\n# Two\n\nThe sea.\n", encoding="utf-8")
+    (folder / "more").mkdir()
+    (folder / "more" / "t.csv").write_text("id,text\na,boat\nb,sea\n", encoding="utf-8")
+    (folder / "more" / "z.jsonl.gz").write_bytes(gzip.compress(b'{"text": "boat"}\n'))
+    (folder / ".hidden.txt").write_text("boat", encoding="utf-8")
+    CliRunner().invoke(
+        commands, ["index", str(folder), "-o", str(tmp_path / "plain")], catch_exceptions=False
+    )
+    index = run(plan_of(folder, tmp_path / "it", 3))
+    plain = BM25Index.open(tmp_path / "plain")
+    assert index.get(index.ids()) == plain.get(plain.ids())
+
+
+def test_files_are_found_by_pattern_in_the_order_of_their_names(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in")
+    found = find_sources(str(tmp_path / "in" / "part-*.jsonl"), "auto")
+    assert [file.path for file in found] == [os.path.realpath(path) for path in paths]
+
+
+def test_files_that_are_missing_or_of_no_known_kind_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
+        find_sources(tmp_path / "nowhere.jsonl", "auto")
+    (tmp_path / "data.bin").touch()
+    with pytest.raises(ValueError, match=r"data\.bin: its name does not show its kind"):
+        find_sources(tmp_path / "data.bin", "auto")
+    assert find_sources(tmp_path / "data.bin", "lines")[0].kind == "lines"
+    with pytest.raises(ValueError, match=r"nothing matches .*\*\.json"):
+        find_sources(str(tmp_path / "*.json"), "auto")
+
+
+# -- a server of shards, in this process ---------------------------------------------------------
+
+
+def ask(hosts: list[Host], operation: str, *arguments: Any, commit: int = 0) -> Any:
+    answers = [host.answer(operation, arguments, commit) for host in hosts]
+    assert [answer.failed for answer in answers] == [{}] * len(hosts)
+    return OPERATIONS[operation].merge([answer.value for answer in answers], *arguments)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("contents", [False, True])
+def test_answers_of_servers_merge_into_those_of_one_index(
+    tmp_path: Path, parts: int, contents: bool
+) -> None:
+    paths = write_corpus(tmp_path / "in")
+    plain = plain_index(paths)
+    run(plan_of(paths, tmp_path / "it", 5))
+    hosts = [Host(str(tmp_path / "it"), n, parts, 1, True, None, False) for n in range(parts)]
+    for k in (0, 1, 10, 1000):
+        for filter in (None, {"n": {"$gte": 70}}, {"d3", "d150"}):
+            expected = plain.search_batch(QUERIES, k, filter)
+            ranking, items = ask(hosts, "search", QUERIES, k, filter, None, contents)
+            assert items == (expected.hits() if contents else expected.ids())
+            assert ranking.rows.tolist() == expected.rows.tolist()
+            assert ranking.scores.tobytes() == expected.scores.tobytes()
+            assert ranking.counts.tolist() == expected.counts.tolist()
+    assert ask(hosts, "count", {"n": {"$lt": 50}}) == 50
+    assert ask(hosts, "explain", "boat", "d77", None) == plain.explain("boat", "d77")
+    assert ask(hosts, "explain", "boat", "x", None) is None
+
+
+def test_a_server_goes_to_a_later_commit_when_asked_for_it(tmp_path: Path) -> None:
+    run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
+    host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
+    assert host.answer("count", (None,), 0)[:3] == (1, 3, 200)
+    with ShardedIndex.open(tmp_path / "it", mode="w") as writer:
+        writer.add(["a new boat"], ids=["new"])
+    assert host.answer("count", (None,), 1)[:3] == (1, 3, 200)
+    assert host.answer("count", (None,), 2)[:3] == (2, 3, 201)
+
+
+def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) -> None:
+    run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
+    manifest = tmp_path / "it" / "commit-1" / "shard-0001" / "manifest.json"
+    data = manifest.read_bytes()
+    manifest.write_bytes(data[:-9])
+    host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
+    answer = host.answer("count", (None,), 0)
+    assert answer.value < 200
+    assert list(answer.failed) == [1]
+    assert "shard-0001" in answer.failed[1]
+    with pytest.raises(CorruptIndexError, match="shard-0001"):
+        host.refresh().check()
+    manifest.write_bytes(data)
+    host.refresh().check()
+    assert host.answer("count", (None,), 0).value == 200
+
+
+def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in")
+    with paths[4].open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"_id": "long", "text": "tide " + "boat " * 60_000}) + "\n")
+    run(plan_of(paths, tmp_path / "it", 3))
+    (path,) = (tmp_path / "it" / "commit-1" / "shard-0002").glob("segment-*.bin")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"tide boat") + 150_000] ^= 1  # in another block of the file
+    path.write_bytes(data)
+    host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
+    answer = host.answer("search", (["tide", "word3"], 5, None, None, True), 0)
+    assert list(answer.failed) == [2]
+    assert [[hit.id for hit in row] for row in answer.value.items] == [[], ["d3"]]
+    bare = host.answer("search", (["tide"], 5, None, None, False), 0)
+    assert (bare.failed, bare.value.items) == ({}, [["long"]])

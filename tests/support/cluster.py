@@ -1,0 +1,64 @@
+"""Tests on a cluster: a corpus in files, and the one index that all must agree with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.readers import read_jsonl
+
+# What Ray's own code warns of differs from version to version.
+ON_A_CLUSTER = [
+    pytest.mark.usefixtures("cluster"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SIZES = (60, 5, 90, 1, 44)
+QUERIES: list[Any] = [
+    "boat 3",
+    "sea word17",
+    ["boat", "sea"],
+    {"boat": 2.5, "sea": -1.0},
+    "harbour",
+    "nothing at all",
+    "",
+]
+
+
+def write_corpus(folder: Path, sizes: tuple[int, ...] = SIZES) -> list[Path]:
+    """Write files of documents, in which scores are often equal."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, first = [], 0
+    for place, size in enumerate(sizes):
+        path = folder / f"part-{place}.jsonl"
+        lines = []
+        for number in range(first, first + size):
+            text = f"boat {number % 3} {'sea ' * (number % 4)} word{number}"
+            if place == 2:
+                text += " harbour"
+            lines.append(json.dumps({"_id": f"d{number}", "text": text, "n": number}))
+        first += size
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def plain_index(paths: list[Path], **settings: Any) -> BM25Index:
+    """Return one index of all files."""
+    index = BM25Index(**settings)
+    index.add_documents(document for path in paths for document in read_jsonl(path))
+    return index
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every segment and of the statistics, by where they are."""
+    return {
+        f"{path.parent.relative_to(folder)}/{path.name.partition('-')[0]}": path.read_bytes()
+        for path in folder.rglob("*.bin")
+    }
