@@ -23,7 +23,7 @@ from bm25rag.cli.options import (
     usage_errors,
 )
 from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
-from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.index import OnDuplicate
 from bm25rag.storage.manifest import MANIFEST, check_target
@@ -49,7 +49,7 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index docs/ --output docs.bm25",
         "bm25rag index scifact/ -o scifact.bm25 --variant bm25+ --k1 0.9 --b 0.4",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --id-field url --text-field body",
-        "bm25rag index pages.jsonl.gz -o pages.bm25 --memory 2GiB",
+        "bm25rag index 'parts/*.parquet' -o pages.bm25 --memory 2GiB --on-error stop",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
         "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
     ),
@@ -271,15 +271,13 @@ def exit_if_skipped(documents: Sources) -> None:
 
 def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> int:
     """Add all documents, or none on error; return how many were written."""
-    progress = shows_progress()
-    return len(index.add_documents(documents, on_duplicate=on_duplicate, progress=progress))
+    return len(index.add_documents(documents, on_duplicate=on_duplicate))
 
 
 def _build(
     documents: Sources, output: Path | str, shards: int | None, arguments: dict[str, Any]
 ) -> BM25Index:
     """Build an index in its folder."""
-    arguments["progress"] = shows_progress()
     if shards is None:
         return BM25Index.build(documents, output, **arguments)
     from bm25rag.sharded import build

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
-import errno
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from bm25rag import Document
-from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.progress import ReadingBar
+from bm25rag.cli.terminal import counted, listed, one_line, shows_progress, write_message
 from bm25rag.cli.wording import describe
 from bm25rag.errors import MetadataError, MissingDependencyError
 from bm25rag.metadata.storable import plain_metadata
@@ -24,12 +25,15 @@ from bm25rag.readers import (
     OtherContentError,
     find_beir_corpus,
     find_files,
+    find_matches,
     kind_of,
+    read_arrow,
     read_csv,
     read_html,
     read_json,
     read_jsonl,
     read_lines,
+    read_parquet,
     read_passages,
     read_text,
     read_tsv,
@@ -42,14 +46,17 @@ SOURCE is one of
   a file of JSON lines         one document per line (.jsonl, .ndjson)
   a JSON array of objects      one document each (.json)
   a CSV or TSV file            one document per row; the header names the fields
+  a Parquet or Arrow file      one document per row (.parquet, .arrow, .feather;
+                               needs bm25rag[arrow])
   an HTML page                 split into passages (.html; needs bm25rag[html])
   a BEIR folder                its corpus.jsonl, title and text joined
   another folder               all such files in it, and its Markdown and text
                                files, split into passages
   any other file               one document of plain text
   -                            JSON lines from standard input
+or a pattern in quotes, as in 'parts/*.parquet': all that match, sorted by name.
 If the name of a file does not show its kind, use --format. Files may be gzipped
-(.gz).
+(.gz), or packed by zstd (.zst; before Python 3.14 with bm25rag[zstd]).
 
 In a folder, ids are FILE#NUMBER or FILE#ID, where FILE is the path below the
 folder; for a single file, FILE is its name. Hidden files, hidden folders and
@@ -57,11 +64,18 @@ node_modules are left out, and links to folders are not followed."""
 
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4
-_READERS = {"jsonl": read_jsonl, "beir": read_jsonl, "json": read_json} | {
+_READERS = {
+    "jsonl": read_jsonl,
+    "beir": read_jsonl,
+    "json": read_json,
     "csv": read_csv,
     "tsv": read_tsv,
+    "parquet": read_parquet,
+    "arrow": read_arrow,
 }
-_NAMES_SHOWN = 3
+# A file that is skipped if it cannot be read is in memory until then, or, if it has more bytes than
+# this, is read twice.
+_MOST_HELD = 16 << 20
 
 # Cells may hold whole articles, beyond the csv module's limit. The process is ours.
 csv.field_size_limit(2**31 - 1)
@@ -112,9 +126,7 @@ def reading_options(function: _Function) -> _Function:
         click.option(
             "--format",
             "format_",
-            type=click.Choice(
-                ["auto", "jsonl", "json", "csv", "tsv", "html", "beir", "text", "lines", "passages"]
-            ),
+            type=click.Choice(["auto", *_READERS, "html", "text", "lines", "passages"]),
             default="auto",
             show_default=True,
             help="What SOURCE is; lines: one document per line of text.",
@@ -163,6 +175,8 @@ class Sources:
         The values of ``reading_options``.
     index_path
         A folder to leave out: the index itself.
+    progress
+        Whether a terminal is shown how much has been read.
 
     Attributes
     ----------
@@ -172,18 +186,22 @@ class Sources:
     Raises
     ------
     FileNotFoundError
-        If a source does not exist.
+        If a source does not exist, or no file matches a pattern.
     """
 
     def __init__(
-        self, sources: Sequence[Path], options: Mapping[str, Any], index_path: Path
+        self,
+        sources: Sequence[Path],
+        options: Mapping[str, Any],
+        index_path: Path,
+        progress: bool = True,
     ) -> None:
-        for source in sources:
-            if str(source) != "-" and not source.exists():
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+        sources = [found for source in sources for found in find_matches(source)]
         self._sources, self._options, self._index_path = sources, options, index_path
         alone = len(sources) == 1 and self._kind(sources[0]) != "folder"
         self._stops = alone or options["on_error"] == "stop"
+        self._progress = progress and shows_progress()
+        self._bar: ReadingBar | None = None
         self._left_out: dict[str, list[str]] = {}
         self.skipped: dict[str, str] = {}
 
@@ -195,6 +213,15 @@ class Sources:
         ValueError
             If a file cannot be read and that stops the command, or if none could be read.
         """
+        if not self._progress:
+            yield from self._all_documents()
+            return
+        with closing(ReadingBar(self._total_bytes())) as self._bar:
+            for document in self._all_documents():
+                self._bar.add_document()
+                yield document
+
+    def _all_documents(self) -> Iterator[Document]:
         read = False
         for source in self._sources:
             for file in self._files(source):
@@ -215,14 +242,14 @@ class Sources:
             known = set() if before is None else set(before._left_out.get(reason, ()))
             names = [name for name in left_out if name not in known]
             if names:
-                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {_some(names)}")
+                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {listed(names)}")
         by_complaint: dict[str, list[str]] = {}
         for name, complaint in self.skipped.items():
             if before is None or before.skipped.get(name) != complaint:
                 by_complaint.setdefault(complaint, []).append(name)
         for complaint, names in by_complaint.items():
             if len(names) > 1:
-                complaint = f"{counted(len(names), 'file')} ({_some(names)}): {complaint}"
+                complaint = f"{counted(len(names), 'file')} ({listed(names)}): {complaint}"
             elif names[0] not in complaint:
                 complaint = f"{names[0]}: {complaint}"
             write_message(f"Skipped {one_line(complaint)}")
@@ -273,6 +300,17 @@ class Sources:
             raise ValueError(complaint) from error
         self.skipped[name] = complaint
 
+    def _total_bytes(self) -> int | None:
+        """Return how many bytes will be read; None if that is not known."""
+        files = [file for source in self._sources for file in self._files(source)]
+        # Walking the folders again will say what is left out.
+        self._left_out.clear()
+        self.skipped.clear()
+        if not all(file.path.is_file() for file in files):
+            return None
+        twice = () if self._stops else filter(self._is_large, files)
+        return sum(file.path.stat().st_size for file in chain(files, twice))
+
     # --- documents --------------------------------------------------------------
 
     def _documents(self, file: _File) -> Iterator[Document] | None:
@@ -280,9 +318,14 @@ class Sources:
         if self._stops and not file.in_folder:
             return self._read(file)
         try:
-            documents = list(self._read(file))
-            self._check(documents, file)
-            return iter(documents)
+            documents = self._checked(file)
+            if self._stops:
+                return chain(list(islice(documents, 1)), documents)
+            if not self._is_large(file):
+                return iter(list(documents))
+            for _ in documents:
+                pass
+            return self._read(file)
         except (OSError, ValueError, MissingDependencyError) as error:
             if isinstance(error, OtherContentError) and file.in_folder:
                 self._leave_out(str(error).partition(": ")[2], file.name)
@@ -290,41 +333,46 @@ class Sources:
                 self._skip(file.name, describe(error), error)
         return None
 
-    def _check(self, documents: Sequence[Document], file: _File) -> None:
-        """Raise ``ValueError`` for what the index would refuse later, together with all files."""
+    def _checked(self, file: _File) -> Iterator[Document]:
+        """Read, and raise ``ValueError`` for what the index would refuse later, with all files."""
         seen: set[str] = set()
-        for document in documents:
+        unique = self._options.get("on_duplicate", "error") == "error" and not self._is_large(file)
+        for document in self._read(file):
             try:
                 plain_metadata(document.metadata, document.id)
             except MetadataError as error:
                 message = f"{file.path}: {describe(error)}"
                 raise ValueError(message) from error
-            if document.id in seen and self._options.get("on_duplicate", "error") == "error":
+            if unique and document.id in seen:
                 message = (
                     f"{file.path}: the id {document.id!r} occurs twice; ids must differ "
                     "(--id-field names their field)"
                 )
                 raise ValueError(message)
-            seen.add(document.id)
+            if unique:
+                seen.add(document.id)
+            yield document
+
+    def _is_large(self, file: _File) -> bool:
+        return file.path.is_file() and file.path.stat().st_size > _MOST_HELD
 
     def _read(self, file: _File) -> Iterator[Document]:
+        if self._bar is None:
+            return self._read_from(file.path, file)
+        return self._bar.follow(file.path, lambda path: self._read_from(path, file))
+
+    def _read_from(self, path: Path, file: _File) -> Iterator[Document]:
         options = self._options
         if file.kind in _READERS:
             fields = Fields(
                 options["id_field"], options["text_fields"], options["metadata_fields"] or None
             )
-            return _READERS[file.kind](file.path, fields, file.name if file.in_folder else None)
+            return _READERS[file.kind](path, fields, file.name if file.in_folder else None)
         if file.kind in ("passages", "html"):
             read_pieces = read_passages if file.kind == "passages" else read_html
-            return read_pieces(file.path, options["passage_size"], file.name)
+            return read_pieces(path, options["passage_size"], file.name)
         read_plain = read_lines if file.kind == "lines" else read_text
-        return read_plain(file.path, file.name)
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(map(one_line, names[:_NAMES_SHOWN]))
-    more = len(names) - _NAMES_SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown
+        return read_plain(path, file.name)
 
 
 def _name_of(source: Path) -> str:

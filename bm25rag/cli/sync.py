@@ -17,11 +17,12 @@ from bm25rag import BM25Index, Document
 from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.sources import Sources, reading_options
-from bm25rag.cli.terminal import counted, one_line, shows_progress, write_message
+from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.watching import SameFolder, watch_folder
 from bm25rag.cli.wording import describe
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
+from bm25rag.metadata.storable import plain_metadata
 
 __all__ = ["sync_command"]
 
@@ -67,7 +68,7 @@ class _Changes:
             pass
         return len(self._gone())
 
-    def write(self, folder: SameFolder, progress: bool) -> int:
+    def write(self, folder: SameFolder) -> int:
         """Write the changes; return how many documents were deleted.
 
         Without changes, nothing is committed, so readers have nothing to refresh.
@@ -78,7 +79,7 @@ class _Changes:
             If the folder has gone meanwhile: its files are not deleted, but out of sight.
         """
         index = self._index
-        index.add_documents(self._new(), on_duplicate="replace", progress=progress)
+        index.add_documents(self._new(), on_duplicate="replace")
         folder.check()
         deleted = index.delete(self._gone())
         if not (self.added or self.replaced or deleted):
@@ -111,7 +112,8 @@ def _same(old: Document, new: Document) -> bool:
 
 
 def _canonical(metadata: dict[str, Any]) -> str:
-    return json.dumps(metadata, sort_keys=True, default=repr)
+    # As stored: a decimal of a Parquet file is a string in the index.
+    return json.dumps(plain_metadata(metadata, ""), sort_keys=True)
 
 
 class _Sync:
@@ -147,7 +149,8 @@ class _Sync:
             If that is not possible; nothing has changed.
         """
         start, before = perf_counter(), self._last
-        documents = Sources((self._folder.path,), self._options, Path(self._index_path))
+        path, progress = Path(self._index_path), before is None
+        documents = Sources((self._folder.path,), self._options, path, progress)
         mode: Mode = "r" if dry_run else "w"
         with (
             reporting(documents, before),
@@ -155,8 +158,7 @@ class _Sync:
         ):
             self._last = documents
             changes = _Changes(index, documents)
-            progress = before is None and shows_progress()
-            deleted = changes.count() if dry_run else changes.write(self._folder, progress)
+            deleted = changes.count() if dry_run else changes.write(self._folder)
         if before is None or changes.added or changes.replaced or deleted:
             write_message(
                 f"{'Would change' if dry_run else 'Synced'} {one_line(self._index_path)} "

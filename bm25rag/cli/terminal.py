@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 import click
@@ -13,6 +13,7 @@ from rich.segment import Segment
 __all__ = [
     "UNSAFE",
     "counted",
+    "listed",
     "one_line",
     "readable",
     "result_console",
@@ -100,3 +101,9 @@ def shows_progress() -> bool:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: 1 document, 2 documents."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first three names: a, b, c and 2 more."""
+    shown, more = ", ".join(map(one_line, names[:3])), len(names) - 3
+    return f"{shown} and {more:,} more" if more > 0 else shown

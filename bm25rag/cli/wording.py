@@ -49,6 +49,8 @@ def describe(error: Exception) -> str:
         )
     if isinstance(error, UntrustedIndexError):
         return text.replace("untrusted=True", "--untrusted")
+    if isinstance(error, FileExistsError):
+        return text.replace("BM25Index.open(folder, mode='w')", "'bm25rag add'")
     if "no text field" in text:
         return f"{text}; --text-field names another"
     return _NAMED.sub(_option, text)

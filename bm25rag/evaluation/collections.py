@@ -13,6 +13,7 @@ from bm25rag.evaluation.beir import BEIR
 from bm25rag.evaluation.files import read_qrels
 from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
+from bm25rag.readers.lines import find_packed
 
 __all__ = ["Collection", "load_beir", "load_collection", "load_ir_dataset"]
 
@@ -45,7 +46,7 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     Parameters
     ----------
     folder
-        A folder with ``corpus.jsonl``, ``queries.jsonl`` (either may be ``.gz``) and
+        A folder with ``corpus.jsonl``, ``queries.jsonl`` (either may be packed) and
         ``qrels/SPLIT.tsv``. Titles and texts are joined by a space.
     split
         Which judgements.
@@ -76,10 +77,10 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
 
 
 def _find_queries(path: Path) -> Path:
-    for name in ("queries.jsonl", "queries.jsonl.gz"):
-        if (path / name).is_file():
-            return path / name
-    raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
+    file = find_packed(path / "queries.jsonl")
+    if file is None:
+        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
+    return file
 
 
 def _find_qrels(path: Path, split: str) -> Path:

@@ -1,7 +1,7 @@
 """Files of runs and judgements: TREC's formats, and BEIR's for judgements.
 
 An error in a file is a ``ValueError`` whose message begins with ``file:line:``. Files whose names
-end in ``.gz`` are unpacked.
+end in ``.gz`` or ``.zst`` are unpacked.
 """
 
 from __future__ import annotations

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
-__all__ = ["KINDS", "Found", "find_files", "kind_of"]
+from bm25rag.readers.lines import suffix_of
 
-# How a file is read, by the suffix of its name; .gz may follow.
+__all__ = ["KINDS", "Found", "find_files", "find_matches", "kind_of"]
+
+# How a file is read, by the suffix of its name; .gz or .zst may follow.
 KINDS = {
     ".md": "passages",
     ".markdown": "passages",
@@ -24,6 +28,10 @@ KINDS = {
     ".json": "json",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
 }
 _GENERATED = ("node_modules", "__pycache__")
 
@@ -43,7 +51,31 @@ class Found(NamedTuple):
 
 def kind_of(path: Path) -> str | None:
     """Return how a file is read, by its name; None if the name does not tell."""
-    return KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    return KINDS.get(suffix_of(path))
+
+
+def find_matches(source: Path) -> list[Path]:
+    """Return a file or folder or, if it is a pattern, all that match, sorted by name.
+
+    Parameters
+    ----------
+    source
+        A path; the pattern is one of ``glob``, where ``**`` stands for any folders. A name that
+        exists is no pattern. ``-`` is left as it is.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    if str(source) == "-" or source.exists():
+        return [source]
+    found = sorted(glob.glob(str(source), recursive=True))  # noqa: PTH207 (may be absolute)
+    if not found:
+        is_pattern = glob.has_magic(str(source))
+        problem = "no file matches" if is_pattern else os.strerror(errno.ENOENT)
+        raise FileNotFoundError(errno.ENOENT, problem, str(source))
+    return list(map(Path, found))
 
 
 def find_files(folder: Path, without: Path | None = None) -> Iterator[Found]:

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag import Document
-from bm25rag.readers.lines import OtherContentError, content, fail, name_of, numbered_lines
+from bm25rag.readers.lines import (
+    OtherContentError,
+    content,
+    fail,
+    find_packed,
+    name_of,
+    numbered_lines,
+    suffix_of,
+)
 from bm25rag.readers.records import Fields, Records, reject_constant
 
 __all__ = ["find_beir_corpus", "is_jsonl", "parse_record", "read_json", "read_jsonl"]
-
-_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 
 def _parse(text: str, path: Path, line: int | None) -> Any:
@@ -99,12 +105,9 @@ def read_json(
 
 def is_jsonl(path: Path) -> bool:
     """Tell by its name whether a file is JSON lines."""
-    return path.name.lower().endswith(_SUFFIXES)
+    return suffix_of(path) in (".jsonl", ".ndjson")
 
 
 def find_beir_corpus(folder: Path) -> Path | None:
     """Return the corpus file of a BEIR folder; None for any other folder."""
-    for name in ("corpus.jsonl", "corpus.jsonl.gz"):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+    return find_packed(folder / "corpus.jsonl")

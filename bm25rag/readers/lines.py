@@ -1,4 +1,4 @@
-"""Decodes files into lines of text, and reports errors in them."""
+"""Unpacks and decodes files, and reports errors in them."""
 
 from __future__ import annotations
 
@@ -7,42 +7,84 @@ import io
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
+
+from bm25rag.errors import MissingDependencyError
 
 __all__ = [
+    "PACKED",
     "OtherContentError",
     "content",
     "decoded_lines",
     "fail",
+    "find_packed",
     "name_of",
     "numbered_lines",
+    "open_bytes",
     "raw_content",
+    "suffix_of",
 ]
+
+# What the names of packed files end in, and what is said of one that cannot be unpacked.
+PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 
 class OtherContentError(ValueError):
     """A well-formed file that does not contain documents, as JSON files often do not."""
 
 
-def _open(path: Path) -> AbstractContextManager[IO[bytes]]:
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open for reading, unpacked; the error for a damaged archive names its file."""
     if str(path) == "-":
         if sys.stdin is None:
             fail(path, None, "standard input is closed")
-        return nullcontext(sys.stdin.buffer)
-    return io.BufferedReader(gzip.GzipFile(path)) if path.suffix == ".gz" else path.open("rb")
+        yield sys.stdin.buffer
+        return
+    packed = PACKED.get(path.suffix.lower())
+    with path.open("rb") as file:
+        if packed is None:
+            yield file
+            return
+        unpack, errors = _gzip() if packed == "gzip" else _zstd()
+        try:
+            with io.BufferedReader(unpack(file)) as stream:
+                yield stream
+        except errors as cause:
+            message = f"{path}: not a complete {packed} file ({cause})"
+            raise ValueError(message) from cause
 
 
-@contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open for reading; the error for a damaged archive names its file."""
+def _gzip() -> tuple[Any, tuple[type[Exception], ...]]:
+    """Return what unpacks a file, and its errors."""
+    return gzip.open, (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+def _zstd() -> tuple[Any, tuple[type[Exception], ...]]:
+    # The backport is the same code: nothing is left to replace once 3.14 is the oldest Python.
     try:
-        with _open(path) as stream:
-            yield stream
-    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        message = f"{path}: not a complete gzip file ({cause})"
-        raise ValueError(message) from cause
+        if sys.version_info >= (3, 14):
+            from compression.zstd import ZstdError, ZstdFile
+        else:
+            from backports.zstd import ZstdError, ZstdFile
+    except ModuleNotFoundError as cause:
+        message = "zstd needs Python 3.14 or a backport: pip install 'bm25rag[zstd]'"
+        raise MissingDependencyError(message) from cause
+    return ZstdFile, (ZstdError, EOFError)
+
+
+def find_packed(path: Path) -> Path | None:
+    """Return a file or, if there is none, a packed one beside it; None if there is neither."""
+    names = [path.name, *(path.name + suffix for suffix in PACKED)]
+    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
+def suffix_of(path: Path) -> str:
+    """Return what a name ends in, in small letters, without ``.gz`` or ``.zst``."""
+    packed = path.suffix.lower() in PACKED
+    return Path(path.stem if packed else path.name).suffix.lower()
 
 
 def name_of(path: Path) -> str:

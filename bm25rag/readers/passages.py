@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bm25rag import Document
-from bm25rag.readers.lines import content, name_of
+from bm25rag.readers.lines import content, name_of, suffix_of
 
 __all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages"]
 
 PASSAGE_SIZE = 1000
-
-_MARKDOWN_SUFFIXES = (".md", ".markdown", ".md.gz", ".markdown.gz")
 
 
 class Block(NamedTuple):
@@ -145,5 +143,5 @@ def read_passages(
         With ids ``name#1``, ``name#2``, ... and metadata ``source`` and
         ``heading`` (the headings from the top joined by ``" > "``).
     """
-    markdown = path.name.lower().endswith(_MARKDOWN_SUFFIXES)
+    markdown = suffix_of(path) in (".md", ".markdown")
     yield from cut_blocks(_blocks(content(path), markdown), size, name or name_of(path))

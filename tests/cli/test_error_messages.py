@@ -148,6 +148,7 @@ COMMANDS = {
     "compact": ["compact", "{}"],
     "search": ["search", "{}", "red"],
     "explain": ["explain", "{}", "red", "a"],
+    "export": ["export", "{}"],
     "info": ["info", "{}"],
     "verify": ["verify", "{}"],
     "evaluate": ["evaluate", "{}", "--queries", "q.tsv", "--qrels", "qrels.txt"],

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import io
 import os
+import re
+import sys
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
+from pyarrow import feather, ipc, parquet
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Document
 from bm25rag.cli.app import commands
+from bm25rag.cli.sources import Sources
 from support.commands import fails, ok, run, write
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 PAGE = "<html><body><h1>Page</h1><p>words</p></body></html>"
 
@@ -291,3 +307,147 @@ def test_the_exit_code_is_documented() -> None:
     for name in ("index", "add", "sync"):
         assert "exit code is 4" in " ".join(ok(name, "--help").stdout.split())
     assert set(commands.commands) >= {"sync"}
+
+
+# --- tables of Parquet and Arrow, packed files, patterns ------------------------
+
+
+def write_tables() -> None:
+    table = pa.table(
+        {"id": ["1", "2"], "text": ["x", "y"], "year": [2020, 2021], "raw": [b"", b""]}
+    )
+    Path("d").mkdir(exist_ok=True)
+    parquet.write_table(table.drop_columns("raw"), "d/b.parquet")
+    feather.write_feather(table.drop_columns("raw"), "d/a.feather")
+    parquet.write_table(table, "d/raw.parquet")
+    write("d/z.csv.zst", zstd.compress(b"id,text\n1,x\n"))
+
+
+def test_tables_and_packed_files_of_a_folder_are_read() -> None:
+    write_tables()
+    result = run("index", "d", "-o", "saved")
+    assert result.exit_code == 4
+    assert "Skipped d/raw.parquet: column 'raw': binary cannot be text or metad" in result.stderr
+    assert ids() == ["a.feather#1", "a.feather#2", "b.parquet#1", "b.parquet#2", "z.csv.zst#1"]
+    ok("index", "d", "-o", "chosen", "--format", "parquet", "--metadata-field", "year")
+    assert ids("chosen") == ["b.parquet#1", "b.parquet#2", "raw.parquet#1", "raw.parquet#2"]
+    metadata = {"source": "b.parquet", "year": 2021}
+    assert BM25Index.open("chosen").get(["b.parquet#2"])[0].metadata == metadata
+
+
+def test_a_table_may_come_from_standard_input_as_a_stream() -> None:
+    write_tables()
+    stream = io.BytesIO()
+    with ipc.new_stream(stream, pa.schema({"text": pa.string()})) as writer:
+        writer.write_table(pa.table({"text": ["x"]}))
+    ok("index", "-", "-o", "saved", "--format", "arrow", input=stream.getvalue())
+    assert ids() == ["<stdin>#1"]
+
+
+def test_sync_leaves_rows_alone_whose_values_are_stored_in_another_form() -> None:
+    moment = datetime(2024, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    table = pa.table({"text": ["x"], "price": [Decimal("1.50")], "at": [moment]})
+    Path("d").mkdir()
+    parquet.write_table(table, "d/a.parquet")
+    ok("index", "d", "-o", "saved")
+    assert "0 replaced, 1 unchanged" in ok("sync", "d", "saved").stderr
+
+
+def test_without_pyarrow_tables_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tables()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("index", "d", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["z.csv.zst#1"])
+    line = "need pyarrow: pip install 'bm25rag[arrow]'"
+    assert f"Skipped 3 files (a.feather, b.parquet, raw.parquet): Parquet and Arrow {line}" in (
+        result.stderr
+    )
+
+
+def test_a_pattern_stands_for_all_that_match_in_order() -> None:
+    for name in ("d/2.txt", "d/10.txt", "d/1.txt", "d/e/3.txt", "d/.4.txt", "d/5.csv"):
+        write(name, "x")
+    ok("index", "d/*.txt", "-o", "flat")
+    assert ids("flat") == ["1.txt", "10.txt", "2.txt"]
+    ok("index", "d/**/[123].txt", "-o", "deep")
+    assert ids("deep") == ["1.txt", "2.txt", "3.txt"]
+    ok("add", "deep", "d/e*")
+    assert ids("deep")[3:] == ["3.txt#1"]
+
+
+def test_a_pattern_without_a_match_is_an_error_and_a_name_with_signs_is_a_name() -> None:
+    write("a[1].txt", "x")
+    ok("index", "a[1].txt", "-o", "saved")
+    assert ids() == ["a[1].txt"]
+    fails(3, "Error: d/*.parquet: no file matches", "index", "d/*.parquet", "-o", "other")
+    fails(3, "Error: b.txt: No such file or directory", "add", "saved", "b.txt")
+
+
+def test_of_the_files_of_a_pattern_those_that_cannot_be_read_are_skipped() -> None:
+    write_tables()
+    result = run("index", "d/*.parquet", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["1", "2"])
+    assert "Skipped d/raw.parquet: column 'raw'" in result.stderr
+    fails(3, "column 'raw'", "index", "d/*.parquet", "-o", "other", "--on-error", "stop")
+
+
+# --- memory ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.cli.sources._MOST_HELD", 10)
+
+
+@pytest.mark.usefixtures("all_large")
+@pytest.mark.parametrize("name", set(BAD) - {"twice.csv", "twice.jsonl"})
+def test_a_large_file_is_read_whole_or_not_at_all_too(name: str) -> None:
+    content, complaint = BAD[name]
+    write("d/a.csv", "id,text\n1,good\n2,also good\n")
+    write(f"d/{name}", content)
+    result = run("index", "d", "-o", "saved")
+    assert (result.exit_code, ids()) == (4, ["a.csv#1", "a.csv#2"])
+    assert f"Skipped {complaint}" in result.stderr
+
+
+@pytest.mark.usefixtures("all_large")
+def test_an_id_twice_in_a_large_file_is_an_error() -> None:
+    """To know all ids would take memory; the index knows them."""
+    write("d/a.csv", "id,text\n1,x\n1,y\n")
+    fails(3, "'a.csv#1' occurs twice in what was read", "index", "d", "-o", "saved")
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_large_files_are_never_held(all_large: None, stops: bool) -> None:
+    for name in ("d/a.csv", "d/b.csv"):
+        write(name, "text\n" + "a passage\n" * 100)
+    options = {"format_": "auto", "on_error": "stop" if stops else "skip"}
+    fields = {"id_field": None, "text_fields": ("text",), "metadata_fields": ()}
+    for _ in islice(Sources([Path("d")], options | fields, Path("saved")), 50, 60):
+        assert sum(isinstance(thing, Document) for thing in gc.get_objects()) < 5
+
+
+# --- progress -------------------------------------------------------------------
+
+
+def bar(*arguments: object, input: str | None = None) -> str:
+    """Return the last state of the progress bar."""
+    lines = ok("index", *arguments, "-o", "saved", "--force", input=input).stderr
+    return [line for line in re.split(r"[\r\n]", lines) if line.startswith("indexing:")][-1]
+
+
+def test_a_terminal_is_shown_how_much_of_the_files_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    make_folder()
+    size = sum(path.stat().st_size for path in Path("d").rglob("*.*"))
+    found = bar("d")
+    assert "100%" in found
+    assert f"{size}/{size} [" in found
+    assert found.rstrip().endswith("7 docs]")
+    monkeypatch.setattr("bm25rag.cli.sources._MOST_HELD", 50)
+    assert "100%" in bar("d", "d/a.csv", "--on-duplicate", "skip")
+
+
+def test_where_the_size_is_not_known_documents_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert bar("-", input='{"text": "x"}\n' * 3).startswith("indexing: 3 docs [")

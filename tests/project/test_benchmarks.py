@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
-from benchmarks import hybrid, quality
+from benchmarks import hybrid, large, quality, scale
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.plots import Box, frontier, placed
@@ -21,6 +21,7 @@ from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, p
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, Worker, start
 from bm25rag.evaluation.processes import FailedError
+from support.environment import ROOT
 from support.evaluation import some_report
 
 TINY = Recipe("synthetic-tiny", 300, terms=2000, topics=10, topic_terms=20)
@@ -48,6 +49,22 @@ def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: 
     assert results == Results({"searching": report})
     assert results.rows[0].against == PEER
     assert "| tiny, k=10" in details(results)
+
+
+def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    assert large.build(large.Ours(), TINY, folder, 512 << 20)["passages a second"] > 0
+    served = large.serve(large.Ours(), TINY, folder)
+    assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
+
+
+def test_the_page_on_scale_shows_what_was_measured() -> None:
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    rows = json.loads(scale.KEPT.read_text(encoding="utf-8"))["rows"]
+    assert scale.measured_table(rows) in page
+    assert scale.plan_snippet(rows) in page
+    failed = {"engine": "PISA", "passages": 10_000, "error": "build: no room"}
+    assert scale.measured_table([failed]).splitlines()[-1].startswith("| 10,000 | PISA | build: no")
 
 
 def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> None:

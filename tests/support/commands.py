@@ -18,13 +18,13 @@ CORPUS = [
 ]
 
 
-def run(*arguments: object, input: str | None = None) -> Result:
+def run(*arguments: object, input: str | bytes | None = None) -> Result:
     """Run a command as a user would, but let our own bugs surface."""
     words = [str(argument) for argument in arguments]
     return CliRunner().invoke(commands, words, input=input, catch_exceptions=False)
 
 
-def ok(*arguments: object, input: str | None = None) -> Result:
+def ok(*arguments: object, input: str | bytes | None = None) -> Result:
     result = run(*arguments, input=input)
     assert result.exit_code == 0, result.output
     return result

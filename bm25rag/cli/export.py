@@ -1,0 +1,43 @@
+"""``export``: the documents of an index, for another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bm25rag import BM25Index
+from bm25rag.cli.options import examples, filter_option, index_argument, usage_errors
+from bm25rag.cli.output import to_json
+from bm25rag.cli.terminal import write_result
+
+__all__ = ["export_command"]
+
+# Documents that are in memory at once.
+_BATCH = 1000
+
+
+@click.command(
+    "export",
+    epilog=examples(
+        "bm25rag export docs.bm25 > docs.jsonl",
+        "bm25rag export docs.bm25 | zstd > docs.jsonl.zst",
+        """bm25rag export docs.bm25 --filter '{"year": {"$gte": 2020}}'""",
+    ),
+)
+@index_argument
+@filter_option
+def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | None) -> None:
+    """Write the documents of an index as JSON lines, in their order.
+
+    Each line has id, text and metadata. Dates are ISO strings there; payloads, which
+    are bytes, are left out, and the text is null where the index keeps none.
+    """
+    index = BM25Index.open(index_path, untrusted=untrusted).snapshot()
+    with usage_errors():
+        ids = index.ids(filter_)
+    for start in range(0, len(ids), _BATCH):
+        found = index.get(ids[start : start + _BATCH])
+        records = ({"id": one.id, "text": one.text, "metadata": one.metadata} for one in found)
+        write_result("\n".join(map(to_json, records)))

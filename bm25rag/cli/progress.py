@@ -1,0 +1,93 @@
+"""The progress of reading: how much of the files, and how long the rest will take."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bm25rag import Document
+
+__all__ = ["ReadingBar"]
+
+# Bytes of a file that are read, and counted, at once.
+_BUFFER = 1 << 17
+
+
+class _CountedFile(io.FileIO):
+    """A file that counts the bytes that are read of it, which are fewer than those unpacked."""
+
+    count = 0
+
+    def readinto(self, buffer: Any) -> int | None:
+        read = super().readinto(buffer)
+        self.count += read or 0
+        return read
+
+
+# Path itself has no subclasses before Python 3.12.
+class _CountedPath(type(Path())):  # type: ignore[misc]
+    """A path that knows how much of its file was read."""
+
+    file: _CountedFile | None = None
+
+    def open(self, *_: Any) -> io.BufferedReader:
+        self.file = _CountedFile(self)
+        return io.BufferedReader(self.file, _BUFFER)
+
+
+class ReadingBar:
+    """A progress bar on standard error.
+
+    Parameters
+    ----------
+    total
+        How many bytes all files have; None if that is not known, then documents are counted.
+    """
+
+    def __init__(self, total: int | None) -> None:
+        from tqdm import tqdm
+
+        bytes_of_all: dict[str, Any] = {"total": total, "unit": "B", "unit_scale": True}
+        unit = {"unit": " docs"} if total is None else bytes_of_all
+        self._bar = tqdm(desc="indexing", **unit)
+        self._counts_bytes = total is not None
+        self._documents, self._read_before = 0, 0
+
+    def follow(self, path: Path, read: Callable[[Path], Iterator[Document]]) -> Iterator[Document]:
+        """Read the documents of a file, and show how far that is."""
+        if not self._counts_bytes:
+            yield from read(path)
+            return
+        counted, size = _CountedPath(path), path.stat().st_size
+        try:
+            for document in read(counted):
+                yield document
+                if counted.file is not None:
+                    self._move_to(min(counted.file.count, size))
+        finally:
+            # Columns that nobody asked for are not read, nor is the rest of a damaged file.
+            self._move_to(size)
+            self._read_before += size
+
+    def add_document(self) -> None:
+        """Count a document."""
+        self._documents += 1
+        if not self._counts_bytes:
+            self._bar.update()
+
+    def close(self) -> None:
+        """Show the last figures, and leave them there."""
+        self._show_documents()
+        self._bar.close()
+
+    def _move_to(self, read: int) -> None:
+        new = self._read_before + read - int(self._bar.n)
+        if new > 0:
+            self._show_documents()
+            self._bar.update(new)
+
+    def _show_documents(self) -> None:
+        if self._counts_bytes:
+            self._bar.set_postfix_str(f"{self._documents:,} docs", refresh=False)

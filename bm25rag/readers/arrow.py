@@ -1,0 +1,239 @@
+"""Parquet and Arrow files, with pyarrow.
+
+pyarrow is the reference implementation of both formats, Apache-licensed, and has wheels for every
+Python that we support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bm25rag import Document
+from bm25rag.errors import MissingDependencyError
+from bm25rag.readers.lines import PACKED, fail, open_bytes
+from bm25rag.readers.records import Fields, Records
+
+__all__ = ["read_arrow", "read_parquet"]
+
+# Rows that are Python objects at once: half a megabyte of passages.
+_ROWS = 1024
+# Bytes of a column that are read at once; pyarrow's default is all of a row group.
+_BUFFER = 1 << 20
+
+
+def read_parquet(
+    path: Path, fields: Fields | None = None, name: str | None = None
+) -> Iterator[Document]:
+    """Read a Parquet file, one document per row, a megabyte of each column at a time.
+
+    Structs and maps become dicts, dictionaries their values, timestamps datetimes in
+    microseconds, and decimals ``Decimal``, which an index stores as a string.
+
+    Parameters
+    ----------
+    path, fields, name
+        As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#1``,
+        ``file#2``, ... Columns that are not asked for are not read.
+
+    Yields
+    ------
+    Document
+        In the order of the file.
+
+    Raises
+    ------
+    MissingDependencyError
+        If pyarrow is not installed.
+    ValueError
+        If this is not a Parquet file, or a damaged one; if a column is missing, exists twice, or
+        has a type that metadata cannot hold (binary, times, durations). The message names the
+        column, or the row group.
+    """
+    _require_pyarrow()
+    from pyarrow.parquet import ParquetFile
+
+    if not _is_plain(path):
+        fail(path, None, "Parquet files are read from their end: unpack it, and give the file")
+    records = Records(path, fields or Fields(), name)
+    with open_bytes(path) as stream:
+        with _reading(path, "Parquet"):
+            file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        columns = _columns(file.schema_arrow, records)
+        yield from _documents(_of_row_groups(file, columns, path), columns, records)
+
+
+def read_arrow(
+    path: Path, fields: Fields | None = None, name: str | None = None
+) -> Iterator[Document]:
+    """Read an Arrow file, one document per row, a record batch at a time.
+
+    Arrow has a file format, which is also Feather's, and a stream format, which is that of
+    Hugging Face's datasets. Packed files and standard input must have the latter.
+
+    Parameters
+    ----------
+    path, fields, name
+        As in ``read_parquet``.
+
+    Yields
+    ------
+    Document
+        As from ``read_parquet``.
+
+    Raises
+    ------
+    MissingDependencyError
+        If pyarrow is not installed.
+    ValueError
+        As in ``read_parquet``; the message names the column, or the record batch. A stream that
+        ends between two batches cannot be told from a complete one.
+    """
+    _require_pyarrow()
+    from pyarrow.ipc import open_file, open_stream
+
+    records = Records(path, fields or Fields(), name)
+    with open_bytes(path) as stream:
+        head = b""
+        if _is_plain(path):
+            head = stream.read(6)
+            stream.seek(0)
+        if head.startswith(b"FEA1"):
+            problem = "the first version of Feather; pyarrow.feather.write_feather writes today's"
+            fail(path, None, problem)
+        with _reading(path, "Arrow"):
+            if head == b"ARROW1":
+                file = open_file(stream)
+                batches = map(file.get_batch, range(file.num_record_batches))
+            else:
+                file = batches = open_stream(stream)
+        columns = _columns(file.schema, records)
+        yield from _documents(_of_arrow(batches, path), columns, records)
+
+
+def _require_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError as cause:
+        message = "Parquet and Arrow need pyarrow: pip install 'bm25rag[arrow]'"
+        raise MissingDependencyError(message) from cause
+
+
+def _is_plain(path: Path) -> bool:
+    return str(path) != "-" and path.suffix.lower() not in PACKED
+
+
+@contextmanager
+def _reading(path: Path, kind: str, part: str | None = None) -> Iterator[None]:
+    """Name the file, and the part of it, in what pyarrow raises."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (OSError, ArrowException) as cause:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            raise  # of the system, not of the contents
+        problem = f"not a complete {kind} file ({cause})"
+        if kind == "Arrow" and not _is_plain(path):
+            problem += "; here it must have the stream format"
+        fail(path, part, problem, cause)
+
+
+# --- columns ------------------------------------------------------------------------
+
+
+def _columns(schema: Any, records: Records) -> list[str]:
+    """Return the names of the columns to read, which are all there and can be stored."""
+    path, fields = records.path, records.fields
+    names: list[str] = schema.names
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        fail(path, None, f"the column {twice[0]!r} is there twice")
+    # Whatever is wrong with a row that has every column is wrong with the schema.
+    records.document(dict.fromkeys(names, "-"), 0, "schema")
+    kept = fields.metadata
+    if kept is not None:
+        ids = ("_id", "id") if fields.id is None else (fields.id,)
+        names = [name for name in names if name in {*ids, *fields.texts, *kept}]
+    for name in names:
+        refused = _refused(schema.field(name).type)
+        if refused is not None:
+            problem = f"column {name!r}: {refused} cannot be text or metadata; cast it, or leave"
+            fail(path, None, f"{problem} it out by naming the columns to keep as metadata")
+    return names
+
+
+def _refused(kind: Any) -> Any:
+    """Return the type, or that of an inner field, whose values cannot be stored; else None."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _refused(kind.value_type)
+    if types.is_map(kind) and not types.is_string(kind.key_type):
+        return kind
+    for is_refused in (
+        *(types.is_binary, types.is_large_binary, types.is_binary_view),
+        *(types.is_fixed_size_binary, types.is_time, types.is_duration, types.is_interval),
+    ):
+        if is_refused(kind):
+            return kind
+    inner = (_refused(kind.field(number).type) for number in range(kind.num_fields))
+    return next(filter(None, inner), None)
+
+
+# --- rows ---------------------------------------------------------------------------
+
+
+def _of_row_groups(file: Any, columns: list[str], path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield batches of rows, each with the name of its row group."""
+    for number in range(file.num_row_groups):
+        part = f"row group {number}"
+        # The build takes the cores; columns are decoded in no time beside it.
+        batches = file.iter_batches(_ROWS, [number], columns, use_threads=False)
+        while (batch := _next(batches, path, "Parquet", part)) is not None:
+            yield part, batch
+
+
+def _of_arrow(batches: Iterator[Any], path: Path) -> Iterator[tuple[str, Any]]:
+    number = 0
+    while (batch := _next(batches, path, "Arrow", f"record batch {number}")) is not None:
+        yield f"record batch {number}", batch
+        number += 1
+
+
+def _next(batches: Iterator[Any], path: Path, kind: str, part: str) -> Any:
+    with _reading(path, kind, part):
+        return next(batches, None)
+
+
+def _documents(
+    batches: Iterator[tuple[str, Any]], columns: list[str], records: Records
+) -> Iterator[Document]:
+    number = 0
+    for part, batch in batches:
+        for start in range(0, batch.num_rows, _ROWS):
+            values = [
+                _values(batch.column(name).slice(start, _ROWS), records.path, f"{part}: {name!r}")
+                for name in columns
+            ]
+            for row in zip(*values, strict=True):
+                number += 1
+                record = dict(zip(columns, row, strict=True))
+                yield records.document(record, number, f"{part}: row {number}")
+
+
+def _values(column: Any, path: Path, part: str) -> list[Any]:
+    """Return a column as Python values."""
+    import pyarrow as pa
+
+    kind = column.type
+    try:
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":
+            # With pandas they would be its timestamps, and without an error.
+            column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    except (ValueError, OverflowError, KeyError) as cause:
+        fail(path, part, f"not a value that Python has: {cause}", cause)
+    return values

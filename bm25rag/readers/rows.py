@@ -1,0 +1,57 @@
+"""Rows that are mappings: Hugging Face datasets, records of a data frame or of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bm25rag import Document
+from bm25rag.readers.lines import fail
+from bm25rag.readers.records import Fields, Records
+
+__all__ = ["read_rows"]
+
+
+def read_rows(
+    rows: Iterable[Mapping[str, Any]], fields: Fields | None = None, name: str = "rows"
+) -> Iterator[Document]:
+    """Make one document per row, as the rows come.
+
+    Parameters
+    ----------
+    rows
+        Any iterable of mappings: a ``Dataset`` or an ``IterableDataset`` of Hugging Face,
+        ``frame.to_dict("records")`` of pandas, ``frame.iter_rows(named=True)`` of Polars.
+    fields
+        Which fields make a document.
+    name
+        What the rows are called: in messages, and in the ids of rows without one (``name#1``,
+        ``name#2``, ...).
+
+    Yields
+    ------
+    Document
+        In the order of the rows.
+
+    Raises
+    ------
+    TypeError
+        If ``rows`` is a mapping itself, as the splits of a Hugging Face dataset are together.
+    ValueError
+        If a row is not a mapping, or a field is missing or has the wrong type; the message
+        begins with ``name: row 1:``.
+    """
+    if isinstance(rows, Mapping):
+        shown = ", ".join(map(repr, list(rows)[:3]))
+        message = (
+            f"rows must be an iterable of mappings, got a {type(rows).__name__} of {shown}: "
+            "give one of its values"
+        )
+        raise TypeError(message)
+    records = Records(Path(name), fields or Fields(), None)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            problem = f"expected a mapping of fields to values, got {type(row).__name__}"
+            fail(records.path, f"row {number}", problem)
+        yield records.document(row, number, f"row {number}")
