@@ -43,9 +43,11 @@ help:  ## List the targets.
 
 install: $(STAMP)  ## Make the private environment .venv.
 
-demo: .venv-demo/.installed  ## Index real text, search it, change it, save and reopen it (three minutes at first).
+QUESTION ?= How are dates compared in a filter?
+demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen it; answer a question (three minutes at first).
 	.venv-demo/$(BIN)/python -m bm25rag demo
-	.venv-demo/$(BIN)/python examples/frameworks.py
+	.venv-demo/$(BIN)/python examples/frameworks.py "$(QUESTION)"
+	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index
 
 test: $(STAMP)  ## Run the tests (under three minutes).
 	$(PY) $(PARALLEL) -m "not slow"
@@ -159,7 +161,7 @@ $(STAMP): pyproject.toml $(BUILT)
 
 .venv-together/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
 	$(new_venv)
-	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test]')
+	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
 	@touch $@
 
 .venv-distributed/.installed: pyproject.toml $(BUILT)

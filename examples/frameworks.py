@@ -47,33 +47,31 @@ def llamaindex(passages: list[Document], question: str) -> Found:
     return [(each.node.node_id, each.score or 0.0) for each in found]
 
 
-def haystack(passages: list[Document], question: str) -> Found:
+def haystack(passages: list[Document], question: str, own: bool = False) -> Found:
     os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
     from haystack import Document
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
     from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
     from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
-    store = BM25DocumentStore()
+    store = InMemoryDocumentStore() if own else BM25DocumentStore()
     store.write_documents([Document(id=passage.id, content=passage.text) for passage in passages])
-    found = BM25Retriever(store, top_k=3).run(question)["documents"]
-    return [(document.id, document.score or 0.0) for document in found]
+    retriever = (InMemoryBM25Retriever if own else BM25Retriever)(store, top_k=3)
+    return [(found.id, found.score or 0.0) for found in retriever.run(question)["documents"]]
 
 
-def main() -> None:
-    question = " ".join(sys.argv[1:]) or "How are dates compared in a filter?"
-    passages = read_pages()
-    headings = {passage.id: passage.metadata["heading"] for passage in passages}
-    print(f"{question}\n({len(passages)} passages of this project's own pages)")
-    answers = []
-    for name, ask in (("LangChain", langchain), ("LlamaIndex", llamaindex), ("Haystack", haystack)):
-        answers.append(ask(passages, question))
-        print(f"\n{name}")
-        for id, score in answers[-1]:
-            print(f"  {score:7.3f}  {id:<24}{headings[id]}")
-    if any(answer != answers[0] for answer in answers):
-        sys.exit("the three differ, and must not")
-    print("\nThe same core answers in all three: ids and scores are equal, to the last bit.")
-
-
-if __name__ == "__main__":
-    main()
+question = " ".join(sys.argv[1:]) or "How are dates compared in a filter?"
+passages = read_pages()
+headings = {passage.id: passage.metadata["heading"] for passage in passages}
+answers = {ask.__name__: ask(passages, question) for ask in (langchain, llamaindex, haystack)}
+if any(answer != answers["haystack"] for answer in answers.values()):
+    sys.exit(f"the three differ, and must not: {answers}")
+answers["Haystack's own InMemoryBM25Retriever"] = haystack(passages, question, own=True)
+print(f"{question}\n({len(passages)} passages of this project's own pages)")
+for name, answer in answers.items():
+    print(f"\n{name}")
+    for id, score in answer:
+        print(f"  {score:7.3f}  {id:<26}{headings[id]}")
+    if name == "haystack":
+        print("\nThe same core answers in all three: ids and scores are equal, to the last bit.")

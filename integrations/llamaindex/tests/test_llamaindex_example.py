@@ -1,0 +1,42 @@
+"""The example runs as it is: offline, and with models of all three kinds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[3] / "tests"))
+rag_examples = pytest.importorskip(
+    "support.rag_examples", reason="the examples are in the repository alone"
+)
+
+
+@pytest.fixture
+def example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> rag_examples.Example:
+    return rag_examples.Example("llamaindex_rag.py", tmp_path, monkeypatch, capsys)
+
+
+def test_the_example_answers_and_indexes_what_has_changed(example: rag_examples.Example) -> None:
+    rag_examples.check_answers_and_updates(example)
+
+
+def test_a_missing_folder_is_an_error_and_the_index_stays(example: rag_examples.Example) -> None:
+    rag_examples.check_missing_folder(example)
+
+
+def test_models_embed_and_answer(example: rag_examples.Example) -> None:
+    pytest.importorskip("llama_index.embeddings.openai_like", exc_type=ImportError)
+    pytest.importorskip("llama_index.llms.openai_like", exc_type=ImportError)
+    rag_examples.check_models(example)
+
+
+def test_a_cross_encoder_ranks_again(
+    example: rag_examples.Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks_torch = "llama_index.core.postprocessor.sbert_rerank.infer_torch_device"
+    monkeypatch.setattr(asks_torch, lambda: "cpu")
+    rag_examples.check_cross_encoder(example)
