@@ -215,9 +215,12 @@ class BM25HybridRetriever(Stored, BaseRetriever):
             If ``ids`` is not an iterable of strings and numbers.
         RuntimeError
             If the vector store fails; nothing is deleted from the index then.
+        ReadOnlyError
+            If the index was opened for reading; nothing is deleted from either then.
         """
         # From the vector store first: what it finds must be in the index at any time.
         given = read_ids(ids)
+        self.index.delete([])  # raises if the index cannot be written to
         if given:  # some stores delete everything where none are named
             with self._naming_store():
                 _check_deleted(self.vector_store.delete(given))
@@ -226,6 +229,7 @@ class BM25HybridRetriever(Stored, BaseRetriever):
     async def adelete(self, ids: Iterable[str | float]) -> int:
         """Do what ``delete`` does, with the asynchronous method of the vector store."""
         given = read_ids(ids)
+        await in_write_thread(self.index, self.index.delete, [])
         if given:
             with self._naming_store():
                 _check_deleted(await self.vector_store.adelete(given))

@@ -17,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import ConfigurableField
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from bm25rag.errors import MetadataError
+from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.fusion import fuse
 
 
@@ -288,6 +288,18 @@ def test_a_write_that_the_vector_store_refuses_loses_nothing(hybrid: BM25HybridR
     with pytest.raises(MetadataError):
         hybrid.add_documents([Document("An owl.", id="owl2", metadata={"x": object()})])
     assert hybrid.vector_store.get_by_ids(["owl2"]) == []
+
+
+def test_nothing_is_deleted_beside_an_index_that_is_only_read(
+    hybrid: BM25HybridRetriever, tmp_path: Path
+) -> None:
+    """Otherwise, the vector store would lack what the index still has."""
+    hybrid.save(tmp_path / "saved")
+    reader = BM25HybridRetriever.open(tmp_path / "saved", vector_store=hybrid.vector_store)
+    for delete in (reader.delete, lambda ids: asyncio.run(reader.adelete(ids))):
+        with pytest.raises(ReadOnlyError):
+            delete(["cats"])
+        assert ids(hybrid.vector_store.get_by_ids(["cats"])) == ["cats"]
 
 
 def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
