@@ -302,6 +302,43 @@ def test_nothing_is_deleted_beside_an_index_that_is_only_read(
         assert ids(hybrid.vector_store.get_by_ids(["cats"])) == ["cats"]
 
 
+class Refusing(InMemoryVectorStore):
+    """Takes no id twice, and deletes only what it has, as FAISS does."""
+
+    def add_documents(self, documents: list[Document], ids: Any = None, **keywords: Any) -> Any:
+        """Add documents of new ids."""
+        if self.get_by_ids(ids):
+            raise ValueError("ids that already exist")
+        return super().add_documents(documents, ids, **keywords)
+
+    async def aadd_documents(self, documents: list[Document], ids: Any = None, **_: Any) -> Any:
+        """Add documents of new ids."""
+        return self.add_documents(documents, ids)
+
+    def delete(self, ids: Any = None, **_: Any) -> None:
+        """Delete documents that are there."""
+        if len(self.get_by_ids(ids)) != len(ids):
+            raise ValueError("ids that do not exist")
+        super().delete(ids)
+
+    async def adelete(self, ids: Any = None, **_: Any) -> None:
+        """Delete documents that are there."""
+        self.delete(ids)
+
+
+def test_documents_are_replaced_in_a_store_that_takes_no_id_twice(
+    documents: list[Document],
+) -> None:
+    """Also if it lacks one of them, which a call that failed has left to the index alone."""
+    hybrid = BM25HybridRetriever.from_documents(documents, Refusing(Letters()))
+    hybrid.index.add(["An owl."], ids=["owl"])
+    for add in (hybrid.add_documents, lambda them: asyncio.run(hybrid.aadd_documents(them))):
+        add([Document("A new owl.", id="owl"), Document("Owls and cats.", id="cats")])
+        stored = hybrid.vector_store.get_by_ids(["owl", "cats"])
+        assert [one.page_content for one in stored] == ["A new owl.", "Owls and cats."]
+        assert set(ids(ask(hybrid, "owls", k=2))) == {"owl", "cats"}
+
+
 def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
     """Some stores return them, best first, where others return similarities."""
     found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=50)
