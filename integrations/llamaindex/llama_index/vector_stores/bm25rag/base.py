@@ -157,7 +157,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         TypeError
             If an element is not a node.
         ValueError
-            If a node has no embedding for the dense store, or one of another dimension.
+            If a node has no embedding for the dense store, one of another dimension, or NaN in it.
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         DenseStoreError
