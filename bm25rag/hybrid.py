@@ -112,8 +112,9 @@ class HybridSearch:
     def take(self, ranking: Ranking) -> bool:
         """Take the other retriever's answer, and say whether it is enough.
 
-        It is not if some of ``wanted`` documents do not pass the filter, and there may be others
-        below them that do: then ``wanted`` has grown, up to the number of documents.
+        It is not if some of ``wanted`` documents do not pass the filter, occur twice or are
+        skipped, and there may be others below them: then ``wanted`` has grown, until the other
+        retriever has found every document or returns fewer than that.
 
         Parameters
         ----------
@@ -132,10 +133,14 @@ class HybridSearch:
         if not self._skip:
             self._check_known([id for id in scores if id not in passing])
         self._others = [pair for pair in scores.items() if pair[0] in passing][: self._depth]
-        all_found = len(ranking) < self.wanted or self.wanted >= len(self._snapshot)
-        if all_found or len(self._others) == self._depth:
+        if len(ranking) < self.wanted or len(self._others) == self._depth:
             return True
-        self.wanted = min(_GROWTH * self.wanted, len(self._snapshot))
+        held = len(self._snapshot)
+        if sum(id in self._snapshot for id in scores) == held:
+            return True
+        # It may hold more than the index: several vectors of a document, or ids to skip.
+        more = _GROWTH * self.wanted
+        self.wanted = min(more, held) if self.wanted < held else more
         return False
 
     def _passing(self, ids: list[str]) -> set[str]:

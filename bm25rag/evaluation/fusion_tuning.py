@@ -172,6 +172,8 @@ def tune_fusion(
         message = "tuning needs at least two judged queries, one to choose by, one to test"
         raise ValueError(f"{message}; the runs have {len(judged)}")
     grid = list(_grid(len(given), methods, weights))
+    if not grid:
+        raise ValueError("methods and weights must not be empty")
     evaluator = Evaluator(judged, measure)
     given = [{id: run.get(id, {}) for id in judged} for run in given]
     first = evaluator.evaluate(given[0])

@@ -58,6 +58,7 @@ def test_queries_of_no_run_are_left_out_and_said() -> None:
     [
         ({"methods": ["sum"]}, "method must be one of"),
         ({"weights": [(1, 1, 1)]}, "weights must have one for each of 2 rankings"),
+        ({"weights": []}, "methods and weights must not be empty"),
         ({"folds": 1}, "folds must be"),
         ({"measure": "best"}, "best"),
         ({"qrels": {"q1": {"good": 1}}}, "at least two judged queries"),

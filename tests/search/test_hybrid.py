@@ -82,6 +82,24 @@ def test_a_document_found_by_several_of_its_vectors_is_one_result() -> None:
     assert [hit.id for hit in search.hits()] == ["1", "0"]
 
 
+def test_what_ranks_below_many_vectors_of_few_documents_is_found() -> None:
+    index = make([(["red"], n % 2) for n in range(8)])
+    ranking = [(str(n // 10), -float(n)) for n in range(80)]
+    for filter in (None, {"group": 1}):
+        search = HybridSearch(index, "blue", 4, filter, fetch_k=20)
+        assert finish(search, ranking) == [20, 80]
+        expected = ["0", "1", "2", "3"] if filter is None else ["1", "3", "5", "7"]
+        assert [hit.id for hit in search.hits()] == expected
+
+
+def test_what_ranks_below_many_unknown_ids_is_found() -> None:
+    index = make([(["red"], 0)])
+    ranking = [*((f"new {n}", -float(n)) for n in range(20)), ("0", -20.0)]
+    search = HybridSearch(index, "blue", fetch_k=10, on_unknown="skip")
+    assert finish(search, ranking) == [10, 40]
+    assert [hit.id for hit in search.hits()] == ["0"]
+
+
 def test_writes_meanwhile_are_no_errors() -> None:
     index = make([(["red"], 0), (["blue"], 0)])
     for searched, known in ((index, None), (index.snapshot(), index.__contains__)):

@@ -178,23 +178,42 @@ class BM25HybridRetriever(Stored, BaseRetriever):
             If the vector store fails. The index then has the documents: BM25 finds them, and
             adding them again, under the same ids, completes the vector store.
         """
-        given = list(documents)
+        given, before = list(documents), self.index.snapshot()
         ids = add_documents(self.index, given)
         if unique := _with_ids(given, ids):
             with self._naming_store():
+                self._delete_vectors([id for id in unique if id in before])
                 written = self.vector_store.add_documents([*unique.values()], ids=[*unique])
                 _check_written([*unique], written)
         return ids
 
     async def aadd_documents(self, documents: Iterable[Document]) -> list[str]:
         """Do what ``add_documents`` does, with the asynchronous method of the vector store."""
-        given = list(documents)
+        given, before = list(documents), self.index.snapshot()
         ids = await in_write_thread(self.index, add_documents, self.index, given)
         if unique := _with_ids(given, ids):
             with self._naming_store():
+                await self._adelete_vectors([id for id in unique if id in before])
                 written = await self.vector_store.aadd_documents([*unique.values()], ids=[*unique])
                 _check_written([*unique], written)
         return ids
+
+    def _delete_vectors(self, replaced: list[str]) -> None:
+        """Delete what will be replaced: FAISS breaks where it is given an id that it has."""
+        try:
+            held = self.vector_store.get_by_ids(replaced) if replaced else []
+        except NotImplementedError:  # it has to replace, then
+            return
+        if old := [document.id for document in held if document.id is not None]:
+            _check_deleted(self.vector_store.delete(old))
+
+    async def _adelete_vectors(self, replaced: list[str]) -> None:
+        try:
+            held = await self.vector_store.aget_by_ids(replaced) if replaced else []
+        except NotImplementedError:
+            return
+        if old := [document.id for document in held if document.id is not None]:
+            _check_deleted(await self.vector_store.adelete(old))
 
     def delete(self, ids: Iterable[str | float]) -> int:
         """Delete documents from both.
@@ -215,9 +234,12 @@ class BM25HybridRetriever(Stored, BaseRetriever):
             If ``ids`` is not an iterable of strings and numbers.
         RuntimeError
             If the vector store fails; nothing is deleted from the index then.
+        ReadOnlyError
+            If the index was opened for reading; nothing is deleted from either then.
         """
         # From the vector store first: what it finds must be in the index at any time.
         given = read_ids(ids)
+        self.index.delete([])  # raises if the index cannot be written to
         if given:  # some stores delete everything where none are named
             with self._naming_store():
                 _check_deleted(self.vector_store.delete(given))
@@ -226,6 +248,7 @@ class BM25HybridRetriever(Stored, BaseRetriever):
     async def adelete(self, ids: Iterable[str | float]) -> int:
         """Do what ``delete`` does, with the asynchronous method of the vector store."""
         given = read_ids(ids)
+        await in_write_thread(self.index, self.index.delete, [])
         if given:
             with self._naming_store():
                 _check_deleted(await self.vector_store.adelete(given))

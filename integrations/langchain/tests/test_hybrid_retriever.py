@@ -17,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import ConfigurableField
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from bm25rag.errors import MetadataError
+from bm25rag.errors import MetadataError, ReadOnlyError
 from bm25rag.fusion import fuse
 
 
@@ -288,6 +288,55 @@ def test_a_write_that_the_vector_store_refuses_loses_nothing(hybrid: BM25HybridR
     with pytest.raises(MetadataError):
         hybrid.add_documents([Document("An owl.", id="owl2", metadata={"x": object()})])
     assert hybrid.vector_store.get_by_ids(["owl2"]) == []
+
+
+def test_nothing_is_deleted_beside_an_index_that_is_only_read(
+    hybrid: BM25HybridRetriever, tmp_path: Path
+) -> None:
+    """Otherwise, the vector store would lack what the index still has."""
+    hybrid.save(tmp_path / "saved")
+    reader = BM25HybridRetriever.open(tmp_path / "saved", vector_store=hybrid.vector_store)
+    for delete in (reader.delete, lambda ids: asyncio.run(reader.adelete(ids))):
+        with pytest.raises(ReadOnlyError):
+            delete(["cats"])
+        assert ids(hybrid.vector_store.get_by_ids(["cats"])) == ["cats"]
+
+
+class Refusing(InMemoryVectorStore):
+    """Takes no id twice, and deletes only what it has, as FAISS does."""
+
+    def add_documents(self, documents: list[Document], ids: Any = None, **keywords: Any) -> Any:
+        """Add documents of new ids."""
+        if self.get_by_ids(ids):
+            raise ValueError("ids that already exist")
+        return super().add_documents(documents, ids, **keywords)
+
+    async def aadd_documents(self, documents: list[Document], ids: Any = None, **_: Any) -> Any:
+        """Add documents of new ids."""
+        return self.add_documents(documents, ids)
+
+    def delete(self, ids: Any = None, **_: Any) -> None:
+        """Delete documents that are there."""
+        if len(self.get_by_ids(ids)) != len(ids):
+            raise ValueError("ids that do not exist")
+        super().delete(ids)
+
+    async def adelete(self, ids: Any = None, **_: Any) -> None:
+        """Delete documents that are there."""
+        self.delete(ids)
+
+
+def test_documents_are_replaced_in_a_store_that_takes_no_id_twice(
+    documents: list[Document],
+) -> None:
+    """Also if it lacks one of them, which a call that failed has left to the index alone."""
+    hybrid = BM25HybridRetriever.from_documents(documents, Refusing(Letters()))
+    hybrid.index.add(["An owl."], ids=["owl"])
+    for add in (hybrid.add_documents, lambda them: asyncio.run(hybrid.aadd_documents(them))):
+        add([Document("A new owl.", id="owl"), Document("Owls and cats.", id="cats")])
+        stored = hybrid.vector_store.get_by_ids(["owl", "cats"])
+        assert [one.page_content for one in stored] == ["A new owl.", "Owls and cats."]
+        assert set(ids(ask(hybrid, "owls", k=2))) == {"owl", "cats"}
 
 
 def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -447,6 +448,7 @@ def test_a_store_with_ids_of_its_own_is_refused(nodes: list[TextNode]) -> None:
         ([None], r"nodes\[0\], 'cat', has no embedding"),
         ([[]], "has no embedding"),
         ([[1.0, 2.0], [1.0]], r"nodes\[1\], 'dog', must have an embedding of 2 numbers.*got 1"),
+        ([[1.0, math.nan]], r"nodes\[0\], 'cat', must have an embedding of finite numbers"),
     ],
 )
 def test_wrong_embeddings_change_nothing(

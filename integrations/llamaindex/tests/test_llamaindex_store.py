@@ -11,15 +11,28 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import (
+    MockEmbedding,
+    StorageContext,
+    VectorStoreIndex,
+    load_index_from_storage,
+)
 from llama_index.core.indices.vector_store import VectorIndexRetriever
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter
-from llama_index.core.schema import Document, IndexNode, MetadataMode, TextNode
+from llama_index.core.schema import (
+    Document,
+    IndexNode,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import (
     MetadataFilter,
     MetadataFilters,
+    SimpleVectorStore,
     VectorStoreQuery,
 )
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryMode
@@ -331,6 +344,27 @@ def test_a_pipeline_upserts_and_stale_nodes_vanish(
     ingest(pets="A dog.")
     gone = strategy is DocstoreStrategy.UPSERTS_AND_DELETE
     assert texts(store) == ({"A dog."} if gone else {"A dog.", FARM})
+
+
+@pytest.mark.parametrize("dense", [None, SimpleVectorStore()])
+def test_a_pipeline_without_a_splitter_deletes_documents(dense: SimpleVectorStore | None) -> None:
+    store = BM25VectorStore(dense=dense)
+    pipeline = pipeline_of(store, DocstoreStrategy.UPSERTS_AND_DELETE)
+    pipeline.transformations = [NoEmbedding() if dense is None else MockEmbedding(embed_dim=2)]
+    pipeline.run(documents=[Document(id_="pets", text=PETS), Document(id_="farm", text=FARM)])
+    pipeline.run(documents=[Document(id_="pets", text="A dog."), Document(id_="zoo", text=FARM)])
+    assert set(store.bm25.ids()) == {"pets", "zoo"}
+    assert texts(store) == {"A dog.", FARM}
+    assert dense is None or set(dense.data.embedding_dict) == {"pets", "zoo"}
+
+
+def test_a_node_of_a_source_outlives_a_source_of_the_same_id() -> None:
+    store = BM25VectorStore()
+    part = TextNode(id_="a", text="A part.")
+    part.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="b")
+    store.add([part])
+    store.delete("a")
+    assert store.bm25.ids() == ["a"]
 
 
 def test_a_pipeline_goes_on_after_its_state_was_loaded(tmp_path: Path) -> None:

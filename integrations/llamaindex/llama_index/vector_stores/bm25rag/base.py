@@ -157,7 +157,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         TypeError
             If an element is not a node.
         ValueError
-            If a node has no embedding for the dense store, or one of another dimension.
+            If a node has no embedding for the dense store, one of another dimension, or NaN in it.
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         DenseStoreError
@@ -170,7 +170,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         return await self._awrite(self._writing.add(nodes, kwargs))
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete the nodes of a source document.
+        """Delete the nodes of a source document, and the document if it was added whole.
 
         Nodes are deleted from the dense store first: if it fails, the index still has them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ class Vectors:
         Raises
         ------
         ValueError
-            If a node has no embedding, or one of another dimension than the others.
+            If a node has no embedding, one of another dimension than the others, or NaN in it.
         """
         dimension = self.dimension
         for number, node in enumerate(nodes):
@@ -52,6 +53,11 @@ class Vectors:
                 raise ValueError(
                     f"nodes[{number}], {node.node_id!r}, must have an embedding of {dimension} "
                     f"numbers, as the other nodes, got {len(node.embedding)}"
+                )
+            if not math.isfinite(sum(node.embedding)):  # no hybrid query that found it would work
+                raise ValueError(
+                    f"nodes[{number}], {node.node_id!r}, must have an embedding of finite numbers, "
+                    "got NaN or infinity"
                 )
         return dimension
 

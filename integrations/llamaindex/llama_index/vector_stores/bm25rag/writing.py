@@ -59,15 +59,20 @@ class Writing:
         return ids
 
     def delete(self, ref_doc_id: str, options: dict[str, Any]) -> Calls[None]:
-        """Delete the nodes of a source document."""
+        """Delete the nodes of a source document, or the document."""
         check_options("delete", options, self._vectors)
         check_ref_doc_id(ref_doc_id)
         of_source = MetadataFilters(filters=[MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)])
         ids = ids_to_delete(self._nodes.bm25.snapshot(), None, of_source)
+        # A pipeline without a splitter adds documents as they are, and deletes them like this.
+        itself = self._nodes.get_nodes([ref_doc_id])
+        whole = [node.node_id for node in itself if node.ref_doc_id is None]
         yield from self._delete_vectors("delete", {"ref_doc_id": ref_doc_id}, options)
         if self._vectors is not None:  # FaissMapVectorStore deletes by the ids of nodes alone
-            yield from _delete_by_id(ids, "the BM25 index has not changed; call delete again")
+            after = "the BM25 index has not changed; call delete again"
+            yield from _delete_by_id([*ids, *whole], after)
         self._nodes.delete_ref_doc(ref_doc_id)
+        self._nodes.delete_nodes(whole)
 
     def delete_nodes(
         self,
