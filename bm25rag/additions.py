@@ -16,7 +16,7 @@ from bm25rag.common.strings import TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
-from bm25rag.metadata.storable import copy_metadata, plain_metadata
+from bm25rag.metadata.storable import PLAIN_TYPES, copy_metadata, plain_metadata
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment
@@ -24,8 +24,8 @@ from bm25rag.segments.view import SegmentView
 
 # Characters of text in a block, which is analysed and counted at once.
 CHUNK = 1 << 20
-# Most documents in a block, since each has metadata too.
-_MOST = 1 << 14
+# Most documents in a block, and the characters that a value of metadata counts for.
+_MOST, _VALUE = 1 << 14, 8
 # Texts of a list that are fetched into the processor's cache at once.
 _FETCHED = 1 << 10
 
@@ -162,7 +162,8 @@ class NewRecords:
         for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
             for column, value in zip(columns, self._check(row, document), strict=True):
                 column.append(value)
-            room -= len(document.text)
+            room -= len(document.id) + len(document.text) + len(document.payload or b"")
+            room -= _size(document.metadata)
             if room <= 0 or len(columns[0]) == _MOST:
                 yield Block(*columns)
                 columns, room = [[], [], [], [], []], CHUNK
@@ -186,6 +187,25 @@ class NewRecords:
             metadata,
             _check_payload(document.payload, f"{name}.payload"),
         )
+
+
+def _size(metadata: object) -> int:
+    """Return about how many characters of text take as much memory as metadata."""
+    try:
+        return _size_of(metadata)
+    except RecursionError:  # refused later
+        return 0
+
+
+def _size_of(value: Any) -> int:
+    kind = type(value)
+    if kind is str:
+        return len(value)
+    if kind is dict:
+        return _VALUE * len(value) + sum(map(_size_of, value.values()))
+    if kind is list or kind is tuple:
+        return _VALUE * len(value) + sum(map(_size_of, value))
+    return 0 if kind in PLAIN_TYPES else getattr(value, "nbytes", 0)  # of an array
 
 
 def _fetched(items: Iterable[Any]) -> Iterable[Any]:
