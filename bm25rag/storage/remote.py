@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-from bm25rag.common.urls import shown_url
+from bm25rag.common.urls import holds_secret, shown_url
 from bm25rag.errors import MissingDependencyError, RemoteError
 from bm25rag.forks import importing
 from bm25rag.storage.manifest import LARGEST_MANIFEST
@@ -60,13 +60,16 @@ class RemoteStore:
                 "storage_options must be a dict of arguments for fsspec or None, "
                 f"got {type(options).__name__}"
             )
-        self.url = shown_url(url).rstrip("/")
-        if "?" in url or ":" in url.partition("://")[2].partition("/")[0].rpartition("@")[0]:
+        url = url.rstrip("/")
+        if url.endswith(":"):  # without its slashes it would name a folder of this machine
+            url += "//"
+        self.url = shown_url(url)
+        if holds_secret(url):
             raise ValueError(
                 f"the URL of {self.url} must not hold a password or a query: pass credentials "
                 "in storage_options, or as the environment variables of the store's client"
             )
-        self._url, self._options = url.rstrip("/"), dict(options or {})
+        self._url, self._options = url, dict(options or {})
         self.name = f"{self.url} {_endpoint(self._options)}".strip()
 
     def read(self, name: str) -> bytes | None:
