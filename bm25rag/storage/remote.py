@@ -199,7 +199,8 @@ class RemoteStore:
 
     def _failure(self, what: str, error: Exception) -> RemoteError:
         said = re.sub(r"//[^/@\s]+@", "//***@", str(error)) or f"no answer in {_LONGEST:g} s"
-        for value in _strings(self._options):
+        # A longer one first: a shorter one may be a part of it.
+        for value in sorted(_strings(self._options), key=len, reverse=True):
             said = said.replace(value, "***")
         return RemoteError(
             f"{self.url}: cannot {what} ({type(error).__name__}: {said:.300}); check the URL, "
@@ -223,13 +224,15 @@ def _endpoint(options: Mapping[str, Any]) -> str:
     return shown_url(str(options.get("endpoint_url") or named or ""))
 
 
-def _strings(options: Mapping[str, Any]) -> Iterator[str]:
+def _strings(value: object) -> Iterator[str]:
     """Yield the strings in options that may be secret; a short one would garble messages."""
-    for value in options.values():
-        if isinstance(value, Mapping):
-            yield from _strings(value)
-        elif isinstance(value, str) and len(value) >= 4 and "://" not in value:
-            yield value
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, str) and len(value) >= 4 and not value.startswith(("http:", "https:")):
+        yield value
 
 
 def cache_root(cache: str | os.PathLike[str] | None) -> str:

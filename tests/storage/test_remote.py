@@ -631,6 +631,25 @@ def test_storage_options_are_neither_stored_nor_shown(
     )
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"auth": ("user", SECRET)},
+        {"connection_string": f"Endpoint=sb://host/;Key={SECRET}"},
+        {"key": SECRET[:6], "secret": SECRET},
+    ],
+)
+def test_secrets_are_masked_wherever_options_hold_them(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = " ".join(str(value) for value in options.values())
+    fail(monkeypatch, "cat_file", PermissionError(f"{said} is not known"))
+    with pytest.raises(RemoteError) as caught:
+        BM25Index.open(URL, storage_options=options)
+    assert SECRET[-6:] not in str(caught.value)
+    assert "PermissionError" in str(caught.value)
+
+
 @pytest.mark.parametrize("message", ["The specified bucket does not exist"])
 def test_a_missing_bucket_is_not_taken_for_an_empty_one(
     message: str, monkeypatch: pytest.MonkeyPatch
