@@ -144,13 +144,24 @@ class NewDocuments:
 
 
 class NewRecords:
-    """The documents of ``add_documents``, checked as they are iterated."""
+    """The documents of ``add_documents``, checked as they are iterated.
+
+    ``bounded`` is whether all that documents hold counts for the size of a block, as a build
+    of bounded memory needs, and not their texts alone.
+    """
 
     row = "documents[{}]"
     room = math.inf
 
-    def __init__(self, documents: Iterable[Document], store_text: bool, progress: bool) -> None:
-        self.store_text, self.progress = store_text, progress
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        store_text: bool,
+        progress: bool,
+        *,
+        bounded: bool = False,
+    ) -> None:
+        self.store_text, self.progress, self._bounded = store_text, progress, bounded
         self._documents = check_sequence("documents", documents, "bm25rag.Document")
         # See ``NewDocuments._gather``.
         self._copy = not isinstance(documents, (list, tuple))
@@ -162,8 +173,9 @@ class NewRecords:
         for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
             for column, value in zip(columns, self._check(row, document), strict=True):
                 column.append(value)
-            room -= len(document.id) + len(document.text) + len(document.payload or b"")
-            room -= _size(document.metadata)
+            room -= len(document.text)
+            if self._bounded:  # 0.1 us, and as much for each value of the metadata
+                room -= len(document.id) + len(document.payload or b"") + _size(document.metadata)
             if room <= 0 or len(columns[0]) == _MOST:
                 yield Block(*columns)
                 columns, room = [[], [], [], [], []], CHUNK
