@@ -151,7 +151,8 @@ class _Run(Sequence[Any]):
             return np.ones(len(positions), np.int64)
         starts, _ = self._values.arrays(int(positions[0]), int(positions[-1]) + 1)
         places = positions - positions[0]
-        return 1 + (starts[places + 1] - starts[places]) // _BYTES
+        sizes: Int64 = 1 + (starts[places + 1] - starts[places]) // _BYTES
+        return sizes
 
     def __getitem__(self, position: Any) -> Any:
         """Return one value, or a list of some."""
