@@ -16,7 +16,7 @@ from bm25rag.common.strings import TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
-from bm25rag.metadata.storable import copy_metadata, plain_metadata
+from bm25rag.metadata.storable import PLAIN_TYPES, copy_metadata, plain_metadata
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment
@@ -24,8 +24,8 @@ from bm25rag.segments.view import SegmentView
 
 # Characters of text in a block, which is analysed and counted at once.
 CHUNK = 1 << 20
-# Most documents in a block, since each has metadata too.
-_MOST = 1 << 14
+# Most documents in a block, and the characters that a value of metadata counts for.
+_MOST, _VALUE = 1 << 14, 8
 # Texts of a list that are fetched into the processor's cache at once.
 _FETCHED = 1 << 10
 
@@ -144,13 +144,24 @@ class NewDocuments:
 
 
 class NewRecords:
-    """The documents of ``add_documents``, checked as they are iterated."""
+    """The documents of ``add_documents``, checked as they are iterated.
+
+    ``bounded`` is whether all that documents hold counts for the size of a block, as a build
+    of bounded memory needs, and not their texts alone.
+    """
 
     row = "documents[{}]"
     room = math.inf
 
-    def __init__(self, documents: Iterable[Document], store_text: bool, progress: bool) -> None:
-        self.store_text, self.progress = store_text, progress
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        store_text: bool,
+        progress: bool,
+        *,
+        bounded: bool = False,
+    ) -> None:
+        self.store_text, self.progress, self._bounded = store_text, progress, bounded
         self._documents = check_sequence("documents", documents, "bm25rag.Document")
         # See ``NewDocuments._gather``.
         self._copy = not isinstance(documents, (list, tuple))
@@ -163,6 +174,8 @@ class NewRecords:
             for column, value in zip(columns, self._check(row, document), strict=True):
                 column.append(value)
             room -= len(document.text)
+            if self._bounded:  # 0.1 us, and as much for each value of the metadata
+                room -= len(document.id) + len(document.payload or b"") + _size(document.metadata)
             if room <= 0 or len(columns[0]) == _MOST:
                 yield Block(*columns)
                 columns, room = [[], [], [], [], []], CHUNK
@@ -186,6 +199,25 @@ class NewRecords:
             metadata,
             _check_payload(document.payload, f"{name}.payload"),
         )
+
+
+def _size(metadata: object) -> int:
+    """Return about how many characters of text take as much memory as metadata."""
+    try:
+        return _size_of(metadata)
+    except RecursionError:  # refused later
+        return 0
+
+
+def _size_of(value: Any) -> int:
+    kind = type(value)
+    if kind is str:
+        return len(value)
+    if kind is dict:
+        return _VALUE * len(value) + sum(map(_size_of, value.values()))
+    if kind is list or kind is tuple:
+        return _VALUE * len(value) + sum(map(_size_of, value))
+    return 0 if kind in PLAIN_TYPES else getattr(value, "nbytes", 0)  # of an array
 
 
 def _fetched(items: Iterable[Any]) -> Iterable[Any]:

@@ -41,7 +41,7 @@ def read_source(
     first = list(islice(remaining, 1))
     everything: Iterable[Any] = chain(first, remaining)
     if first and isinstance(first[0], Document):
-        return NewRecords(everything, store_text, False)
+        return NewRecords(everything, store_text, False, bounded=True)
     return NewDocuments(everything, None, None, None, store_text, False)
 
 

@@ -10,6 +10,9 @@ from bm25rag.common.patterns import late_pattern
 _URL = late_pattern(r"[A-Za-z][A-Za-z0-9+.:-]+://")
 # What pathlib makes of a URL.
 _CUT = late_pattern(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\][^/\\]")
+# Who asks, in any of the URLs of a chain; a password may hold a slash, and digits before one are
+# a port.
+_USER = late_pattern(r"(:[/\\]+)[^/@:]*(?P<password>:(?!:|\d*/)[^@]*)?@")
 _LOCAL = ("file://", "local://")
 
 
@@ -43,9 +46,11 @@ def local_path(path: str | os.PathLike[str]) -> str:
     return os.path.realpath(name)
 
 
+def holds_secret(url: str) -> bool:
+    """Whether a URL holds a password, or a query, which may be one."""
+    return "?" in url or any(found["password"] for found in _USER.finditer(url))
+
+
 def shown_url(url: str) -> str:
     """Return a URL without what may be secret: user, password and query."""
-    scheme, separator, rest = url.partition("://")
-    rest = rest.partition("?")[0]
-    host, slash, path = rest.partition("/")
-    return scheme + separator + host.rpartition("@")[2] + slash + path
+    return _USER.sub(r"\1", url.partition("?")[0])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import islice, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from bm25rag.columns.column import ColumnBuilder, join, offset_type
 from bm25rag.common.arrays import Array, Bool, Int64, UInt32, Unsigned
 from bm25rag.common.chunks import Chunks, Spools
 from bm25rag.common.strings import utf8
-from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, REAL, Field, Path
+from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, REAL, Field, Path, StringRange
 from bm25rag.metadata.field_merge import kept_paths
 from bm25rag.metadata.fields import ARRAYS, Fields, codes_for
 
@@ -22,9 +23,9 @@ Arrays: TypeAlias = dict[str, Array | Chunks]
 
 # Values of documents, and distinct values, that are merged in one step; tests set it small.
 VALUES = 1 << 13
-# Every distinct value so far apart in a segment is a candidate for a boundary between steps, of
-# a string the first bytes.
-_STEP, _PREFIX = 1 << 8, 1 << 8
+# Distinct values so far apart in a segment are candidates for a boundary between steps. So many
+# bytes of strings count as one more value.
+_STEP, _BYTES = 1 << 8, 1 << 10
 
 
 class LivingFields(NamedTuple):
@@ -132,10 +133,26 @@ class _Run(Sequence[Any]):
         return len(self._codes)
 
     def samples(self) -> Iterator[Any]:
-        """Yield values that are about evenly spaced, or what is at most as large."""
-        for position in range(_STEP, len(self), _STEP):
-            value = self[position]
-            yield value[:_PREFIX] if isinstance(value, bytes) else value
+        """Yield values that are about evenly spaced; one of many bytes repeatedly."""
+        most = max(1, VALUES // _STEP)
+        before = size = 0
+        for first in range(0, len(self), VALUES):
+            codes = np.asarray(self._codes[first : first + VALUES], np.int64) - self._first
+            sizes = size + np.cumsum(self._sizes(codes))
+            size = int(sizes[-1])
+            steps = np.diff(sizes // _STEP, prepend=before)
+            before = size // _STEP
+            for position in np.flatnonzero(steps).tolist():
+                yield from repeat(self[first + position], min(int(steps[position]), most))
+
+    def _sizes(self, positions: Int64) -> Int64:
+        """Return how many values each value counts for."""
+        if not isinstance(self._values, StringRange):
+            return np.ones(len(positions), np.int64)
+        starts, _ = self._values.arrays(int(positions[0]), int(positions[-1]) + 1)
+        places = positions - positions[0]
+        sizes: Int64 = 1 + (starts[places + 1] - starts[places]) // _BYTES
+        return sizes
 
     def __getitem__(self, position: Any) -> Any:
         """Return one value, or a list of some."""
@@ -220,10 +237,13 @@ class _FieldsMerge:
 
 
 def _aligned(runs: Sequence[_Run]) -> Iterator[list[slice]]:
-    """Split all runs at the same values, into about ``VALUES`` values in total at a time."""
-    candidates = sorted(chain.from_iterable(run.samples() for run in runs))
+    """Split all runs at the same values, into about ``VALUES`` values in total at a time.
+
+    There are fewer if they are long.
+    """
+    candidates = heapq.merge(*(run.samples() for run in runs))
     starts = [0] * len(runs)
-    for boundary in candidates[:: max(1, VALUES // _STEP)]:
+    for boundary in islice(candidates, 0, None, max(1, VALUES // _STEP)):
         stops = [bisect_left(run, boundary, start) for run, start in zip(runs, starts, strict=True)]
         yield list(map(slice, starts, stops))
         starts = stops

@@ -20,7 +20,7 @@ from bm25rag.errors import MetadataError
 DEEPEST = 100
 
 # JSON's own types, whose values need no check: Python writes and reads NaN and infinities too.
-_PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
+PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 _EXPECTED = "expected str, int, float, bool, None, list, dict, date or datetime"
 
@@ -72,7 +72,7 @@ def copy_metadata(metadata: Any) -> Any:
 
 
 def _copy(value: Any, levels: int) -> Any:
-    if type(value) in _PLAIN_TYPES:
+    if type(value) in PLAIN_TYPES:
         return value
     if isinstance(value, np.ndarray):
         if value.dtype.kind != "O":
@@ -89,7 +89,7 @@ def _copy(value: Any, levels: int) -> Any:
 
 def _plain(value: Any, depth: int) -> Any:
     kind = type(value)
-    if kind in _PLAIN_TYPES:
+    if kind in PLAIN_TYPES:
         return value
     encode = _ENCODERS.get(kind) or next(
         (encode for base, encode in _ENCODERS.items() if isinstance(value, base)), None
@@ -127,7 +127,7 @@ def _hint(value: object) -> str:
 
 def _plain_list(value: Any, depth: int) -> list[Any]:
     _check_depth(depth)
-    if _PLAIN_TYPES.issuperset(map(type, value)):
+    if PLAIN_TYPES.issuperset(map(type, value)):
         return list(value)
     plain = []
     for number, item in enumerate(value):
@@ -145,7 +145,7 @@ def _plain_dict(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     for key, item in value.items():
         if type(key) is not str:
             key = _plain_key(key)
-        if type(item) not in _PLAIN_TYPES:
+        if type(item) not in PLAIN_TYPES:
             try:
                 item = _plain(item, depth + 1)
             except _UnstorableError as error:

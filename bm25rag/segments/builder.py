@@ -145,7 +145,8 @@ class SegmentBuilder:
     def nbytes(self) -> int:
         """About how many bytes it takes to make a segment of the documents that were read."""
         documents = self._done + sum(map(len, self._counts))
-        strings = self._texts.nbytes + self._payloads.nbytes + 4 * self._metadata.nbytes
+        strings = self._texts.nbytes + self._payloads.nbytes
+        strings += 3 * self._ids.nbytes + 4 * self._metadata.nbytes
         counted = _TOKEN_BYTES * self._total + _DOCUMENT_BYTES * documents
         return strings + counted + _TERM_BYTES * len(self._encoder)
 

@@ -43,6 +43,7 @@ from bm25rag.sharded.statistics import (
 from bm25rag.storage.fs import flush_folder, make_folder
 from bm25rag.storage.manifest import (
     BUILDING,
+    clean,
     lock,
     manifest_path,
     read_manifest,
@@ -196,6 +197,7 @@ def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str
         manifest, views = read_index(path, mapped=True, known={})
         stamped = manifest._replace(settings=manifest.settings | {"extra": receipt})
         replace_manifest(path, stamped)
+        clean(path, stamped)  # what an interrupted step has left
         flush_folder(path)
         records.append(record_shard(path, sum(view.count for view in views)))
     capacity = max(SMALLEST_CAPACITY, 2 * -(-statistics.documents // shards))

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-from bm25rag.common.urls import shown_url
+from bm25rag.common.urls import holds_secret, shown_url
 from bm25rag.errors import MissingDependencyError, RemoteError
 from bm25rag.forks import importing
 from bm25rag.storage.manifest import LARGEST_MANIFEST
@@ -60,13 +60,16 @@ class RemoteStore:
                 "storage_options must be a dict of arguments for fsspec or None, "
                 f"got {type(options).__name__}"
             )
-        self.url = shown_url(url).rstrip("/")
-        if "?" in url or ":" in url.partition("://")[2].partition("/")[0].rpartition("@")[0]:
+        url = url.rstrip("/")
+        if url.endswith(":"):  # without its slashes it would name a folder of this machine
+            url += "//"
+        self.url = shown_url(url)
+        if holds_secret(url):
             raise ValueError(
                 f"the URL of {self.url} must not hold a password or a query: pass credentials "
                 "in storage_options, or as the environment variables of the store's client"
             )
-        self._url, self._options = url.rstrip("/"), dict(options or {})
+        self._url, self._options = url, dict(options or {})
         self.name = f"{self.url} {_endpoint(self._options)}".strip()
 
     def read(self, name: str) -> bytes | None:
@@ -196,7 +199,8 @@ class RemoteStore:
 
     def _failure(self, what: str, error: Exception) -> RemoteError:
         said = re.sub(r"//[^/@\s]+@", "//***@", str(error)) or f"no answer in {_LONGEST:g} s"
-        for value in _strings(self._options):
+        # A longer one first: a shorter one may be a part of it.
+        for value in sorted(_strings(self._options), key=len, reverse=True):
             said = said.replace(value, "***")
         return RemoteError(
             f"{self.url}: cannot {what} ({type(error).__name__}: {said:.300}); check the URL, "
@@ -220,13 +224,15 @@ def _endpoint(options: Mapping[str, Any]) -> str:
     return shown_url(str(options.get("endpoint_url") or named or ""))
 
 
-def _strings(options: Mapping[str, Any]) -> Iterator[str]:
+def _strings(value: object) -> Iterator[str]:
     """Yield the strings in options that may be secret; a short one would garble messages."""
-    for value in options.values():
-        if isinstance(value, Mapping):
-            yield from _strings(value)
-        elif isinstance(value, str) and len(value) >= 4 and "://" not in value:
-            yield value
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, str) and len(value) >= 4 and not value.startswith(("http:", "https:")):
+        yield value
 
 
 def cache_root(cache: str | os.PathLike[str] | None) -> str:

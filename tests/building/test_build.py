@@ -68,6 +68,58 @@ def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path) -> None:
     assert most <= 10
 
 
+@pytest.mark.parametrize(
+    "metadata", [{"t": "x" * 50}, {"a": {"b": [["x" * 20] * 2]}}, {"v": np.zeros(9)}, None]
+)
+def test_documents_with_much_beside_their_text_are_read_few_at_a_time(
+    tmp_path: Path, metadata: Any
+) -> None:
+    id, payload = ("d", None) if metadata else ("x" * 25, b"x" * 25)
+    read: list[int] = []
+
+    def watching() -> Iterator[Document]:
+        for number in range(30):
+            folder = tmp_path / "it" / "building"
+            if number > 1:
+                read.append(number - BM25Index.open(folder).extra["read"])
+            yield Document(f"{id}{number}", "a", metadata, payload)
+
+    BM25Index.build(watching(), tmp_path / "it")
+    assert max(read) <= 2
+
+
+def test_metadata_that_hold_themselves_are_refused(tmp_path: Path) -> None:
+    metadata: dict[str, Any] = {}
+    metadata["a"] = [metadata, metadata]
+    for given in ([Document("x", "t", metadata)], iter([Document("x", "t", metadata)])):
+        with pytest.raises(MetadataError, match="nested more than 100 levels deep"):
+            BM25Index.build(given, tmp_path / "it")
+
+
+def test_long_values_of_a_field_are_merged_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if they begin alike."""
+    from bm25rag.metadata import chunked_merge
+
+    merged: list[int] = []
+    add = chunked_merge._FieldsMerge._add_values
+
+    def counting(self: Any, kind: int, values: list[bytes]) -> None:
+        merged.append(sum(map(len, values)))
+        add(self, kind, values)
+
+    monkeypatch.setattr(chunked_merge._FieldsMerge, "_add_values", counting)
+    monkeypatch.setattr(chunked_merge, "VALUES", 64)
+    monkeypatch.setattr(chunked_merge, "_STEP", 1)
+    monkeypatch.setattr(chunked_merge, "_BYTES", 10)
+    given = [Document(f"d{n}", "a", {"body": "x" * 310 + f"{n:02}"}) for n in range(60)]
+    BM25Index.build(given, tmp_path / "it")
+    assert sum(merged) == 60 * 312
+    assert max(merged) <= 64 * 10 * 2 + 312
+    assert segment_of(tmp_path / "it") == segment_in_memory(tmp_path / "memory", given, {}, {})
+
+
 def test_ids_that_occur_again_are_refused_when_they_are_read(tmp_path: Path) -> None:
     given = [*documents(), Document("d3", "again")]
     with pytest.raises(DuplicateIdError, match="the id 'd3' is in the index already"):

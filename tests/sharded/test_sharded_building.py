@@ -279,6 +279,22 @@ def test_a_build_does_not_do_again_what_is_done(
     assert analysed == [f"d{number}" for number in range(COUNT)]
 
 
+def test_what_a_kill_left_in_a_shard_that_was_written_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bm25rag.sharded.building.replace_sharded", killed)
+        with pytest.raises(Killed):
+            build(documents(), tmp_path / "it", 3)
+    shard = tmp_path / "it" / "commit-1" / "shard-0001"
+    (shard / "manifest-0123456789abcdef.tmp").write_bytes(b"half")
+    build(documents(), tmp_path / "it", 3)
+    assert not list(shard.glob("*.tmp"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

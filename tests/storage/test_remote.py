@@ -576,10 +576,35 @@ def test_an_unknown_protocol_is_refused() -> None:
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
-    for url in (f"memory://user:{SECRET}@store/index", f"memory://store/index?key={SECRET}"):
+    for url in (
+        f"memory://user:{SECRET}@store/index",
+        f"memory://store/index?key={SECRET}",
+        f"memory://user:with/slash/{SECRET}@store/index",
+        f"simplecache::memory://user:{SECRET}@store/index",
+        f"zip://index::memory://user:{SECRET}@store/index.zip",
+    ):
         with pytest.raises(ValueError, match="storage_options") as caught:
             BM25Index.open(url)
         assert SECRET not in str(caught.value)
+    with pytest.raises(ValueError, match="looks like a URL") as caught:
+        BM25Index.open(Path(f"memory://user:{SECRET}@store/index"))
+    assert SECRET not in str(caught.value)
+
+
+def test_an_at_sign_in_a_path_is_no_password() -> None:
+    for url in ("memory://store:9000/a@b", "memory://user@store:9000/a", "memory://store/a:b@c"):
+        BM25Index.from_texts(TEXTS).save(url)
+        assert len(BM25Index.open(url)) == len(TEXTS)
+
+
+@pytest.mark.parametrize("slashes", ["//", "///"])
+def test_the_root_of_a_store_is_no_folder_of_this_machine(
+    slashes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    BM25Index.from_texts(TEXTS).save(f"memory:{slashes}")
+    assert not list(tmp_path.iterdir())
+    assert len(BM25Index.open("memory://")) == len(TEXTS)
 
 
 def test_storage_options_are_neither_stored_nor_shown(
@@ -604,6 +629,25 @@ def test_storage_options_are_neither_stored_nor_shown(
     assert SECRET not in "".join(traceback.format_exception(wrong.value)).replace(
         traceback.format_tb(wrong.tb)[0], ""
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"auth": ("user", SECRET)},
+        {"connection_string": f"Endpoint=sb://host/;Key={SECRET}"},
+        {"key": SECRET[:6], "secret": SECRET},
+    ],
+)
+def test_secrets_are_masked_wherever_options_hold_them(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = " ".join(str(value) for value in options.values())
+    fail(monkeypatch, "cat_file", PermissionError(f"{said} is not known"))
+    with pytest.raises(RemoteError) as caught:
+        BM25Index.open(URL, storage_options=options)
+    assert SECRET[-6:] not in str(caught.value)
+    assert "PermissionError" in str(caught.value)
 
 
 @pytest.mark.parametrize("message", ["The specified bucket does not exist"])

@@ -25,7 +25,6 @@ SMALL = {
     "bm25rag.columns.chunked_merge.STRINGS": 2,
     "bm25rag.metadata.chunked_merge.VALUES": 2,
     "bm25rag.metadata.chunked_merge._STEP": 1,
-    "bm25rag.metadata.chunked_merge._PREFIX": 1,
     "bm25rag.merging.chunked_merge._LENGTHS": 2,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search.ranking._HEAVY_BY_K": 0,
