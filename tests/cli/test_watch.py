@@ -183,17 +183,17 @@ def test_an_unmounted_disk_leaves_the_index_as_it_was(
 def test_a_folder_that_goes_while_it_is_read_leaves_the_index_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read_passages = sources.read_passages
+    read_file = sources.read_file
 
     def read_and_go(*arguments: Any) -> Any:
-        documents = list(read_passages(*arguments))
+        documents = list(read_file(*arguments))
         if Path("docs/a.md").exists():
             Path("docs").rename("disk")
             Path("docs").mkdir()
         return documents
 
     write("docs/a.md", "first and changed")
-    monkeypatch.setattr(sources, "read_passages", read_and_go)
+    monkeypatch.setattr(sources, "read_file", read_and_go)
     fails(3, "docs: the folder has gone, or another", "sync", "docs", "saved")
     assert BM25Index.open("saved").get(["a.md#1", "sub/b.md#1"])[0].text == "first"
 

@@ -56,10 +56,11 @@ def names(hits: list[Hit]) -> list[str]:
         ("scores", "query"),
         ("correct", "query filter=None"),
         ("expand", "query fb_docs=10 fb_terms=10 original_query_weight=0.5 filter=None"),
-        ("save", "path extra=None overwrite=True"),
+        ("save", "path extra=None overwrite=True storage_options=None"),
         (
             "open",
-            "path mode=r mmap=True tokenizer=None verify=False untrusted=False timeout=0.0",
+            "path mode=r mmap=True tokenizer=None verify=False untrusted=False timeout=0.0"
+            " cache=None storage_options=None offline=False",
         ),
         (
             "add_documents",
