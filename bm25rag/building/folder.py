@@ -8,9 +8,19 @@ import shutil
 from contextlib import suppress
 
 from bm25rag.errors import NotAnIndexError
-from bm25rag.storage.manifest import BUILDING, LOCK, is_sharded, manifest_path, read_manifest
+from bm25rag.storage.manifest import (
+    BUILDING,
+    LOCK,
+    is_ours,
+    is_sharded,
+    manifest_path,
+    read_manifest,
+)
 
-_OURS = re.compile(r"commit-\d+|building|segment-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+_FOLDERS = re.compile(r"commit-\d+|building")
+# What is in them beside the files of an index: parts, or shards from files and their receipts.
+_IN_BUILDING = re.compile(r"lock|manifest\.json|plan\.json|shard-\d+(\.json|-[0-9a-f]{16})|tmp\w+")
+_IN_COMMIT = re.compile(r"statistics\.bin|shard-\d+")
 
 
 def check_new(folder: str) -> None:
@@ -33,8 +43,18 @@ def check_new(folder: str) -> None:
             f"{folder} holds an index: add to it with BM25Index.open(folder, mode='w'), "
             "or choose another folder"
         )
-    if any(name != LOCK and not _OURS.fullmatch(name) for name in os.listdir(folder)):
+    if not all(name == LOCK or _is_ours(folder, name) for name in os.listdir(folder)):
         raise NotAnIndexError(f"{folder} is not empty and holds no index; choose another folder")
+
+
+def _is_ours(folder: str, name: str) -> bool:
+    """Whether a build has left this; a folder may be removed, so all in it must be ours."""
+    if not _FOLDERS.fullmatch(name):
+        return is_ours(name)
+    path, inside = os.path.join(folder, name), _IN_BUILDING if name == BUILDING else _IN_COMMIT
+    return os.path.isdir(path) and all(
+        is_ours(one) or inside.fullmatch(one) for one in os.listdir(path)
+    )
 
 
 def _remove_parts(building: str) -> None:
@@ -44,7 +64,7 @@ def _remove_parts(building: str) -> None:
             receipt = read_manifest(building).settings.get("extra")
             ours = isinstance(receipt, dict) and receipt.get("ended") is True
         else:  # it was killed while it removed them
-            ours = all(name == LOCK or _OURS.fullmatch(name) for name in os.listdir(building))
+            ours = all(name == LOCK or is_ours(name) for name in os.listdir(building))
         if ours:
             remove(building)
 

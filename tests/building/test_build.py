@@ -199,11 +199,14 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     BM25Index.from_texts(["a"]).save(tmp_path / "index")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
+    (tmp_path / "mine" / "commit-1").mkdir(parents=True)
+    (tmp_path / "mine" / "commit-1" / "thesis.tex").touch()
     BM25Index.from_texts(["a"]).save(tmp_path / "index" / "building")  # the user's own
     for name, error, message in (
         ("index", FileExistsError, "holds an index: add to it with"),
         ("other", NotAnIndexError, "is not empty and holds no index"),
         ("other/file", NotAnIndexError, "is no folder"),
+        ("mine", NotAnIndexError, "is not empty and holds no index"),
     ):
         before = sorted((tmp_path / name).rglob("*"))
         with pytest.raises(error, match=message):

@@ -208,11 +208,14 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     BM25Index.from_texts(["a"]).save(tmp_path / "plain")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
+    (tmp_path / "mine" / "commit-1").mkdir(parents=True)
+    (tmp_path / "mine" / "commit-1" / "thesis.tex").touch()
     for name, error, message in (
         ("sharded", FileExistsError, "holds an index: add to it with"),
         ("plain", FileExistsError, "holds an index: add to it with"),
         ("other", NotAnIndexError, "is not empty and holds no index"),
         ("other/file", NotAnIndexError, "is no folder"),
+        ("mine", NotAnIndexError, "is not empty and holds no index"),
     ):
         before = sorted((tmp_path / name).rglob("*"))
         with pytest.raises(error, match=message):
