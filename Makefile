@@ -22,9 +22,11 @@ PYTEST := -m pytest -q
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
 # The modes beside the usual one try fewer examples of each property, and leave out the slow tests
 # and those of crashes and benchmarks, for which the mode makes no difference.
-ONCE := crashes project/test_benchmarks.py
+ONCE := crashes distributed project/test_benchmarks.py
 QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%=--ignore=tests/%)
+# What runs no kernel of its own: one backend is enough.
+ABOVE := cli evaluation project readers storage/test_remote.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py
@@ -79,7 +81,7 @@ coverage: $(STAMP)  ## Report what the two runs before have covered together.
 	$(PY) -m coverage report
 
 test-plain: $(STAMP)  ## Run the tests with NumPy alone.
-	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED)
+	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
 	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
