@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TypeGuard
 
 from bm25rag.common.patterns import late_pattern
 
@@ -16,7 +17,7 @@ _USER = late_pattern(r"(:[/\\]+)[^/@:]*(?P<password>:(?!:|\d*/)[^@]*)?@")
 _LOCAL = ("file://", "local://")
 
 
-def is_url(path: object) -> bool:
+def is_url(path: object) -> TypeGuard[str]:
     """Whether a path is the URL of a remote folder; ``file://`` names a folder of this machine."""
     if not isinstance(path, str) or "://" not in path or path.startswith(_LOCAL):
         return False
