@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
-from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
+from fsspec import AbstractFileSystem
+from fsspec.implementations.local import LocalFileSystem
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.schema import BaseNode, MetadataMode
