@@ -53,7 +53,10 @@ def remove_groups(name: str) -> None:
 
 
 def wait_for_all(refs: Sequence[Any], timeout: float, what: str) -> list[Any]:
-    """Return the results of tasks or calls, or raise the first error, and cancel the rest.
+    """Return the results of tasks or calls, or raise the first error.
+
+    The others go on, and are not cancelled: if a task ends at that moment, Ray 2.60 ends the
+    process that cancels it ("Tried to complete task that was not pending").
 
     Parameters
     ----------
@@ -72,22 +75,17 @@ def wait_for_all(refs: Sequence[Any], timeout: float, what: str) -> list[Any]:
     ray = load()
     end, waiting = monotonic() + timeout, {ref: number for number, ref in enumerate(refs)}
     results: dict[int, Any] = {}
-    try:
-        while waiting:
-            ready, _ = ray.wait(list(waiting), timeout=max(0.0, end - monotonic()))
-            if not ready:
-                raise ClusterError(
-                    f"{len(waiting)} of {len(refs)} tasks ({what} {min(waiting.values())} ...) "
-                    f"have not ended within {timeout:g} seconds; is there a node with enough "
-                    "free CPUs (num_cpus)? timeout= allows more time"
-                )
-            for ref in ready:
-                results[waiting[ref]] = _result(ray, ref, f"{what} {waiting[ref]}")
-                del waiting[ref]
-    except BaseException:
-        for ref in waiting:
-            ray.cancel(ref)
-        raise
+    while waiting:
+        ready, _ = ray.wait(list(waiting), timeout=max(0.0, end - monotonic()))
+        if not ready:
+            raise ClusterError(
+                f"{len(waiting)} of {len(refs)} tasks ({what} {min(waiting.values())} ...) "
+                f"have not ended within {timeout:g} seconds; is there a node with enough "
+                "free CPUs (num_cpus) and memory? timeout= allows more time"
+            )
+        for ref in ready:
+            results[waiting[ref]] = _result(ray, ref, f"{what} {waiting[ref]}")
+            del waiting[ref]
     return [results[number] for number in range(len(refs))]
 
 
