@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
+from hashlib import blake2b
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
@@ -76,7 +77,7 @@ class Plan(NamedTuple):
     memory: int
     threads: int
 
-    def settings(self) -> dict[str, Any]:
+    def body(self) -> dict[str, Any]:
         """Return what must be the same for a build to go on, as JSON values."""
         state = self.empty._state.stored()
         settings: dict[str, Any] = json.loads(
@@ -90,7 +91,12 @@ class Plan(NamedTuple):
                 }
             )
         )
-        return settings
+        return settings | {"files": [[list(file) for file in files] for files in self.shards]}
+
+    def digest(self) -> str:
+        """Return what tells this build from one of other files or settings."""
+        body = json.dumps(self.body(), sort_keys=True).encode()
+        return blake2b(body, digest_size=16).hexdigest()
 
 
 class Receipt(NamedTuple):
@@ -127,8 +133,7 @@ def begin(plan: Plan) -> None:
         If the build that was interrupted had other files or settings.
     """
     building = os.path.join(plan.folder, BUILDING)
-    files = [[list(file) for file in files] for files in plan.shards]
-    body = plan.settings() | {"files": files}
+    body = plan.body()
     try:
         begun = read_sealed(building, _PLAN, _PLAN_FORMAT, dict)
     except (NotAnIndexError, CorruptIndexError):
@@ -167,14 +172,20 @@ def _differing(folder: str, difference: str) -> ValueError:
 
 
 def _receipts(plan: Plan) -> list[Receipt | None]:
-    return [_read_receipt(plan.folder, number) for number in range(len(plan.shards))]
+    return [_read_receipt(plan, number) for number in range(len(plan.shards))]
 
 
-def _read_receipt(folder: str, number: int) -> Receipt | None:
-    """Return the receipt of a shard that is built; None if there is none."""
+def _read_receipt(plan: Plan, number: int) -> Receipt | None:
+    """Return the receipt of a shard that is built; None if there is none of this plan.
+
+    A task of a build that was given up may end, and leave one, when another has begun there.
+    """
+    folder = plan.folder
     with suppress(NotAnIndexError, CorruptIndexError):
         building = os.path.join(folder, BUILDING)
         body = read_sealed(building, _receipt_name(number), _RECEIPT_FORMAT, dict)
+        if body.get("plan") != plan.digest():
+            return None
         receipt = Receipt(
             body["attempt"], [Fingerprint(*file) for file in body["files"]], body["documents"]
         )
@@ -209,7 +220,7 @@ def build_shard(plan: Plan, number: int) -> Receipt:
         If a file or the disk refuses.
     """
     files = [fingerprint(file.path) for file in plan.shards[number]]
-    receipt = _read_receipt(plan.folder, number)
+    receipt = _read_receipt(plan, number)
     if receipt is not None:
         _check_same(receipt.files, files, plan.folder)
         return receipt
@@ -227,7 +238,7 @@ def build_shard(plan: Plan, number: int) -> Receipt:
     except DuplicateIdError:
         raise _duplicate_in(plan.shards[number], plan.reading) from None
     _check_same(files, [fingerprint(file.path) for file in plan.shards[number]], plan.folder)
-    body = receipt._asdict()
+    body = receipt._asdict() | {"plan": plan.digest()}
     building = os.path.join(plan.folder, BUILDING)
     replace_sealed(building, _receipt_name(number), _RECEIPT_FORMAT, body, ())
     return receipt

@@ -111,6 +111,15 @@ def test_shards_that_are_there_are_not_built_again(tmp_path: Path) -> None:
     assert build_shard(plan, 0).attempt != receipt.attempt
 
 
+def test_a_receipt_of_another_plan_does_not_count(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path / "in")
+    plan = plan_of(paths, tmp_path / "it", 3)
+    begin(plan)
+    receipt = build_shard(plan, 1)
+    other = plan_of(paths, tmp_path / "it", 3, k1=0.9)
+    assert build_shard(other, 1).attempt != receipt.attempt
+
+
 def test_attempts_that_do_not_count_are_removed(tmp_path: Path) -> None:
     plan = plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 2)
     begin(plan)
