@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -35,7 +36,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def median_ms(search: Callable[[str], object], queries: list[str]) -> float:
-    return 1e3 * statistics.median(seconds(lambda q=query: search(q)) for query in queries)  # type: ignore[misc]
+    return 1e3 * statistics.median(seconds(partial(search, query)) for query in queries)
 
 
 def rates(index: Any, queries: list[str], contents: dict[str, bool]) -> tuple[float, float, float]:

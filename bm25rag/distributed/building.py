@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from os.path import realpath
 from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from bm25rag.building.folder import check_new, remove
 from bm25rag.building.memory import check_memory
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.common.urls import local_path
 from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
 from bm25rag.distributed.sources import Reading, divide, find_sources
 from bm25rag.distributed.steps import (
@@ -211,7 +211,7 @@ def _plan(
     settings: dict[str, Any],
 ) -> Plan:
     threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
-    path = realpath(folder)
+    path = local_path(folder)
     check_new(path)
     stored, size = check_flag("store_text", store_text), check_memory("memory", memory)
     return Plan(path, shards, reading, BM25Index(**settings), stored, size, threads)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from os import PathLike
-from os.path import realpath
 from threading import TIMEOUT_MAX
 from time import monotonic
 from typing import Any
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.common.checks import check_count, check_flag, check_real
+from bm25rag.common.urls import local_path
 from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.engine import NAMESPACE, SMALLEST, remove_groups, start, wait_for_all
 from bm25rag.distributed.host import Host
@@ -77,7 +77,7 @@ def serve(
     MissingDependencyError
         If Ray is not installed.
     """
-    path, seconds = realpath(folder), check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+    path, seconds = local_path(folder), check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     check_count("concurrency", concurrency, least=1)
     copies, shards = check_count("replicas", replicas, least=1), len(read_sharded(path).shards)
     cpus = check_real("num_cpus", num_cpus, SMALLEST, float("inf"))

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from bm25rag import BM25Index, Document
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
 from bm25rag.cli.snippets import densest_part
-from bm25rag.common.checks import check_choice, check_count, check_ids, check_sequence
+from bm25rag.common.checks import check_count, check_ids, check_sequence
+from bm25rag.index import OnDuplicate
 
 __all__ = ["IndexTools", "Tool"]
 
@@ -156,7 +157,7 @@ class IndexTools:
         }
         choices = {
             "type": "string",
-            "enum": ["error", "skip", "replace"],
+            "enum": list(get_args(OnDuplicate)),
             "default": "error",
             "description": "If an id is there already: write nothing, keep the old, or replace it.",
         }
@@ -250,9 +251,9 @@ class IndexTools:
             text = f"{text}\n\nNot in the index: {', '.join(missing)}".lstrip()
         return Answer({"documents": shown, "missing": missing}, text)
 
-    def _explain(self, query: object, id: object) -> Answer:
+    def _explain(self, query: object, id: Any) -> Answer:
         question, index = _query(query), self._index.snapshot()
-        explanation = index.explain(question, id)  # type: ignore[arg-type]  # it checks the id
+        explanation = index.explain(question, id)
         ignored = dropped_words(question, index.analyzer, explanation)
         lines = [str(explanation)]
         lines += (f"{word!r} does not count: {reason}" for word, reason in ignored.items())
@@ -264,14 +265,13 @@ class IndexTools:
 
     # --- writing --------------------------------------------------------------------
 
-    def _add(self, documents: object, on_duplicate: object = "error") -> Answer:
+    def _add(self, documents: object, on_duplicate: Any = "error") -> Answer:
         records = [
             _document(place, one)
             for place, one in enumerate(check_sequence("documents", documents, "documents"))
         ]
-        check_choice("on_duplicate", on_duplicate, ["error", "skip", "replace"])
         with self._writer() as index:
-            ids = index.add_documents(records, on_duplicate=on_duplicate)  # type: ignore[arg-type]
+            ids = index.add_documents(records, on_duplicate=on_duplicate)
         return Answer({"added": ids}, f"Added {len(ids)} of {len(records)}.")
 
     def _delete(self, ids: object) -> Answer:
