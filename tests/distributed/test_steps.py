@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from bm25rag import BM25Index
 from bm25rag.cli.app import commands
+from bm25rag.distributed.building import build as build_on_a_cluster
 from bm25rag.distributed.host import Host
 from bm25rag.distributed.operations import OPERATIONS
-from bm25rag.distributed.building import build
 from bm25rag.distributed.sources import Reading, SourceFile, divide, find_sources, read_source
 from bm25rag.distributed.steps import (
     Plan,
@@ -114,7 +114,7 @@ def test_shards_that_are_there_are_not_built_again(tmp_path: Path) -> None:
 
 def test_a_cluster_builds_in_a_folder_and_not_behind_a_url(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs a folder of this machine"):
-        build(write_corpus(tmp_path / "in"), "s3://bucket/it", 2)
+        build_on_a_cluster(write_corpus(tmp_path / "in"), "s3://bucket/it", 2)
 
 
 def test_a_receipt_of_another_plan_does_not_count(tmp_path: Path) -> None:
