@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
+from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.strings import TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
@@ -30,7 +31,7 @@ _MOST, _VALUE = 1 << 14, 8
 _FETCHED = 1 << 10
 
 _END = object()
-_OPTIONAL = ("ids", "metadata", "payloads")
+_OPTIONAL = ("ids", "metadata", "payloads", "vectors")
 
 
 class Block(NamedTuple):
@@ -41,6 +42,7 @@ class Block(NamedTuple):
     ids: list[str] | None = None
     metadata: list[dict[str, Any] | None] | None = None
     payloads: list[bytes | None] | None = None
+    vectors: list[dict[str, float] | None] | None = None
 
     def only(self, indices: list[int]) -> Block:
         """Return some of the documents."""
@@ -77,10 +79,12 @@ class NewDocuments:
         ids: Iterable[str] | None,
         metadata: Iterable[dict[str, Any] | None] | None,
         payloads: Iterable[bytes | None] | None,
+        vectors: Iterable[Vector | None] | None,
         store_text: bool,
         progress: bool,
     ) -> None:
         self.texts, self.ids, self.metadata, self.payloads = texts, ids, metadata, payloads
+        self.vectors = None if vectors is None else read_each(vectors, "vectors")
         self.store_text, self.progress = store_text, progress
         check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
@@ -168,7 +172,7 @@ class NewRecords:
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the documents in blocks."""
-        columns: list[list[Any]] = [[], [], [], [], []]
+        columns: list[list[Any]] = [[], [], [], [], [], []]
         room = CHUNK
         for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
             for column, value in zip(columns, self._check(row, document), strict=True):
@@ -176,11 +180,12 @@ class NewRecords:
             room -= len(document.text)
             if self._bounded:  # 0.1 us, and as much for each value of the metadata
                 room -= len(document.id) + len(document.payload or b"") + _size(document.metadata)
+                room -= _VALUE * len(columns[-1][-1] or ())
             if room <= 0 or len(columns[0]) == _MOST:
-                yield Block(*columns)
-                columns, room = [[], [], [], [], []], CHUNK
+                yield _block(columns)
+                columns, room = [[], [], [], [], [], []], CHUNK
         if columns[0]:
-            yield Block(*columns)
+            yield _block(columns)
 
     def _check(self, row: int, document: Document) -> tuple[Any, ...]:
         name = f"documents[{row}]"
@@ -198,7 +203,14 @@ class NewRecords:
             check_id(f"{name}.id", document.id),
             metadata,
             _check_payload(document.payload, f"{name}.payload"),
+            None if document.vector is None else read_vector(document.vector, f"{name}.vector"),
         )
+
+
+def _block(columns: list[list[Any]]) -> Block:
+    if all(vector is None for vector in columns[-1]):
+        columns = columns[:-1]
+    return Block(*columns)
 
 
 def _size(metadata: object) -> int:
@@ -296,7 +308,8 @@ def analyse_documents(
             if block.metadata is not None:
                 metadata = _plain_each(documents.row, block, admitted)
             try:
-                builder.add(admitted, block.texts, documents.store_text, metadata, block.payloads)
+                columns = (metadata, block.payloads, block.vectors)
+                builder.add(admitted, block.texts, documents.store_text, *columns)
             except MetadataError as error:  # an integer too long to be written
                 row = block.rows[admitted.index(error.document)]
                 raise error.at(documents.row.format(row)) from None

@@ -8,6 +8,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
+if TYPE_CHECKING:
+    from bm25rag.common.sparse import Vector
+
 Text: TypeAlias = str | Sequence[str]
 """A text, or the list of its terms."""
 
@@ -29,12 +32,16 @@ class Document:
         A dict of JSON values, dates and datetimes; other values become such when stored.
     payload
         Opaque bytes that are returned as given.
+    vector
+        The sparse vector to store with it, see ``BM25Index.add``. A copy of a stored document
+        has none: ``BM25Index.vectors.get`` reads them.
     """
 
     id: str
     text: str | None
     metadata: dict[str, Any] = field(default_factory=dict)
     payload: bytes | None = None
+    vector: Vector | None = None
 
     def __repr__(self) -> str:
         return f"Document({', '.join(_shown(self))})"

@@ -29,7 +29,6 @@ from bm25rag.common.checks import (
     check_choice,
     check_count,
     check_flag,
-    check_id,
     check_ids,
     check_real,
     check_sequence,
@@ -37,9 +36,10 @@ from bm25rag.common.checks import (
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.documents import Deleted, Document, Hit, Text
-from bm25rag.errors import DocumentNotFoundError, MetadataError, ReadOnlyError, StorageError
+from bm25rag.errors import MetadataError, ReadOnlyError, StorageError
 from bm25rag.kernels.backend import cores
 from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
+from bm25rag.search.arguments import check_search, parse_filter
 from bm25rag.search.filtered_search import search_filtered, search_one
 from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
@@ -58,11 +58,14 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from bm25rag.additions import Source
+    from bm25rag.common.sparse import Vector
     from bm25rag.filters import Filter, FilterSpec
+    from bm25rag.fusion import FusionMethod
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
     from bm25rag.segments.segment import Segment
     from bm25rag.storage.remote_mirror import Mirror
+    from bm25rag.vectors import Vectors
 
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
@@ -190,19 +193,21 @@ class BM25Index:
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
+        vectors: Iterable[Vector | None] | None = None,
         **settings: Any,
     ) -> Self:
         """Make an index and add texts to it, in one call.
 
         Parameters
         ----------
-        texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads
+        texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads, vectors
             As in ``add``.
         **settings
             As in the constructor: ``analyzer``, ``variant``, ``k1``, ``b`` ....
         """
         index = cls(**settings)
-        index.add(texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads)
+        columns = (texts, ids, metadata, payloads)
+        index.add(*columns, store_text, on_duplicate, progress, threads, vectors=vectors)
         return index
 
     @classmethod
@@ -313,7 +318,7 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        most, parsed, floor = _check_search(k, filter, min_score)
+        most, parsed, floor = check_search(k, filter, min_score)
         snapshot = self._snapshot
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
@@ -362,7 +367,7 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        most, parsed, floor = _check_search(k, filter, min_score)
+        most, parsed, floor = check_search(k, filter, min_score)
         snapshot = self._snapshot
         terms = terms_of_each(snapshot.analyzer, batch)
         corrections = []
@@ -409,15 +414,11 @@ class BM25Index:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        parsed, snapshot = _parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._snapshot
         terms = terms_of(snapshot.analyzer, query)
-        found = snapshot.find(check_id("id", id))
-        if found is None or not snapshot.passes(*found, parsed):
-            passing = "" if parsed is None else " that the filter passes"
-            raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
         from bm25rag.search.explain import explain
 
-        return explain(snapshot, terms, *found)
+        return explain(snapshot, terms, id, parsed)
 
     def expand(
         self,
@@ -462,7 +463,7 @@ class BM25Index:
         """
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
-        parsed, snapshot = _parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._snapshot
         terms = terms_of(snapshot.analyzer, query)
         feedback = search_filtered(snapshot, [terms], documents, parsed, None, 1)
         from bm25rag.search.expansion import expand
@@ -499,8 +500,69 @@ class BM25Index:
         FilterError
             If the filter is malformed.
         """
-        parsed, snapshot = _parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._snapshot
         return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
+
+    @property
+    def vectors(self) -> Vectors:
+        """The sparse vectors that documents were added with: to search by them, and read them."""
+        from bm25rag.vectors import Vectors
+
+        return Vectors(lambda: self._snapshot)
+
+    def search_hybrid(
+        self,
+        query: Query,
+        vector: Vector,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        fetch_k: int = 50,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+    ) -> list[Hit]:
+        """Find the best k documents by BM25 and by their sparse vectors, fused.
+
+        Parameters
+        ----------
+        query
+            As in ``search``.
+        vector
+            As in ``vectors.search``.
+        k, filter
+            As in ``search``; the filter holds for both.
+        fetch_k
+            How many documents of each ranking are fused, >= 0; at least ``k`` are.
+        method, weights, rank_constant
+            As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
+
+        Returns
+        -------
+        hits
+            With their fused scores, best first.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
+        """
+        from bm25rag.fusion import fuse
+        from bm25rag.vectors import vector_terms
+
+        most, parsed, _ = check_search(k, filter, None)
+        depth = max(most, check_count("fetch_k", fetch_k))
+        snapshot = self._snapshot
+        terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
+        rankings = [
+            [(str(row), score) for row, score in zip(*found, strict=True)]
+            for found in (
+                search_one(snapshot, terms, depth, parsed, None),
+                search_one(snapshot.by_vectors, weighted, depth, parsed, None),
+            )
+        ]
+        fused = fuse(rankings, method, weights, most, rank_constant)
+        return snapshot.hits([int(row) for row, _ in fused], [score for _, score in fused])
 
     # --- documents and statistics ------------------------------------------------------
 
@@ -516,7 +578,7 @@ class BM25Index:
         filter
             As in ``search``.
         """
-        wanted, parsed, snapshot = check_ids(ids), _parse_filter(filter), self._snapshot
+        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
         found = (snapshot.find(id) for id in wanted)
         return [
             snapshot.document(*place)
@@ -532,7 +594,7 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = _parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._snapshot
         if parsed is None:
             return snapshot.count
         masks = snapshot.masks(parsed)
@@ -546,7 +608,7 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = _parse_filter(filter), self._snapshot
+        parsed, snapshot = parse_filter(filter), self._snapshot
         return [snapshot.views[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
 
     def __len__(self) -> int:
@@ -648,6 +710,8 @@ class BM25Index:
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
+        *,
+        vectors: Iterable[Vector | None] | None = None,
     ) -> list[str]:
         """Add documents; all of them or, if anything is wrong, none.
 
@@ -674,6 +738,10 @@ class BM25Index:
         threads
             How many threads to use at most; ``None`` for one a core, and one less while other
             threads read. The index is the same.
+        vectors
+            A sparse vector for each, such as a learned encoder makes, or ``None``: weights by
+            term, or by the number of a term, or an object with ``indices`` and ``values``; or a
+            SciPy array with a row for each. See ``vectors``, the attribute.
 
         Returns
         -------
@@ -695,7 +763,7 @@ class BM25Index:
         """
         from bm25rag.additions import NewDocuments
 
-        documents = NewDocuments(texts, ids, metadata, payloads, store_text, progress)
+        documents = NewDocuments(texts, ids, metadata, payloads, vectors, store_text, progress)
         return self._add(documents, on_duplicate, threads)
 
     def add_documents(
@@ -780,7 +848,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted, parsed = check_ids(ids), _parse_filter(filter)
+        wanted, parsed = check_ids(ids), parse_filter(filter)
         with self._writing() as snapshot:
             places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
             found = {
@@ -1386,21 +1454,6 @@ class BM25Index:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
         return f"{type(self).__name__}({len(self)} {noun}, {settings})"
-
-
-def _parse_filter(filter: FilterSpec | None) -> Filter | None:
-    if filter is None:  # as for most searches
-        return None
-    from bm25rag.filters import parse_filter
-
-    return parse_filter(filter)
-
-
-def _check_search(
-    k: int, filter: FilterSpec | None, min_score: float | None
-) -> tuple[int, Filter | None, float | None]:
-    floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-    return check_count("k", k), _parse_filter(filter), floor
 
 
 def _correct(

@@ -42,7 +42,7 @@ def read_source(
     everything: Iterable[Any] = chain(first, remaining)
     if first and isinstance(first[0], Document):
         return NewRecords(everything, store_text, False, bounded=True)
-    return NewDocuments(everything, None, None, None, store_text, False)
+    return NewDocuments(everything, None, None, None, None, store_text, False)
 
 
 def gather(
@@ -130,6 +130,8 @@ class _Digest:
             lengths = np.fromiter(map(len, strings), "<i8", len(strings))
             self._hash.update(lengths.data)
             self._hash.update(utf8("".join(strings)))
+        if block.vectors is not None:
+            self._hash.update(utf8(repr(block.vectors)))
         self.documents += len(block.texts)
 
     def __str__(self) -> str:

@@ -20,6 +20,7 @@ from bm25rag.segments import postings_builder
 from bm25rag.segments.doc_blocks import pointer_type, spans
 from bm25rag.segments.postings import LivingPostings, Postings
 from bm25rag.segments.postings_builder import Placed, place_postings
+from bm25rag.segments.vectors_builder import vector_arrays
 from bm25rag.segments.view import SegmentView
 
 # About how many bytes a term of a segment and a posting take while they are merged.
@@ -81,7 +82,13 @@ def merge_in_chunks(
     arrays |= field_arrays
     for name in ("texts", "metadata", "payloads"):
         arrays |= chunk_columns(name, pieces[name])
-    return arrays | field_columns
+    arrays |= field_columns
+    if any(view.segment.vectors is not None for view in views):
+        by_vectors = [view.by_vectors for view in views]
+        merged = _PostingsMerge(by_vectors, spools, room // (threads + 1)).run(threads, note)
+        if len(merged["documents"]):
+            arrays |= vector_arrays(merged)
+    return arrays
 
 
 def _lengths(views: Sequence[SegmentView]) -> Iterator[UInt32]:

@@ -35,7 +35,15 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
         join_columns([LivingStrings(view.segment.payloads, view.living) for view in views]),
         sum(view.tokens for view in views),
         _merge_fields(views),
+        _merge_vectors(views),
     )
+
+
+def _merge_vectors(views: Sequence[SegmentView]) -> Postings | None:
+    if all(view.segment.vectors is None for view in views):
+        return None
+    merged = _merge_postings([view.by_vectors for view in views])
+    return merged if len(merged.documents) else None
 
 
 def _merge_postings(views: Sequence[SegmentView]) -> Postings:

@@ -260,3 +260,13 @@ class Parameters(Record):
         return VARIANTS[self.variant].tf(
             tf, norm, lengths, self.k1, 0.0 if delta is None else delta
         )
+
+
+class DotProduct(Parameters):
+    """What stands for parameters where vectors are multiplied: their weights count as they are."""
+
+    __slots__ = ()
+
+    def idf(self, documents: int, frequencies: Float64) -> Float32:
+        """Return 1 for each term."""
+        return np.ones(len(frequencies), np.float32)

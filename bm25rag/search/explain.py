@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bm25rag.common.checks import check_id
+from bm25rag.errors import DocumentNotFoundError
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from bm25rag.filters import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +90,19 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(snapshot: Snapshot, terms: Terms, segment_index: int, number: int) -> Explanation:
-    """Explain the score of document ``number`` of the segment at ``segment_index``."""
+def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) -> Explanation:
+    """Explain the score of a document.
+
+    Raises
+    ------
+    DocumentNotFoundError
+        If there is no such document, or the filter rejects it.
+    """
+    found = snapshot.find(check_id("id", id))
+    if found is None or not snapshot.passes(*found, filter):
+        passing = "" if filter is None else " that the filter passes"
+        raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
+    segment_index, number = found
     view = snapshot.views[segment_index]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     cache, numbers = snapshot.term_numbers(counts)

@@ -15,6 +15,7 @@ import numpy as np
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import are_strings, check_real
+from bm25rag.common.sparse import LARGEST_WEIGHT
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Queries
 from bm25rag.search.snapshot import Snapshot
@@ -23,9 +24,6 @@ from bm25rag.search.term_cache import TermCache
 Query: TypeAlias = str | Sequence[str] | Mapping[str, float]
 # A query, analysed and checked: its terms, repeats included, or its terms with their weights.
 Terms: TypeAlias = Sequence[str] | dict[str, float]
-
-# Sums of parts with weights up to this stay far below the largest float64.
-LARGEST_WEIGHT = 1e30
 
 _UNWEIGHTED = np.empty(0)
 

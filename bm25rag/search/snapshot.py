@@ -18,7 +18,7 @@ from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
 from bm25rag.kernels.records import SegmentArrays
 from bm25rag.metadata.codec import decode_metadata
-from bm25rag.scoring.variants import Parameters
+from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
 
@@ -76,6 +76,13 @@ class Snapshot:
         self.average_length = tokens / self._documents if self._documents else 0.0
         self._term_cache = TermCache(self.views, parameters, self._documents, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
+
+    @lazy_property
+    def by_vectors(self) -> Snapshot:
+        """The same documents, to be searched by their vectors."""
+        return _VectorSnapshot(
+            [view.by_vectors for view in self.views], DotProduct(), self.analyzer
+        )
 
     # --- statistics and scores -------------------------------------------------
 
@@ -240,6 +247,14 @@ class Snapshot:
         if filter.ids is not None:
             return id in filter.ids
         return filter.matches(id, decode_metadata(view.metadata_of((number,))[0]))
+
+
+class _VectorSnapshot(Snapshot):
+    """A snapshot whose impact codes stand for weights."""
+
+    def _table(self, view: SegmentView) -> Float32:
+        bits, _ = view.segment.postings.pairs()
+        return bits.view(np.float32)
 
 
 def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:

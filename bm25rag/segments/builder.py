@@ -25,6 +25,7 @@ from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
 from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment
+from bm25rag.segments.vectors_builder import VectorsBuilder
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -74,6 +75,7 @@ class SegmentBuilder:
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
         self._fields = FieldsBuilder()
+        self._vectors = VectorsBuilder()
 
     def __enter__(self) -> Self:
         return self
@@ -89,10 +91,11 @@ class SegmentBuilder:
         stored: bool,
         metadata: Sequence[dict[str, Any]] | None,
         payloads: Sequence[bytes | None] | None,
+        vectors: Sequence[dict[str, float] | None] | None,
     ) -> None:
         """Add documents; texts are analysed, lists of terms are taken as they are.
 
-        The metadata are as ``plain_metadata`` returns them.
+        The metadata are as ``plain_metadata`` returns them, vectors as ``read_vector`` does.
         """
         read = self._encoder.reader(texts, stored)
         size = sum(map(len, texts)) if self._threads > 1 else 0
@@ -107,6 +110,10 @@ class SegmentBuilder:
             written = releasing_gil(map(write_metadata, metadata, ids))
             self._metadata.extend(join([one or None for one in written]))
             self._fields.add(metadata)
+        if vectors is None:
+            self._vectors.skip(len(ids))
+        else:
+            self._vectors.add(vectors)
         # If reading ran further ahead, it would fill the memory.
         if len(self._reading) >= self._threads:
             self._number_next()
@@ -148,7 +155,7 @@ class SegmentBuilder:
         strings = self._texts.nbytes + self._payloads.nbytes
         strings += 3 * self._ids.nbytes + 4 * self._metadata.nbytes
         counted = _TOKEN_BYTES * self._total + _DOCUMENT_BYTES * documents
-        return strings + counted + _TERM_BYTES * len(self._encoder)
+        return strings + counted + _TERM_BYTES * len(self._encoder) + self._vectors.nbytes
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
@@ -173,5 +180,5 @@ class SegmentBuilder:
             self._metadata.finish(),
             self._payloads.finish(),
         )
-        fields = self._fields.finish()
-        return Segment(postings(), *documents, tokens, fields)
+        fields, vectors = self._fields.finish(), self._vectors.finish()
+        return Segment(postings(), *documents, tokens, fields, vectors)

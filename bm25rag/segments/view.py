@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.lazy import lazy_property
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
@@ -46,6 +47,13 @@ class SegmentView:
 
     def __deepcopy__(self, memo: object) -> SegmentView:
         return self  # nothing in it ever changes
+
+    @lazy_property
+    def by_vectors(self) -> SegmentView:
+        """The same documents, with the postings of their vectors in place of their texts'."""
+        view = SegmentView(self.segment.by_vectors, self.changes)
+        view.masks = self.masks
+        return view
 
     @property
     def living(self) -> Bool | None:

@@ -8,15 +8,19 @@ import numpy as np
 
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
 from bm25rag.common.lazy import lazy_property
+from bm25rag.common.sparse import LARGEST_WEIGHT
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays
 from bm25rag.segments.doc_blocks import DocBlocks
 from bm25rag.segments.postings import Postings
+from bm25rag.segments.vectors_builder import VECTORS
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, file_blocks
 from bm25rag.storage.checked_columns import CheckedStringTable
 
 # Postings that are compared in one step.
 _AT_ONCE = 1 << 17
+# The largest weight, as it is rounded to float32.
+_LARGEST = np.float32(LARGEST_WEIGHT)
 _WRONG = {
     "block": "points beyond its block",
     "documents": "does not ascend within the documents",
@@ -136,12 +140,24 @@ class CheckedPostings(Postings):
     def __init__(
         self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, tokens: int
     ) -> None:
-        self._indptr = file.array("indptr", "u4", "u8", count=len(terms) + 1)
-        self._documents = file.array("documents", "u2")
-        self._codes = file.array("codes", "u2", "u4", count=len(self._documents))
         self._code_tf = file.array("code_tf", "u4")
         self._code_length = file.array("code_length", "u4", count=len(self._code_tf))
-        self._lengths = file.array("lengths", "u4")
+        self._lengths, self._tokens = file.array("lengths", "u4"), tokens
+        self._open(file, "", terms, doc_blocks, self._code_length.values, self._lengths.values)
+
+    def _open(
+        self,
+        file: ArraysFile,
+        prefix: str,
+        terms: CheckedStringTable,
+        doc_blocks: CheckedDocBlocks,
+        code_length: UInt32,
+        lengths: UInt32,
+    ) -> None:
+        """Take the arrays whose names have a prefix in the file."""
+        self._indptr = file.array(f"{prefix}indptr", "u4", "u8", count=len(terms) + 1)
+        self._documents = file.array(f"{prefix}documents", "u2")
+        self._codes = file.array(f"{prefix}codes", "u2", "u4", count=len(self._documents))
         super().__init__(
             terms,
             self._indptr.values,
@@ -149,10 +165,10 @@ class CheckedPostings(Postings):
             doc_blocks,
             self._codes.values,
             self._code_tf.values,
-            self._code_length.values,
-            self._lengths.values,
+            code_length,
+            lengths,
         )
-        self.file, self._file_blocks, self._tokens = file, doc_blocks, tokens
+        self.file, self._file_blocks = file, doc_blocks
         self._passed = np.zeros(len(terms), np.uint8).data
         self._pairs_passed = False
 
@@ -232,11 +248,14 @@ class CheckedPostings(Postings):
     def _check_small(self) -> None:
         if self._pairs_passed:
             return
+        self._check_pairs()
+        self._file_blocks.check_terms(len(self.terms))
+        self._pairs_passed = True
+
+    def _check_pairs(self) -> None:
         code_tf, code_length = self._code_tf[:], self._code_length[:]
         if np.any(code_tf < 1) or np.any(code_length < code_tf):
             raise self._code_tf.reject("holds an impossible term frequency")
-        self._file_blocks.check_terms(len(self.terms))
-        self._pairs_passed = True
 
     def check_all(self) -> None:
         """Check everything that has not been checked yet, and what a merge relies on."""
@@ -244,7 +263,7 @@ class CheckedPostings(Postings):
             return
         self.terms.check_all()
         self._check_small()
-        for array in (self._indptr, self._documents, self._codes, self._lengths):
+        for array in (self._indptr, self._documents, self._codes):
             array.check(0, len(array))
         bounds = self.indptr.astype(np.int64)
         self._check_bounds(bounds)
@@ -263,6 +282,7 @@ class CheckedPostings(Postings):
 
     def _check_sums(self, documents: UInt32) -> None:
         """Check that codes and lengths say the same of every document."""
+        self._lengths.check(0, len(self._lengths))
         for first in range(0, len(documents), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             lengths = self.code_length.take(self.codes[some])
@@ -275,3 +295,34 @@ class CheckedPostings(Postings):
             raise self._lengths.reject("does not agree with the postings")
         if int(self.lengths.sum(dtype=np.int64)) != self._tokens:
             raise self._lengths.reject("does not agree with the manifest")
+
+
+class CheckedVectors(CheckedPostings):
+    """Postings of vectors in a file, which have weights and no lengths.
+
+    Parameters
+    ----------
+    file, terms, doc_blocks
+        As for ``CheckedPostings``.
+    count
+        The number of documents.
+    """
+
+    def __init__(
+        self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, count: int
+    ) -> None:
+        self._code_tf = file.array(f"{VECTORS}code_weight", "u4")
+        no_lengths = np.zeros(len(self._code_tf), np.uint32), np.zeros(count, np.uint32)
+        self._open(file, VECTORS, terms, doc_blocks, *no_lengths)
+
+    def length_of(self, documents: Unsigned) -> Int64:
+        """Return 0 for each document."""
+        return np.zeros(len(documents), np.int64)
+
+    def _check_pairs(self) -> None:
+        weights = self._code_tf[:].view(np.float32)
+        if not np.all(np.abs(weights) <= _LARGEST) or not np.all(weights):
+            raise self._code_tf.reject("holds an impossible weight")
+
+    def _check_sums(self, documents: UInt32) -> None:
+        """Check nothing: there are no lengths."""

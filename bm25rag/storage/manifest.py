@@ -24,7 +24,8 @@ from bm25rag.storage.fs import new_file
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-VERSION = 2
+# The format; an index without vectors can be read by those who know the one before.
+VERSION, _WITHOUT_VECTORS = 3, 2
 MANIFEST = "manifest.json"
 LOCK = "lock"
 # The manifest of a folder whose index is divided into shards; see ``bm25rag.sharded``.
@@ -52,13 +53,14 @@ class Manifest(NamedTuple):
     """One commit: the settings, and the files of each segment in document order.
 
     ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
-    the documents of each segment.
+    the documents of each segment, and ``vectors`` says which have vectors.
     """
 
     commit: int
     settings: dict[str, Any]
     stored: tuple[Stored, ...]
     tokens: tuple[int, ...]
+    vectors: tuple[bool, ...] = ()
 
     def names(self) -> list[str]:
         """Return the names of all files."""
@@ -148,13 +150,16 @@ def _canonical(body: object) -> bytes:
 def _parse_body(body: Mapping[str, Any]) -> Manifest:
     stored = []
     tokens = []
+    vectors = []
     for entry in body["segments"]:
         changes = tuple(_parse_record(change) for change in entry["changes"])
         stored.append(Stored(_parse_record(entry), changes))
         tokens.append(natural(entry["tokens"]))
+        vectors.append(entry.get("vectors") is True)
     if not isinstance(body["settings"], dict):
         raise TypeError("settings is not an object")
-    manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
+    counted = natural(body["commit"])
+    manifest = Manifest(counted, body["settings"], tuple(stored), tuple(tokens), tuple(vectors))
     names = manifest.names()
     if len(set(names)) != len(names):
         raise ValueError("a file is named twice")
@@ -261,14 +266,24 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
         "segments": [
             record_entry(stored.segment)
             | {"tokens": tokens, "changes": [record_entry(record) for record in stored.changes]}
-            for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
+            | ({"vectors": True} if vectors else {})
+            for stored, tokens, vectors in zip(
+                manifest.stored, manifest.tokens, manifest.vectors, strict=True
+            )
         ],
     }
-    replace_sealed(folder, MANIFEST, "bm25rag", body, (manifest.commit, *manifest.tokens))
+    version = VERSION if any(manifest.vectors) else _WITHOUT_VECTORS
+    counts = (manifest.commit, *manifest.tokens)
+    replace_sealed(folder, MANIFEST, "bm25rag", body, counts, version)
 
 
 def replace_sealed(
-    folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int]
+    folder: str,
+    name: str,
+    format: str,
+    body: dict[str, Any],
+    counts: Sequence[int],
+    version: int = _WITHOUT_VECTORS,
 ) -> None:
     """Replace a file by JSON values with a checksum, all at once; check that it can be read.
 
@@ -282,10 +297,12 @@ def replace_sealed(
         The JSON values.
     counts
         Numbers in it that have been counted up.
+    version
+        The least format version that a reader must know.
     """
     outer = {
         "format": format,
-        "version": VERSION,
+        "version": version,
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }

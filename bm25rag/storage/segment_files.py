@@ -19,11 +19,13 @@ from bm25rag.common.chunks import Chunks
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
+from bm25rag.segments.postings import Postings
 from bm25rag.segments.segment import Segment
+from bm25rag.segments.vectors_builder import VECTORS, vector_arrays
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
-from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
+from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings, CheckedVectors
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
 
@@ -70,11 +72,12 @@ def _read_views(
         for record, changes in zip(stored.changes, view.changes, strict=True)
     }
     views = []
-    for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
+    counts = zip(manifest.stored, manifest.tokens, manifest.vectors, strict=True)
+    for stored, tokens, vectors in counts:
         view, segment = known.get(stored), segments.get(stored.segment)
         if segment is None:
             file = ArraysFile(os.path.join(folder, stored.segment.name), stored.segment, mapped)
-            segment = _read_segment(file, tokens)
+            segment = _read_segment(file, tokens, vectors)
         views.append(_read_view(folder, stored, segment, all_changes) if view is None else view)
     return views
 
@@ -98,35 +101,44 @@ def _read_view(
     return view
 
 
-def _read_segment(file: ArraysFile, tokens: int) -> Segment:
+def _read_segment(file: ArraysFile, tokens: int, vectors: bool) -> Segment:
     count = len(file.array("lengths", "u4"))
     if not count:
         raise file.reject("lengths", "has no document")
-    term_keys = file.array("terms.keys", "u4")
-    terms = CheckedStringTable(_read_column(file, "terms", len(term_keys), full=True), term_keys)
     ids = CheckedStringTable(
         _read_column(file, "ids", count, full=True),
         file.array("ids.keys", "u4", count=count),
         file.array("ids.order", "u4", count=count),
     )
     return Segment(
-        CheckedPostings(file, terms, _read_doc_blocks(file, count), tokens),
+        CheckedPostings(file, _read_terms(file, ""), _read_doc_blocks(file, "", count), tokens),
         ids,
         _read_column(file, "texts", count),
         _read_column(file, "metadata", count),
         _read_column(file, "payloads", count),
         tokens,
         _read_fields(file, count),
+        _read_vectors(file, count) if vectors else None,
     )
 
 
-def _read_doc_blocks(file: ArraysFile, documents: int) -> CheckedDocBlocks:
-    count, terms = doc_block_count(documents), file.array("stripes.terms", "u4")
-    edges = file.array("stripes.edges", "u4", count=len(terms) * (count - 1))
-    high = file.array("stripes.high", "u2")
+def _read_vectors(file: ArraysFile, count: int) -> CheckedVectors:
+    terms = _read_terms(file, VECTORS)
+    return CheckedVectors(file, terms, _read_doc_blocks(file, VECTORS, count), count)
+
+
+def _read_terms(file: ArraysFile, prefix: str) -> CheckedStringTable:
+    keys = file.array(f"{prefix}terms.keys", "u4")
+    return CheckedStringTable(_read_column(file, f"{prefix}terms", len(keys), full=True), keys)
+
+
+def _read_doc_blocks(file: ArraysFile, prefix: str, documents: int) -> CheckedDocBlocks:
+    count, terms = doc_block_count(documents), file.array(f"{prefix}stripes.terms", "u4")
+    edges = file.array(f"{prefix}stripes.edges", "u4", count=len(terms) * (count - 1))
+    high = file.array(f"{prefix}stripes.high", "u2")
     if count == 1 and len(terms) + len(high):
-        raise file.reject("stripes.terms", "names stripes where there is only one")
-    before = file.array("stripes.before", "u4", "u8", count=len(terms))
+        raise file.reject(f"{prefix}stripes.terms", "names stripes where there is only one")
+    before = file.array(f"{prefix}stripes.before", "u4", "u8", count=len(terms))
     return CheckedDocBlocks(count, terms, edges, before, high)
 
 
@@ -215,9 +227,10 @@ def write_commit(
                 os.unlink(path)
         raise
     # From here on the commit may be visible, so its files stay, whatever fails.
-    manifest = Manifest(
-        commit, settings, tuple(stored), tuple(view.segment.tokens for view in views)
-    )
+    segments = [view.segment for view in views]
+    tokens = tuple(segment.tokens for segment in segments)
+    vectors = tuple(segment.vectors is not None for segment in segments)
+    manifest = Manifest(commit, settings, tuple(stored), tokens, vectors)
     replace_manifest(folder, manifest)
     return manifest
 
@@ -238,7 +251,8 @@ def write_segment(
     """
     path = _new_path(folder, "segment")
     record = write_arrays(path, arrays)
-    return _read_segment(ArraysFile(path, record, mapped=True), tokens), record
+    vectors = f"{VECTORS}indptr" in arrays
+    return _read_segment(ArraysFile(path, record, mapped=True), tokens, vectors), record
 
 
 def _new_path(folder: str, kind: str) -> str:
@@ -255,17 +269,10 @@ def _arrays_of(of: Segment | Changes) -> tuple[str, dict[str, Array]]:
 
 def _segment_arrays(segment: Segment) -> dict[str, Array]:
     segment.check_all()
-    postings = segment.postings
     # First what searches read: where one page is touched, the system maps 64 KiB around it.
-    names = ("indptr", "documents", "codes", "code_tf", "code_length")
-    arrays = {name: getattr(postings, name) for name in names}
-    doc_blocks = postings.doc_blocks
-    arrays["stripes.terms"], arrays["stripes.before"] = doc_blocks.terms, doc_blocks.before
-    arrays["stripes.edges"], arrays["stripes.high"] = doc_blocks.edges.ravel(), doc_blocks.high
-    arrays["terms.keys"] = postings.terms.keys
-    arrays |= _column_arrays("terms", postings.terms.column)
+    arrays = _postings_arrays(segment.postings)
     arrays |= _column_arrays("ids", segment.ids.column)
-    arrays["lengths"] = postings.lengths
+    arrays["lengths"] = segment.postings.lengths
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {
         "texts": segment.texts,
@@ -278,7 +285,19 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
         columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
     for name, column in columns.items():
         arrays |= _column_arrays(name, column)
+    if segment.vectors is not None:
+        arrays |= vector_arrays(_postings_arrays(segment.vectors))
     return arrays
+
+
+def _postings_arrays(postings: Postings) -> dict[str, Array]:
+    names = ("indptr", "documents", "codes", "code_tf", "code_length")
+    arrays = {name: getattr(postings, name) for name in names}
+    doc_blocks = postings.doc_blocks
+    arrays["stripes.terms"], arrays["stripes.before"] = doc_blocks.terms, doc_blocks.before
+    arrays["stripes.edges"], arrays["stripes.high"] = doc_blocks.edges.ravel(), doc_blocks.high
+    arrays["terms.keys"] = postings.terms.keys
+    return arrays | _column_arrays("terms", postings.terms.column)
 
 
 def _changes_arrays(changes: Changes) -> dict[str, Array]:

@@ -92,7 +92,10 @@ def _verify_segment(segment: Segment) -> None:
     if file is None:  # it has been verified before
         return
     file.check_all()
-    for column in (segment.postings.terms.column, segment.ids.column, segment.texts):
+    columns = [segment.postings.terms.column, segment.ids.column, segment.texts]
+    if segment.vectors is not None:
+        columns.append(segment.vectors.terms.column)
+    for column in columns:
         if isinstance(column, CheckedColumn):
             column.check_text()
     fresh = _verify_metadata(segment.metadata, file.reject)

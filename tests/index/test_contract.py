@@ -44,7 +44,7 @@ def names(hits: list[Hit]) -> list[str]:
     ("method", "expected"),
     [
         ("add", "texts ids=None metadata=None payloads=None store_text=True on_duplicate=error "
-                "progress=False threads=None"),
+                "progress=False threads=None vectors=None"),
         ("delete", "ids filter=None"),
         ("update_metadata", "ids metadata"),
         ("get", "ids filter=None"),
@@ -54,6 +54,8 @@ def names(hits: list[Hit]) -> list[str]:
         ("search_batch", "queries k=10 filter=None min_score=None threads=None correct=False"),
         ("explain", "query id filter=None"),
         ("scores", "query"),
+        ("search_hybrid", "query vector k=10 filter=None fetch_k=50 method=minmax weights=None "
+                          "rank_constant=60"),
         ("correct", "query filter=None"),
         ("expand", "query fb_docs=10 fb_terms=10 original_query_weight=0.5 filter=None"),
         ("save", "path extra=None overwrite=True storage_options=None"),

@@ -80,9 +80,9 @@ def test_a_manifest_of_something_else_is_left_alone(
 def test_a_newer_format_is_known_by_its_version_alone(
     folder: Path, opening: Callable[[Path], object]
 ) -> None:
-    (folder / MANIFEST).write_text('{"format": "bm25rag", "version": 3, "elsewhere": []}')
+    (folder / MANIFEST).write_text('{"format": "bm25rag", "version": 4, "elsewhere": []}')
     before = contents(folder)
-    with pytest.raises(FormatVersionError, match="version 3"):
+    with pytest.raises(FormatVersionError, match="version 4"):
         opening(folder)
     assert contents(folder) == before
 

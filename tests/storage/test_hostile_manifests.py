@@ -17,7 +17,7 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.kernels import backend
-from bm25rag.storage.manifest import MANIFEST
+from bm25rag.storage.manifest import MANIFEST, VERSION
 from support.folders import replaced, thirty_documents, write_manifest
 
 HOSTILE_VALUES: list[Any] = [
@@ -86,7 +86,7 @@ def test_no_path_leaves_the_folder(committed: Path, name: str) -> None:
 def test_a_newer_format_says_so(committed: Path) -> None:
     path = committed / MANIFEST
     outer = json.loads(path.read_bytes())
-    path.write_text(json.dumps(outer | {"version": outer["version"] + 1}))
+    path.write_text(json.dumps(outer | {"version": VERSION + 1}))
     for mode in ("r", "w"):
         with pytest.raises(StorageError, match=r"(?s)version.*newer") as caught:
             BM25Index.open(committed, mode=mode)

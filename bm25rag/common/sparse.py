@@ -1,0 +1,127 @@
+"""Sparse vectors as users have them: weights by term, read into one form and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from bm25rag.common.checks import check_real, check_sequence
+
+# Sums of products with weights up to this stay far below the largest float32 and float64.
+LARGEST_WEIGHT = 1e30
+
+
+@runtime_checkable
+class IndexedValues(Protocol):
+    """A vector as two sequences of one length, as Haystack, Qdrant and FastEmbed have it."""
+
+    @property
+    def indices(self) -> Any:
+        """The numbers of the terms."""
+
+    @property
+    def values(self) -> Any:
+        """Their weights."""
+
+
+Vector: TypeAlias = Mapping[str, float] | Mapping[int, float] | IndexedValues
+"""Weights by term; the number of a term stands for its decimal digits."""
+
+
+def read_vector(vector: object, name: str) -> dict[str, float]:
+    """Return a vector as weights by term.
+
+    Parameters
+    ----------
+    vector
+        A mapping of terms or their numbers to weights; an object with ``indices`` and ``values``;
+        or a SciPy array of one row.
+    name
+        Its name in messages.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing of that, or a term or a weight has the wrong type.
+    ValueError
+        If a number is negative, a term occurs twice, there are not as many terms as weights, or a
+        weight is NaN or beyond 1e30.
+    """
+    if isinstance(vector, Mapping):
+        terms, weights = list(vector), list(vector.values())
+    elif hasattr(vector, "tocsr"):
+        rows = list(read_rows(vector, name))
+        if len(rows) != 1:
+            raise ValueError(f"{name} must have one row, got {len(rows)}")
+        return rows[0]
+    elif isinstance(vector, IndexedValues) and not callable(vector.indices):
+        terms, weights = _listed(vector.indices), _listed(vector.values)
+    else:
+        raise TypeError(
+            f"{name} must map terms to weights, or have indices and values, got {vector!r:.100}"
+        )
+    if len(terms) != len(weights):
+        raise ValueError(f"{name} has {len(terms)} indices and {len(weights)} values")
+    if set(map(type, terms)) - {str}:
+        terms = [_check_term(term, name) for term in terms]
+    if set(map(type, weights)) != {float} or not all(map(_is_usual, weights)):
+        weights = [_check_weight(*pair, name) for pair in zip(weights, terms, strict=True)]
+    read = dict(zip(terms, weights, strict=True))
+    if len(read) < len(terms):
+        twice = next(term for n, term in enumerate(terms) if term in terms[:n])
+        raise ValueError(f"{name} has the term {twice!r:.100} twice")
+    return read
+
+
+def read_each(vectors: Iterable[Vector | None], name: str) -> Iterator[dict[str, float] | None]:
+    """Yield vectors as ``read_vector`` does, ``None`` for ``None``; messages say which is wrong.
+
+    Parameters
+    ----------
+    vectors
+        The vectors, or a SciPy array with a row for each.
+    name
+        Their name in messages.
+    """
+    if hasattr(vectors, "tocsr"):
+        yield from read_rows(vectors, name)
+        return
+    for number, vector in enumerate(check_sequence(name, vectors, "vectors")):
+        yield None if vector is None else read_vector(vector, f"{name}[{number}]")
+
+
+def read_rows(matrix: Any, name: str) -> Iterator[dict[str, float]]:
+    """Yield the rows of a SciPy array; values at the same place are added, as SciPy does."""
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if rows.ndim == 1:
+        rows = rows.reshape(1, -1).tocsr()
+    for number, (first, last) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
+        terms, weights = rows.indices[first:last].tolist(), rows.data[first:last].tolist()
+        yield read_vector(dict(zip(terms, weights, strict=True)), f"{name}[{number}]")
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _check_term(term: object, name: str) -> str:
+    if isinstance(term, str):
+        return str(term)
+    if isinstance(term, (bool, np.bool_)) or not isinstance(term, (int, np.integer)):
+        raise TypeError(f"{name} must have terms that are strings or numbers, got {term!r:.100}")
+    if term < 0:
+        raise ValueError(f"{name} must have numbers of terms >= 0, got {term!r}")
+    return str(int(term))
+
+
+def _is_usual(weight: float) -> bool:
+    return -LARGEST_WEIGHT <= weight <= LARGEST_WEIGHT
+
+
+def _check_weight(weight: object, term: str, name: str) -> float:
+    return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)

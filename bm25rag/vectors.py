@@ -1,0 +1,226 @@
+"""The sparse vectors of an index: what a learned encoder makes of texts, beside BM25.
+
+The score of a document is the sum, over the terms of the query's vector, of its weight there
+times the document's, which is rounded once to float32: products and sum are float64, the sum
+in the order of the query's vector. A match has a term of it, whatever the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.checks import check_count, check_ids
+from bm25rag.common.sparse import Vector, read_each, read_vector
+from bm25rag.common.strings import text_of
+from bm25rag.documents import Hit
+from bm25rag.search.arguments import check_search, parse_filter
+from bm25rag.search.filtered_search import search_filtered, search_one
+from bm25rag.search.ranking import score_all
+from bm25rag.search.results import BatchResult
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.view import SegmentView
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+    from bm25rag.filters import FilterSpec
+    from bm25rag.search.explain import Explanation
+
+__all__ = ["Vector", "Vectors"]
+
+
+class Vectors:
+    """The sparse vectors of an index, as ``BM25Index.vectors`` returns them.
+
+    Each method sees the index as it is when it is called.
+
+    Parameters
+    ----------
+    snapshot
+        Returns the state of the index.
+
+    Examples
+    --------
+    >>> from bm25rag import BM25Index
+    >>> texts = ["A cat sat.", "Dogs run."]
+    >>> index = BM25Index.from_texts(texts, vectors=[{"cat": 1.5, "pet": 0.5}, {"pet": 1.0}])
+    >>> [(hit.id, hit.score) for hit in index.vectors.search({"pet": 2.0})]
+    [('1', 2.0), ('0', 1.0)]
+    """
+
+    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
+        self._whole = snapshot
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._whole().by_vectors
+
+    def search(
+        self,
+        vector: Vector,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+    ) -> list[Hit]:
+        """Find the best k documents whose vectors have a term of the query's.
+
+        Parameters
+        ----------
+        vector
+            The query: weights by term, or by the number of a term; an object with ``indices``
+            and ``values``; or a SciPy array of one row.
+        k, filter, min_score
+            As in ``BM25Index.search``.
+
+        Returns
+        -------
+        hits
+            By score descending, then in document order.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
+        """
+        most, parsed, floor = check_search(k, filter, min_score)
+        snapshot = self._snapshot
+        return snapshot.hits(*search_one(snapshot, vector_terms(vector), most, parsed, floor))
+
+    def search_batch(
+        self,
+        vectors: Iterable[Vector],
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        min_score: float | None = None,
+        threads: int | None = None,
+    ) -> BatchResult:
+        """Search for many vectors at once.
+
+        Parameters
+        ----------
+        vectors
+            The queries, or a SciPy array with a row for each.
+        k, filter, min_score, threads
+            As in ``BM25Index.search_batch``.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
+        """
+        batch = [_unsigned_zeros(vector or {}) for vector in read_each(vectors, "vectors")]
+        workers = None if threads is None else check_count("threads", threads, least=1)
+        return search_filtered(self._snapshot, batch, *check_search(k, filter, min_score), workers)
+
+    def scores(self, vector: Vector) -> Float64:
+        """Score every document, in document order, float64 (N,); 0 for what does not match.
+
+        Parameters
+        ----------
+        vector
+            As in ``search``.
+        """
+        return score_all(self._snapshot, vector_terms(vector))
+
+    def explain(self, vector: Vector, id: str, filter: FilterSpec | None = None) -> Explanation:
+        """Explain the score of a document, as ``BM25Index.explain`` does; ``f`` is its weight.
+
+        Parameters
+        ----------
+        vector
+            As in ``search``.
+        id
+            The document.
+        filter
+            As in ``search``.
+
+        Raises
+        ------
+        DocumentNotFoundError
+            If there is no such document, or the filter rejects it.
+        """
+        from bm25rag.search.explain import explain
+
+        why = explain(self._snapshot, vector_terms(vector), id, parse_filter(filter))
+        return replace(why, terms=tuple(replace(term, tf=min(term.tf, 1)) for term in why.terms))
+
+    def get(self, ids: Iterable[str]) -> list[dict[str, float]]:
+        """Return the vectors of documents, as they are stored; empty for those without one.
+
+        It looks at the postings of all documents, so ask for many at once.
+
+        Parameters
+        ----------
+        ids
+            The documents; unknown ones are left out, as ``BM25Index.get`` leaves them out.
+
+        Returns
+        -------
+        vectors
+            In the order asked; weights as rounded to float32, terms in any order.
+        """
+        snapshot = self._snapshot
+        places = [place for id in check_ids(ids) if (place := snapshot.find(id)) is not None]
+        stored = {
+            (segment_index, number): vector
+            for segment_index in sorted({segment_index for segment_index, _ in places})
+            for number, vector in _read(
+                snapshot.views[segment_index],
+                np.unique([number for index, number in places if index == segment_index]),
+            ).items()
+        }
+        return [dict(stored[place]) for place in places]
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The terms of the vectors of living documents, by code point."""
+        return self._snapshot.frequencies()[0]
+
+    def document_frequencies(self) -> Int64:
+        """Return how many vectors have each term of ``vocabulary``, int64 (V,)."""
+        return self._snapshot.frequencies()[1]
+
+    def to_scipy(self) -> csc_array:
+        """Return the vectors: float32 (N, V), columns as ``vocabulary``.
+
+        Raises
+        ------
+        MissingDependencyError
+            If SciPy is not installed, which the extra ``scipy`` brings.
+        """
+        from bm25rag.search.matrix import score_matrix
+
+        return score_matrix(self._snapshot)
+
+
+def vector_terms(vector: Vector) -> dict[str, float]:
+    """Return the terms of a query's vector and their weights, checked."""
+    return _unsigned_zeros(read_vector(vector, "vector"))
+
+
+def _unsigned_zeros(vector: dict[str, float]) -> dict[str, float]:
+    return {term: weight + 0.0 for term, weight in vector.items()}
+
+
+def _read(view: SegmentView, numbers: Int64) -> dict[int, dict[str, float]]:
+    """Return the vectors of some documents of a segment, given ascending, by their numbers."""
+    postings = view.segment.postings
+    postings.check_all()
+    chosen = np.zeros(len(view.segment), np.bool_)
+    chosen[numbers] = True
+    documents = postings.all_documents()
+    places = np.flatnonzero(chosen[documents])
+    owners = documents[places].tolist()
+    bits = postings.code_tf[postings.codes[places]]
+    weights = bits.view(np.float32).astype(np.float64).tolist()
+    column = postings.terms.column
+    terms = [text_of(column[n] or b"") for n in postings.term_numbers()[places].tolist()]
+    vectors: dict[int, dict[str, float]] = {number: {} for number in numbers.tolist()}
+    for owner, term, weight in zip(owners, terms, weights, strict=True):
+        vectors[owner][term] = weight
+    return vectors
