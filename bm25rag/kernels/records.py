@@ -34,6 +34,8 @@ class SegmentArrays:
         Number n of documents, at least 1.
     block_size
         How many documents a block has.
+    bounds
+        The least and the largest of ``weights``, if they are known.
     """
 
     __slots__ = (
@@ -42,7 +44,13 @@ class SegmentArrays:
     )
 
     def __init__(
-        self, documents: UInt16, codes: Unsigned, weights: Float32, size: int, block_size: int
+        self,
+        documents: UInt16,
+        codes: Unsigned,
+        weights: Float32,
+        size: int,
+        block_size: int,
+        bounds: tuple[float, float] | None = None,
     ) -> None:
         check_array("documents", documents, np.uint16)
         check_array("codes", codes, np.uint16, np.uint32)
@@ -52,8 +60,9 @@ class SegmentArrays:
         self.documents, self.codes, self.weights = documents, codes, weights
         self.size, self.block_size = size, block_size
         # The least and the largest weight; infinite and 0 if there is none.
-        self.lowest = float(weights.min(initial=np.inf))
-        self.highest = float(weights.max(initial=0.0))
+        if bounds is None:
+            bounds = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
+        self.lowest, self.highest = bounds
         # How many blocks of documents there are.
         self.blocks = -(-size // block_size)
         # What a backend has made of this.

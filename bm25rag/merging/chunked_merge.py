@@ -12,7 +12,7 @@ from bm25rag.columns.column import offset_type
 from bm25rag.columns.merge import JoinedTerms, LivingStrings
 from bm25rag.columns.string_table import key_ranges
 from bm25rag.common.arrays import Array, Bool, UInt32, UInt64, Unsigned
-from bm25rag.common.chunks import Chunks, Spools
+from bm25rag.common.chunks import Chunks, Spool, Spools
 from bm25rag.common.threads import map_in_order
 from bm25rag.kernels.records import Run
 from bm25rag.metadata.chunked_merge import LivingFields, chunk_fields
@@ -20,12 +20,12 @@ from bm25rag.segments import postings_builder
 from bm25rag.segments.doc_blocks import pointer_type, spans
 from bm25rag.segments.postings import LivingPostings, Postings
 from bm25rag.segments.postings_builder import Placed, place_postings
-from bm25rag.segments.vectors_builder import vector_arrays
+from bm25rag.segments.vectors_builder import Weights, own_codes, vector_arrays
 from bm25rag.segments.view import SegmentView
 
 # About how many bytes a term of a segment and a posting take while they are merged.
 _TERM_BYTES, _POSTING_BYTES = 200, 16
-# Documents whose lengths are read in one step.
+# Documents whose lengths are read in one step, or numbers that are written.
 _LENGTHS = 1 << 16
 _PAIR = np.uint64(1 << 32)
 
@@ -70,7 +70,7 @@ def merge_in_chunks(
     }
     pieces = {name: list(map(LivingStrings, each, living)) for name, each in columns.items()}
     ids = list(zip((view.segment.ids for view in views), living, strict=True))
-    arrays = _PostingsMerge(views, spools, room // (threads + 1)).run(threads, note)
+    arrays = _PostingsMerge(views, _Codes(views), spools, room // (threads + 1)).run(threads, note)
     arrays |= chunk_columns("ids", pieces["ids"])
     documents = sum(view.count for view in views)
     arrays["lengths"] = Chunks(np.uint32, documents, _lengths(views))
@@ -85,9 +85,10 @@ def merge_in_chunks(
     arrays |= field_columns
     if any(view.segment.vectors is not None for view in views):
         by_vectors = [view.by_vectors for view in views]
-        merged = _PostingsMerge(by_vectors, spools, room // (threads + 1)).run(threads, note)
+        codes = _VectorCodes(by_vectors)
+        merged = _PostingsMerge(by_vectors, codes, spools, room // (threads + 1)).run(threads, note)
         if len(merged["documents"]):
-            arrays |= vector_arrays(merged)
+            arrays |= vector_arrays(merged, codes.bounds)
     return arrays
 
 
@@ -128,6 +129,34 @@ class _Codes:
         """Return the code of every posting of a run, which has them where others have tf."""
         return run.tf
 
+    def arrays(self, codes: Spool) -> Arrays:
+        """Return the arrays of the codes, given those of all postings."""
+        return {"codes": codes.chunks(), "code_tf": self.tf, "code_length": self.lengths}
+
+
+class _VectorCodes(_Codes):
+    """The same for postings of vectors; see ``Weights``."""
+
+    def __init__(self, views: Sequence[SegmentView]) -> None:
+        each = [view.segment.postings.pairs()[0] for view in views]
+        used = (bits[_used_codes(view)] for bits, view in zip(each, views, strict=True))
+        weights = Weights(used)
+        self.type, self._distinct, self.bounds = weights.type, weights.distinct, weights.bounds
+        self.of_segment = list(map(weights.codes_of, each))
+
+    def arrays(self, codes: Spool) -> Arrays:
+        """Return the arrays of the codes, given those of all postings."""
+        if self._distinct is not None:
+            return {"codes": codes.chunks(), "code_tf": self._distinct}
+        return {"codes": _numbers(len(codes)), "code_tf": codes.chunks()}
+
+
+def _numbers(count: int) -> Chunks:
+    """Return the numbers from 0 to before ``count``."""
+    firsts = range(0, count, _LENGTHS)
+    pieces = (own_codes(first, min(first + _LENGTHS, count)) for first in firsts)
+    return Chunks(np.uint32, count, pieces)
+
 
 def _pairs(postings: Postings) -> UInt64:
     tf, lengths = postings.pairs()
@@ -153,13 +182,16 @@ class _PostingsMerge:
     ----------
     views, spools
         As for ``merge_in_chunks``.
+    codes
+        Those of the merged postings.
     room
         How many bytes one range may take.
     """
 
-    def __init__(self, views: Sequence[SegmentView], spools: Spools, room: int) -> None:
-        self._views, self._spools, self._room = views, spools, room
-        self._codes = _Codes(views)
+    def __init__(
+        self, views: Sequence[SegmentView], codes: _Codes, spools: Spools, room: int
+    ) -> None:
+        self._views, self._codes, self._spools, self._room = views, codes, spools, room
         self._offsets = list(accumulate((view.count for view in views), initial=0))
         self._terms = [view.segment.postings.terms for view in views]
         self._living = [
@@ -194,9 +226,7 @@ class _PostingsMerge:
         return {
             "indptr": indptr.chunks(pointers),
             "documents": documents.chunks(),
-            "codes": codes.chunks(),
-            "code_tf": self._codes.tf,
-            "code_length": self._codes.lengths,
+            **self._codes.arrays(codes),
             "stripes.terms": frequent.chunks(),
             "stripes.before": before.chunks(pointers),
             "stripes.edges": edges.chunks(),

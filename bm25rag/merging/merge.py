@@ -13,13 +13,14 @@ from bm25rag.columns.merge import (
     join_columns,
     join_tables,
 )
-from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.common.arrays import Int64
 from bm25rag.kernels.records import Run
 from bm25rag.metadata.field_merge import merge_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import build_postings
 from bm25rag.segments.segment import Segment
+from bm25rag.segments.vectors_builder import build_vectors
 from bm25rag.segments.view import SegmentView
 
 
@@ -42,21 +43,26 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
 def _merge_vectors(views: Sequence[SegmentView]) -> Postings | None:
     if all(view.segment.vectors is None for view in views):
         return None
-    merged = _merge_postings([view.by_vectors for view in views])
+    terms, runs = _join_runs([view.by_vectors for view in views])
+    merged = build_vectors(terms, runs, sum(view.count for view in views))
     return merged if len(merged.documents) else None
 
 
 def _merge_postings(views: Sequence[SegmentView]) -> Postings:
+    each = [(view.segment.postings.lengths, view.living) for view in views]
+    lengths = [some if living is None else some[living] for some, living in each]
+    return build_postings(*_join_runs(views), np.concatenate(lengths))
+
+
+def _join_runs(views: Sequence[SegmentView]) -> tuple[JoinedTerms, list[Run]]:
+    """Return the terms of all segments, and the postings of their living documents."""
     terms = JoinedTerms([view.segment.postings.terms for view in views])
     runs: list[Run] = []
-    lengths: list[UInt32] = []
     offset = 0
     for view, term_numbers in zip(views, terms.numbers, strict=True):
-        postings, living = view.segment.postings, view.living
-        runs.extend(postings.runs(term_numbers, living, offset))
-        lengths.append(postings.lengths if living is None else postings.lengths[living])
+        runs.extend(view.segment.postings.runs(term_numbers, view.living, offset))
         offset += view.count
-    return build_postings(terms, runs, np.concatenate(lengths))
+    return terms, runs
 
 
 def _merge_fields(views: Sequence[SegmentView]) -> Fields:

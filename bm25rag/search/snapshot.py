@@ -259,9 +259,8 @@ class _VectorSnapshot(Snapshot):
 
 def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     postings, size = view.segment.postings, len(view.segment)
-    return SegmentArrays(
-        postings.documents, postings.codes, weights, size, postings.doc_blocks.size
-    )
+    block_size, bounds = postings.doc_blocks.size, postings.bounds
+    return SegmentArrays(postings.documents, postings.codes, weights, size, block_size, bounds)
 
 
 class _Contents:

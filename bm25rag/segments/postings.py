@@ -45,6 +45,8 @@ class Postings:
         The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
     lengths
         |d| of every document, (n,), uint32.
+    bounds
+        The least and the largest weight, if codes stand for weights; see ``vectors_builder``.
     """
 
     def __init__(
@@ -57,15 +59,16 @@ class Postings:
         code_tf: UInt32,
         code_length: UInt32,
         lengths: UInt32,
+        bounds: tuple[float, float] | None = None,
     ) -> None:
         self.terms, self.indptr = terms, indptr
         self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
         self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
-        self._bounds = indptr.data
+        self.bounds, self._places = bounds, indptr.data
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
-        arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
+        arrays = (self.codes, self.code_tf, self.code_length, self.lengths, self.bounds)
         return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *arrays)
 
     @lazy_property
@@ -118,7 +121,7 @@ class Postings:
 
     def starts(self, number: int) -> Int64:
         """Return the same for a term by its number; raise as ``find``."""
-        return self.doc_blocks.starts(number, self._bounds)
+        return self.doc_blocks.starts(number, self._places)
 
     def documents_of(self, starts: Int64) -> Int64:
         """Return the documents of a term that ``find`` has found, ascending, int64."""

@@ -3,28 +3,36 @@
 The weight is the score of a posting: idf is 1, and f is the weight, rounded once to float32. Its
 32 bits stand where the term frequency of a text would, beside a length of 0. So vectors are
 merged, searched and filtered by what does so for texts.
+
+Weights of 16 bits, as many encoders compute them, have at most 65,536 values, which codes number.
+Of more values, each posting has its own code, in the order of the postings: so a search reads
+the weights one after another, in a quarter of the time that it takes to look them up in a large
+table.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bm25rag.columns.column import build_column
 from bm25rag.columns.string_table import build_table
-from bm25rag.common.arrays import UInt16
+from bm25rag.common.arrays import Array, UInt16, UInt32, Unsigned
 from bm25rag.common.strings import utf8_each
 from bm25rag.kernels.records import Run
-from bm25rag.segments.doc_blocks import DocBlockBuilder
+from bm25rag.segments import postings_builder
+from bm25rag.segments.doc_blocks import DocBlockBuilder, pointer_type
 from bm25rag.segments.postings import Postings
-from bm25rag.segments.postings_builder import TermColumn, build_postings
+from bm25rag.segments.postings_builder import TermColumn, Terms, place_postings
 
 # About how many bytes a posting and a term take until the postings are made.
 _POSTING_BYTES, _TERM_BYTES = 24, 300
+# Codes have 32 bits.
+_MOST_CODES = 1 << 32
 # What the names of their arrays begin with in a file.
 VECTORS = "vectors."
 
@@ -71,7 +79,88 @@ class VectorsBuilder:
         if not self._postings:
             return None
         terms = TermColumn(build_column(utf8_each(list(self._numbers))))
-        return build_postings(terms, self._runs, np.zeros(self._documents, np.uint32))
+        return build_vectors(terms, self._runs, self._documents)
+
+
+class Weights:
+    """The distinct weights of postings, as bits, ascending, and the code of each posting.
+
+    Parameters
+    ----------
+    some
+        Weights, as bits, uint32, that together are those of all postings.
+
+    Attributes
+    ----------
+    distinct
+        The weight of each code; ``None`` if each posting has its own code, and its weight stands
+        for it.
+    bounds
+        The least weight and the largest, which is at least 0.
+    type
+        The type of codes.
+    """
+
+    def __init__(self, some: Iterable[UInt32]) -> None:
+        self.distinct: UInt32 | None = np.empty(0, np.uint32)
+        self.type: Any = np.uint16
+        least, most = np.inf, 0.0
+        for bits in some:
+            weights = bits.view(np.float32)
+            least = min(least, float(weights.min(initial=np.inf)))
+            most = max(most, float(weights.max(initial=0.0)))
+            if self.distinct is not None:
+                self.distinct = np.union1d(self.distinct, bits)
+                if len(self.distinct) > postings_builder.NARROW:
+                    self.distinct, self.type = None, np.uint32
+        self.bounds = least, most
+
+    def codes(self, run: Run) -> Unsigned:
+        """Return the code of every posting of a run."""
+        return self.codes_of(run.tf)
+
+    def codes_of(self, bits: Unsigned) -> Unsigned:
+        """Return the codes of weights."""
+        if self.distinct is None:
+            return bits.astype(np.uint32, copy=False)
+        return np.searchsorted(self.distinct, bits).astype(self.type)
+
+
+def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
+    """Make the postings of vectors.
+
+    Parameters
+    ----------
+    terms, runs
+        As for ``build_postings``; the runs have the bits of weights where others have tf.
+    documents
+        How many documents there are.
+    """
+    weights = Weights(run.tf for run in runs)
+    table, indptr, numbers, blocks, codes = place_postings(terms, runs, documents, weights)
+    bits = weights.distinct
+    if bits is None:
+        bits, codes = codes, own_codes(0, len(codes))
+    pointers: Unsigned = indptr.astype(pointer_type(int(indptr[-1])))
+    lengths = np.zeros(len(bits), np.uint32), np.zeros(documents, np.uint32)
+    return Postings(table, pointers, numbers, blocks, codes, bits, *lengths, weights.bounds)
+
+
+def own_codes(first: int, last: int) -> UInt32:
+    """Return the codes of the postings from ``first`` to before ``last``, if each has its own.
+
+    Raises
+    ------
+    ValueError
+        If there are too many.
+    """
+    if last > _MOST_CODES:
+        raise ValueError(
+            f"the vectors have more than {_MOST_CODES:,} entries with more than "
+            f"{postings_builder.NARROW:,} different weights: round the weights to 16 bits "
+            "(numpy.float16), or divide the documents among several indexes"
+        )
+    return np.arange(first, last, dtype=np.uint32)
 
 
 def no_vectors(documents: int) -> Postings:
@@ -86,11 +175,14 @@ def no_vectors(documents: int) -> Postings:
     return Postings(table, starts, documents_of, blocks, codes, none, none, lengths)
 
 
-def vector_arrays(arrays: dict[str, _Arrays]) -> dict[str, _Arrays]:
-    """Return the arrays of a file for the postings of vectors, given those for a text's."""
-    names = {"code_tf": "code_weight"}
-    return {
-        VECTORS + names.get(name, name): array
+def vector_arrays(
+    arrays: Mapping[str, _Arrays], bounds: tuple[float, float] | None
+) -> dict[str, _Arrays | Array]:
+    """Return the arrays of a file for the postings of vectors, given those of a text's."""
+    renamed: dict[str, _Arrays | Array] = {
+        VECTORS + ("code_weight" if name == "code_tf" else name): array
         for name, array in arrays.items()
         if name != "code_length"  # all are 0
     }
+    renamed[f"{VECTORS}bounds"] = np.array(bounds, np.float32).view(np.uint32)
+    return renamed

@@ -20,7 +20,7 @@ from bm25rag.storage.checked_columns import CheckedStringTable
 # Postings that are compared in one step.
 _AT_ONCE = 1 << 17
 # The largest weight, as it is rounded to float32.
-_LARGEST = np.float32(LARGEST_WEIGHT)
+_LARGEST = float(np.float32(LARGEST_WEIGHT))
 _WRONG = {
     "block": "points beyond its block",
     "documents": "does not ascend within the documents",
@@ -136,6 +136,8 @@ class CheckedPostings(Postings):
     """
 
     file: ArraysFile | None
+    # Whether each posting has its own code.
+    _is_wide = False
 
     def __init__(
         self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, tokens: int
@@ -153,6 +155,7 @@ class CheckedPostings(Postings):
         doc_blocks: CheckedDocBlocks,
         code_length: UInt32,
         lengths: UInt32,
+        bounds: tuple[float, float] | None = None,
     ) -> None:
         """Take the arrays whose names have a prefix in the file."""
         self._indptr = file.array(f"{prefix}indptr", "u4", "u8", count=len(terms) + 1)
@@ -167,6 +170,7 @@ class CheckedPostings(Postings):
             self._code_tf.values,
             code_length,
             lengths,
+            bounds,
         )
         self.file, self._file_blocks = file, doc_blocks
         self._passed = np.zeros(len(terms), np.uint8).data
@@ -175,6 +179,8 @@ class CheckedPostings(Postings):
     @lazy_property
     def arrays(self) -> PostingsArrays | None:
         """As in ``Postings``; what the kernels do not check has been checked."""
+        if self._is_wide:  # they do not check weights
+            return None
         self._check_small()
         self.terms.check_keys()
         some = (self._indptr, self._documents, self._codes, *self._file_blocks.by_posting)
@@ -197,14 +203,17 @@ class CheckedPostings(Postings):
         if np.any(bounds[1:] <= bounds[:-1]) or bounds[-1] > len(self.documents):
             raise self._indptr.reject("does not ascend within the postings")
         self._documents.check(int(bounds[0]), int(bounds[-1]))
-        self._codes.check(int(bounds[0]), int(bounds[-1]))
+        self._check_codes(int(bounds[0]), int(bounds[-1]))
         self._file_blocks.check_between(first, last, self._indptr)
         sizes, documents, codes = super().between(first, last)
         if int(documents.max(initial=0)) >= len(self.lengths):
             raise self._documents.reject(_WRONG["documents"])
-        if int(codes.max(initial=0)) >= len(self.code_tf):
-            raise self._codes.reject(_WRONG["codes"])
         return sizes, documents, codes
+
+    def _check_codes(self, start: int, stop: int) -> None:
+        """Check the codes of some postings."""
+        if int(self._codes[start:stop].max(initial=0)) >= len(self.code_tf):
+            raise self._codes.reject(_WRONG["codes"])
 
     def pairs(self) -> tuple[UInt32, UInt32]:
         """Return tf and |d| of every code, checked."""
@@ -234,15 +243,14 @@ class CheckedPostings(Postings):
         start, stop = self._indptr[number : number + 2].tolist()
         if not start < stop <= len(self.documents):
             raise self._indptr.reject("does not ascend within the postings")
-        documents, codes = self._documents[start:stop], self._codes[start:stop]
+        documents = self._documents[start:stop]
         self._file_blocks.check_starts(number, self._indptr)
         starts = super().starts(number)
         limits = self.doc_blocks.size, len(self.lengths)
         wrong = backend.current().find_wrong(documents, starts, *limits)
         if wrong is not None:
             raise self._documents.reject(_WRONG[wrong])
-        if int(codes.max()) >= len(self.code_tf):
-            raise self._codes.reject(_WRONG["codes"])
+        self._check_codes(start, stop)
         return starts
 
     def _check_small(self) -> None:
@@ -263,8 +271,9 @@ class CheckedPostings(Postings):
             return
         self.terms.check_all()
         self._check_small()
-        for array in (self._indptr, self._documents, self._codes):
+        for array in (self._indptr, self._documents):
             array.check(0, len(array))
+        self._check_codes(0, len(self._codes))
         bounds = self.indptr.astype(np.int64)
         self._check_bounds(bounds)
         self._file_blocks.check_all(bounds)
@@ -275,8 +284,6 @@ class CheckedPostings(Postings):
         ascending[bounds[1:-1] - 1] = True  # a new term begins again
         if not ascending.all() or np.any(documents >= len(self.lengths)):
             raise self._documents.reject(_WRONG["documents"])
-        if np.any(self.codes >= len(self.code_tf)):
-            raise self._codes.reject(_WRONG["codes"])
         self._check_sums(documents)
         self.file = None
 
@@ -312,17 +319,41 @@ class CheckedVectors(CheckedPostings):
         self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, count: int
     ) -> None:
         self._code_tf = file.array(f"{VECTORS}code_weight", "u4")
+        self._file_bounds = file.array(f"{VECTORS}bounds", "u4", count=2)
+        least, most = self._file_bounds[:].view(np.float32).tolist()
+        if not -_LARGEST <= least <= most <= _LARGEST:
+            raise self._file_bounds.reject("are no bounds of weights")
         no_lengths = np.zeros(len(self._code_tf), np.uint32), np.zeros(count, np.uint32)
-        self._open(file, VECTORS, terms, doc_blocks, *no_lengths)
+        self._open(file, VECTORS, terms, doc_blocks, *no_lengths, (least, most))
+        self._is_wide = self.codes.dtype == np.uint32
+        if self._is_wide and len(self._code_tf) != len(self.codes):
+            raise self._code_tf.reject("has not a weight for each posting")
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return 0 for each document."""
         return np.zeros(len(documents), np.int64)
 
     def _check_pairs(self) -> None:
-        weights = self._code_tf[:].view(np.float32)
-        if not np.all(np.abs(weights) <= _LARGEST) or not np.all(weights):
+        if not self._is_wide:
+            self._check_weights(0, len(self._code_tf))
+
+    def _check_codes(self, start: int, stop: int) -> None:
+        if not self._is_wide:
+            super()._check_codes(start, stop)
+            return
+        if not np.array_equal(self._codes[start:stop], np.arange(start, stop)):
+            raise self._codes.reject("does not number the postings")
+        self._check_weights(start, stop)
+
+    def _check_weights(self, start: int, stop: int) -> None:
+        assert self.bounds is not None
+        weights = self._code_tf[start:stop].view(np.float32)
+        least, most = self.bounds
+        if not np.all((weights >= least) & (weights <= most) & (weights != 0)):
             raise self._code_tf.reject("holds an impossible weight")
 
     def _check_sums(self, documents: UInt32) -> None:
-        """Check nothing: there are no lengths."""
+        """Check that the bounds are those of the weights; there are no lengths."""
+        weights = self.code_tf.view(np.float32)
+        if self.bounds != (float(weights.min()), max(float(weights.max()), 0.0)):
+            raise self._file_bounds.reject("are not those of the weights")

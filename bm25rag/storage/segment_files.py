@@ -286,7 +286,7 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     for name, column in columns.items():
         arrays |= _column_arrays(name, column)
     if segment.vectors is not None:
-        arrays |= vector_arrays(_postings_arrays(segment.vectors))
+        arrays |= vector_arrays(_postings_arrays(segment.vectors), segment.vectors.bounds)
     return arrays
 
 
