@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bm25rag.filters import FilterSpec
     from bm25rag.search.explain import Explanation
 
-__all__ = ["Vector", "Vectors"]
+__all__ = ["Vector", "Vectors", "read_vector"]
 
 
 class Vectors:

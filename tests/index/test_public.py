@@ -19,7 +19,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
-from bm25rag import adapters, errors, filters, fusion, hybrid
+from bm25rag import adapters, errors, filters, fusion, hybrid, vectors
 from bm25rag.adapters import DeltaOn, Mode, OnDuplicate, VariantName
 from bm25rag.scoring.variants import VARIANTS
 from support.environment import ROOT
@@ -32,6 +32,7 @@ DECLARED = {
     "bm25rag.filters": set(filters.__all__),
     "bm25rag.fusion": set(fusion.__all__),
     "bm25rag.hybrid": set(hybrid.__all__),
+    "bm25rag.vectors": set(vectors.__all__),
 }
 ADAPTERS = sorted(
     path
@@ -116,6 +117,7 @@ def test_adapters_may_import_these_names() -> None:
     }
     assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
     assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
+    assert DECLARED["bm25rag.vectors"] == {"Vector", "Vectors", "read_vector"}
     assert DECLARED["bm25rag.filters"] >= {
         "And",
         "CallableFilter",

@@ -52,11 +52,7 @@ def to_document(found: StoredDocument | Hit) -> Document:
     return document
 
 
-def add_documents(
-    index: BM25Index,
-    documents: Iterable[Document],
-    ids: Iterable[str | float | None] | None = None,
-) -> list[str]:
+def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
     """Add all documents, or none on error, replacing those with the same ids.
 
     Parameters
@@ -64,9 +60,7 @@ def add_documents(
     index
         The index to add to.
     documents
-        Any iterable; it is read once. A document without an id gets a UUID.
-    ids
-        Ids in place of the documents' own, as for ``add_texts``.
+        As in ``read_documents``.
 
     Returns
     -------
@@ -76,30 +70,47 @@ def add_documents(
     Raises
     ------
     TypeError
+        If an element is not a document.
+    MetadataError
+        If metadata cannot be stored; the message names row, document and key.
+    """
+    return write(index, read_documents(documents))
+
+
+def read_documents(
+    documents: Iterable[Document], ids: Iterable[str | float | None] | None = None
+) -> Iterator[StoredDocument]:
+    """Return documents as they are stored; what is wrong raises as they are iterated.
+
+    Parameters
+    ----------
+    documents
+        Any iterable; it is read once. A document without an id gets a UUID.
+    ids
+        Ids in place of the documents' own, as for ``read_texts``.
+
+    Raises
+    ------
+    TypeError
         If an element is not a document, or an id neither a string nor a number.
     ValueError
         If there are more or fewer ids than documents.
-    MetadataError
-        If metadata cannot be stored; the message names row, document and key.
     """
     found = _from_documents(iter(check_sequence("documents", documents, "Document")))
     if ids is not None:
         found = _with_ids(found, iter(check_sequence("ids", ids, "str")))
-    return _add(index, found)
+    return found
 
 
-def add_texts(
-    index: BM25Index,
+def read_texts(
     texts: Iterable[str],
     metadatas: Iterable[Mapping[str, Any] | None] | None,
     ids: Iterable[str | float | None] | None,
-) -> list[str]:
-    """Add texts as ``add_documents`` adds documents.
+) -> Iterator[StoredDocument]:
+    """Return texts as ``read_documents`` returns documents.
 
     Parameters
     ----------
-    index
-        The index to add to.
     texts
         Any iterable of texts.
     metadatas
@@ -114,8 +125,6 @@ def add_texts(
         If an element has the wrong type.
     ValueError
         If the iterables differ in length.
-    MetadataError
-        If metadata cannot be stored; the message names row, document and key.
     """
     optional = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
     columns = {
@@ -123,10 +132,45 @@ def add_texts(
         for name, (values, kind) in optional.items()
         if values is not None and not (isinstance(values, Sized) and len(values) == 0)
     }
+    return _from_texts(iter(check_sequence("texts", texts, "str")), columns)
+
+
+def write(
+    index: BM25Index, documents: Iterable[StoredDocument], source: str = "documents"
+) -> list[str]:
+    """Add all documents, or none on error, replacing those with the same ids.
+
+    Parameters
+    ----------
+    index
+        The index to add to.
+    documents
+        From ``read_documents`` or ``read_texts``.
+    source
+        The caller's argument that holds the metadata.
+
+    Returns
+    -------
+    ids
+        The id of each document.
+
+    Raises
+    ------
+    MetadataError
+        If metadata cannot be stored; the message names row, document and key.
+    """
+    ids: list[str] = []
+
+    def noting_ids() -> Iterator[StoredDocument]:
+        for document in documents:
+            ids.append(document.id)
+            yield document
+
     try:
-        return _add(index, _from_texts(iter(check_sequence("texts", texts, "str")), columns))
+        index.add_documents(noting_ids(), on_duplicate="replace")
     except MetadataError as error:
-        raise error.at(error.row.replace("documents", "metadatas")) from None
+        raise error.at(error.row.replace("documents", source)) from None
+    return ids
 
 
 def read_ids(ids: Iterable[str | float]) -> list[str]:
@@ -139,18 +183,6 @@ def read_ids(ids: Iterable[str | float]) -> list[str]:
     """
     given = check_sequence("ids", ids, "str")
     return [_id_of(id, row, " or a number") for row, id in enumerate(given)]
-
-
-def _add(index: BM25Index, documents: Iterator[StoredDocument]) -> list[str]:
-    ids: list[str] = []
-
-    def noting_ids() -> Iterator[StoredDocument]:
-        for document in documents:
-            ids.append(document.id)
-            yield document
-
-    index.add_documents(noting_ids(), on_duplicate="replace")
-    return ids
 
 
 def _from_documents(documents: Iterator[Any]) -> Iterator[StoredDocument]:

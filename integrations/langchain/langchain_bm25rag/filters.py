@@ -61,11 +61,25 @@ def search(
     filter
         As in ``read_filter``.
     """
+    searched, parsed = narrow(index, filter)
+    return searched.search(query, k, parsed, min_score)
+
+
+def narrow(index: BM25Index, filter: Filter | None) -> tuple[BM25Index, ParsedFilter | None]:
+    """Return what to search under a filter that may hold callables on documents, and its form.
+
+    Parameters
+    ----------
+    index
+        The index.
+    filter
+        As in ``read_filter``.
+    """
     if filter is None:
-        return index.search(query, k, None, min_score)
+        return index, None
     # The callables see the very state that is searched, whatever is written meanwhile.
     snapshot = index.snapshot()
-    return snapshot.search(query, k, filter_of(snapshot, filter), min_score)
+    return snapshot, filter_of(snapshot, filter)
 
 
 def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None:

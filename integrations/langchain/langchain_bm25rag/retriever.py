@@ -10,7 +10,13 @@ from langchain_core.runnables import run_in_executor
 
 from bm25rag import Analyzer
 from bm25rag.adapters import Tokenizer, in_write_thread
-from langchain_bm25rag.documents import add_documents, add_texts, read_ids, to_document
+from langchain_bm25rag.documents import (
+    add_documents,
+    read_ids,
+    read_texts,
+    to_document,
+    write,
+)
 from langchain_bm25rag.searching import SearchingBM25
 from langchain_bm25rag.settings import make_index, naming_preprocess_func, with_variant
 from langchain_bm25rag.threads import in_build_thread
@@ -80,7 +86,7 @@ class BM25Retriever(SearchingBM25):
         params = with_variant(bm25_params, bm25_variant)
         retriever = cls(index=make_index(analyzer, preprocess_func, params), **kwargs)
         with naming_preprocess_func(preprocess_func):
-            add_texts(retriever.index, texts, metadatas, ids)
+            write(retriever.index, read_texts(texts, metadatas, ids), "metadatas")
         return retriever
 
     @classmethod

@@ -129,7 +129,7 @@ async def test_a_filter_holds_for_every_result(store: BM25VectorStore, filter: A
         (
             lambda store: store.as_retriever(search_type="mmr").invoke("a"),
             NotImplementedError,
-            "needs vectors",
+            "needs dense vectors",
         ),
         (
             lambda store: store.similarity_search_with_relevance_scores("a"),
@@ -173,7 +173,7 @@ async def test_it_is_made_like_other_stores() -> None:
         assert made.index.k1 == 0.9
     split = BM25VectorStore.from_documents(documents, preprocess_func=str.split)
     assert ids(split.similarity_search("Häuser.")) == ["a"]
-    with pytest.raises(TypeError, match="does not take collection_name"):
+    with pytest.raises(TypeError, match="argument 'collection_name'"):
         BM25VectorStore.from_texts(texts, collection_name="x")
 
 
