@@ -22,7 +22,7 @@ from bm25rag.readers.lines import OtherContentError
 from bm25rag.readers.passages import PASSAGE_SIZE, read_passages
 from bm25rag.readers.plain import read_lines, read_text
 from bm25rag.readers.queries import Query, read_queries
-from bm25rag.readers.records import TEXT_FIELDS, Fields
+from bm25rag.readers.records import TEXT_FIELDS, Fields, parse_vector
 from bm25rag.readers.rows import read_rows
 from bm25rag.readers.tables import read_csv, read_tsv
 
@@ -39,6 +39,7 @@ __all__ = [
     "find_files",
     "find_matches",
     "kind_of",
+    "parse_vector",
     "read_arrow",
     "read_csv",
     "read_file",

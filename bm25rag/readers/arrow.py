@@ -152,14 +152,15 @@ def _columns(schema: Any, records: Records) -> list[str]:
     if twice:
         fail(path, None, f"the column {twice[0]!r} is there twice")
     # Whatever is wrong with a row that has every column is wrong with the schema.
-    records.document(dict.fromkeys(names, "-"), 0, "schema")
+    row = {name: None if name == fields.vector else "-" for name in names}
+    records.document(row, 0, "schema")
     kept = fields.metadata
     if kept is not None:
         ids = ("_id", "id") if fields.id is None else (fields.id,)
-        names = [name for name in names if name in {*ids, *fields.texts, *kept}]
+        names = [name for name in names if name in {*ids, *fields.texts, *kept, fields.vector}]
     for name in names:
         refused = _refused(schema.field(name).type)
-        if refused is not None:
+        if refused is not None and name != fields.vector:  # whose terms may be numbers
             problem = f"column {name!r}: {refused} cannot be text or metadata; cast it, or leave"
             fail(path, None, f"{problem} it out by naming the columns to keep as metadata")
     return names

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from bm25rag import Document
+from bm25rag.common.sparse import read_vector
 from bm25rag.readers.lines import fail, name_of
 
-__all__ = ["TEXT_FIELDS", "Fields", "Records", "id_of", "reject_constant", "text_of"]
+__all__ = [
+    "TEXT_FIELDS",
+    "Fields",
+    "Records",
+    "id_of",
+    "parse_vector",
+    "reject_constant",
+    "text_of",
+    "vector_of",
+]
 
 TEXT_FIELDS = ("title", "text")
 _ID_FIELDS = ("_id", "id")
@@ -23,11 +36,14 @@ class Fields(NamedTuple):
     ``texts``: the fields with text, joined by a space; missing, null or empty ones are skipped,
     but at least one must be present.
     ``metadata``: the fields to keep as metadata; None means all others.
+    ``vector``: the field with a sparse vector, which every record has, if only as null; see
+    ``parse_vector``. None: records have none.
     """
 
     id: str | None = None
     texts: Sequence[str] = TEXT_FIELDS
     metadata: Sequence[str] | None = None
+    vector: str | None = None
 
 
 class Records(NamedTuple):
@@ -61,9 +77,10 @@ class Records(NamedTuple):
         """
         id, taken = id_of(record, self.path, line, self.fields.id)
         text = text_of(record, self.path, line, self.fields.texts)
+        vector = vector_of(record, self.path, line, self.fields.vector)
         metadata = {} if self.name is None else {"source": self.name}
         if self.fields.metadata is None:
-            used = {taken, *self.fields.texts}
+            used = {taken, *self.fields.texts, self.fields.vector}
             metadata |= {key: value for key, value in record.items() if key not in used}
         else:
             metadata |= {key: record[key] for key in self.fields.metadata if key in record}
@@ -71,7 +88,7 @@ class Records(NamedTuple):
             id = f"{self.name or name_of(self.path).rpartition('/')[2]}#{number}"
         elif self.name is not None:
             id = f"{self.name}#{id}"
-        return Document(id=id, text=text, metadata=metadata, payload=None)
+        return Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
 
 
 def reject_constant(name: str) -> NoReturn:
@@ -117,3 +134,46 @@ def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequ
             problem = f"text field {field!r}: expected a string, got {type(value).__name__}"
             fail(path, line, problem)
     return " ".join(value for _, value in present if value)
+
+
+def vector_of(
+    record: Mapping[str, Any], path: Path, line: int | str, field: str | None
+) -> dict[str, float] | None:
+    """Return the sparse vector of a record, None for null; see ``parse_vector``."""
+    if field is None:
+        return None
+    if field not in record:
+        problem = f"no vector field {field!r}; fields are {sorted(record)}"
+        fail(path, line, f"{problem}; null stands for no vector")
+    if record[field] is None:
+        return None
+    try:
+        return parse_vector(record[field], f"vector field {field!r}")
+    except (TypeError, ValueError) as cause:
+        fail(path, line, str(cause), cause)
+
+
+def parse_vector(value: object, name: str) -> dict[str, float]:
+    """Return a sparse vector as files have it, checked.
+
+    Parameters
+    ----------
+    value
+        ``{"dog": 1.5}``, weights by term, as in Anserini's ``JsonVectorCollection``, where a
+        null is no weight, as in structs of Arrow; ``{"indices": [7, 9], "values": [1.5, 0.3]}``;
+        or what ``read_vector`` takes.
+    name
+        Its name in messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``read_vector``.
+    """
+    if isinstance(value, Mapping):
+        listed = isinstance(value.get("indices"), (list, tuple, np.ndarray))
+        if listed and value.keys() == {"indices", "values"}:
+            value = SimpleNamespace(**value)
+        else:
+            value = {term: weight for term, weight in value.items() if weight is not None}
+    return read_vector(value, name)
