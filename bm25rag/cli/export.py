@@ -14,8 +14,9 @@ from bm25rag.cli.terminal import write_result
 
 __all__ = ["export_command"]
 
-# Documents that are in memory at once.
-_BATCH = 1000
+# Documents that are in memory at once; more if they have vectors, since to read some of these takes
+# a look at the postings of all, 2 ns for each.
+_BATCH, _BATCH_WITH_VECTORS = 1000, 10_000
 
 
 @click.command(
@@ -31,13 +32,22 @@ _BATCH = 1000
 def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | None) -> None:
     """Write the documents of an index as JSON lines, in their order.
 
-    Each line has id, text and metadata. Dates are ISO strings there; payloads, which
-    are bytes, are left out, and the text is null where the index keeps none.
+    Each line has id, text and metadata and, if the index has sparse vectors, vector,
+    which 'bm25rag index --vector-field vector' reads. Dates are ISO strings there;
+    payloads, which are bytes, are left out, and the text is null where the index keeps
+    none.
     """
     index = BM25Index.open(index_path, untrusted=untrusted).snapshot()
     with usage_errors():
         ids = index.ids(filter_)
-    for start in range(0, len(ids), _BATCH):
-        found = index.get(ids[start : start + _BATCH])
-        records = ({"id": one.id, "text": one.text, "metadata": one.metadata} for one in found)
+    has_vectors = bool(index.vectors.vocabulary)
+    size = _BATCH_WITH_VECTORS if has_vectors else _BATCH
+    for start in range(0, len(ids), size):
+        batch = ids[start : start + size]
+        records: list[dict[str, Any]] = [
+            {"id": one.id, "text": one.text, "metadata": one.metadata} for one in index.get(batch)
+        ]
+        if has_vectors:
+            for record, vector in zip(records, index.vectors.get(batch), strict=True):
+                record["vector"] = vector
         write_result("\n".join(map(to_json, records)))

@@ -36,6 +36,9 @@ def info_command(index_path: Path | str, untrusted: bool, as_json: bool) -> None
     index = BM25Index.open(index_path, untrusted=untrusted)
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
+    frequencies = index.vectors.document_frequencies()
+    if len(frequencies):
+        facts |= {"vector_terms": len(frequencies), "vector_postings": int(frequencies.sum())}
     if as_json:
         write_result(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
         return

@@ -15,6 +15,7 @@ from bm25rag import BM25Index
 from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
 from bm25rag.common.urls import is_url, local_path
+from bm25rag.readers import parse_vector
 from bm25rag.scoring.variants import VARIANTS
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "scoring_options",
     "scoring_parameters",
     "usage_errors",
+    "vector_option",
 ]
 
 PATH = click.Path(path_type=Path)
@@ -113,7 +115,7 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(message)
 
 
-def _parse_filter(
+def _parse_json(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> dict[str, Any] | None:
     if value is None:
@@ -133,6 +135,24 @@ filter_option = click.option(
     "--filter",
     "filter_",
     metavar="JSON",
-    callback=_parse_filter,
+    callback=_parse_json,
     help="""Only documents whose metadata pass, as in '{"year": {"$gte": 2020}}'.""",
+)
+
+
+def _parse_vector(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> dict[str, float] | None:
+    parsed = _parse_json(context, parameter, value)
+    try:
+        return None if parsed is None else parse_vector(parsed, "the vector")
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(one_line(error)) from error
+
+
+vector_option = click.option(
+    "--vector",
+    metavar="JSON",
+    callback=_parse_vector,
+    help="""A sparse vector to search by, as in '{"dog": 1.5}'; with QUERY, both are fused.""",
 )

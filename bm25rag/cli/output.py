@@ -8,26 +8,47 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 from bm25rag import Analyzer, BatchResult, Hit
 from bm25rag.cli.snippets import snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
+from bm25rag.common.arrays import Float64
 from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
 if TYPE_CHECKING:
     from bm25rag.distributed.results import RayBatch
 
-__all__ = ["WRITERS", "Answers", "to_json"]
+__all__ = ["WRITERS", "Answers", "Fused", "to_json"]
+
+
+class Fused(NamedTuple):
+    """The hits of one query, as a batch."""
+
+    found: list[Hit]
+
+    def hits(self) -> list[list[Hit]]:
+        """Return the hits."""
+        return [self.found]
+
+    def ids(self) -> list[list[str]]:
+        """Return their ids."""
+        return [[hit.id for hit in self.found]]
+
+    @property
+    def scores(self) -> Float64:
+        """Their scores, float64 (1, w)."""
+        return np.array([[hit.score for hit in self.found]])
 
 
 class Answers(NamedTuple):
     """Queries and their hits; ``from_file`` is False for a query on the command line."""
 
     queries: Sequence[Query]
-    batch: BatchResult | RayBatch
+    batch: BatchResult | RayBatch | Fused
     analyzer: Analyzer
     from_file: bool
 

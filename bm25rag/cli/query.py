@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bm25rag import BatchResult, BM25Index
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.options import (
     PATH,
@@ -18,8 +19,9 @@ from bm25rag.cli.options import (
     open_index,
     scoring_options,
     usage_errors,
+    vector_option,
 )
-from bm25rag.cli.output import WRITERS, Answers
+from bm25rag.cli.output import WRITERS, Answers, Fused
 from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.readers import Query, read_queries
 
@@ -35,6 +37,7 @@ _BATCH = 1000
         'bm25rag search docs.bm25 "how do I install it"',
         'bm25rag search docs.bm25 install -k 3 --filter \'{"source": "docs/guide.md"}\'',
         "bm25rag search docs.bm25 install --format jsonl | jq .id",
+        """bm25rag search docs.bm25 install --vector '{"install": 1.5, "setup": 0.8}'""",
         "bm25rag search scifact.bm25 --queries queries.jsonl -k 100 \\",
         "    --format trec --output scifact.run",
     ),
@@ -62,38 +65,60 @@ _BATCH = 1000
 )
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
+@vector_option
 @filter_option
 @scoring_options
 def search_command(
     index_path: Path | str,
     query: str | None,
     queries_path: Path | None,
+    vector: dict[str, float] | None,
     format_: str | None,
     as_json: bool,
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Search an index for one QUERY, or for a file of queries.
+    """Search an index for one QUERY, a sparse vector or both, or for a file of queries.
 
     Scoring options search the same index with other parameters; the saved
     index does not change.
     """
-    queries = queries_of(query, queries_path)
+    if vector is None:
+        queries = queries_of(query, queries_path)
+    elif queries_path is None:
+        queries = iter([Query("1", query or "")])
+    else:
+        message = "give either --vector or --queries FILE"
+        raise click.UsageError(message)
+    if vector is not None and query is not None and options["min_score"] is not None:
+        message = "--min-score is for one ranking: leave out QUERY, --vector or --min-score"
+        raise click.UsageError(message)
     write = WRITERS[format_of(format_, as_json)]
     index = open_index(index_path, options)
     # Opened on the first write, so that an error before it leaves the file unchanged.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         while block := list(islice(queries, _BATCH)):
             with usage_errors():
-                batch = index.search_batch(
-                    [asked.text for asked in block],
-                    k=options["k"],
-                    filter=options["filter_"],
-                    min_score=options["min_score"],
-                    threads=options["threads"],
-                )
-            write(stream, Answers(block, batch, index.analyzer, query is None))
+                batch = _search(index, [asked.text for asked in block], query, vector, options)
+            write(stream, Answers(block, batch, index.analyzer, queries_path is not None))
         stream.flush()
+
+
+def _search(
+    index: BM25Index,
+    texts: list[str],
+    query: str | None,
+    vector: dict[str, float] | None,
+    options: Mapping[str, Any],
+) -> BatchResult | Fused:
+    """Search for texts, or for a vector and, if there is one, the query."""
+    k, filter_ = options["k"], options["filter_"]
+    if vector is not None and query is not None:
+        return Fused(index.search_hybrid(query, vector, k, filter_))
+    limits = (k, filter_, options["min_score"], options["threads"])
+    if vector is not None:
+        return index.vectors.search_batch([vector], *limits)
+    return index.search_batch(texts, *limits)
 
 
 def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:

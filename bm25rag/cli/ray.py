@@ -15,16 +15,16 @@ from bm25rag.cli.indexing import index_command
 from bm25rag.cli.options import PATH, examples, scoring_parameters, usage_errors
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.query import format_of, queries_of, search_command
-from bm25rag.cli.sources import SKIPPED
+from bm25rag.cli.sources import SKIPPED, fields_of
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import DuplicateIdError
-from bm25rag.readers import Fields
 
 __all__ = ["ray_commands"]
 
 # Queries that are sent at once.
 _BATCH = 1000
-_READING = ("format_", "id_field", "text_fields", "metadata_fields", "passage_size")
+_FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")
+_READING = ("format_", *_FIELDS, "passage_size")
 _SETTINGS = ("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on")
 _SEARCHING = ("query", "queries_path", "format_", "as_json", "output", "k", "min_score", "filter_")
 
@@ -95,7 +95,6 @@ def build_command(
         names = ("language", "stopwords", "stemmer")
         analyzer = Analyzer(**{name: options[name] for name in names})
     format_ = "auto" if options["format_"] == "beir" else options["format_"]
-    fields = Fields(options["id_field"], options["text_fields"], options["metadata_fields"] or None)
     _connect(address)
     try:
         index = build(
@@ -103,7 +102,7 @@ def build_command(
             output,
             shards,
             format=format_,
-            fields=fields,
+            fields=fields_of(options),
             passage_size=options["passage_size"],
             num_cpus=num_cpus,
             memory=memory,

@@ -31,7 +31,7 @@ from bm25rag.readers import (
     read_file,
 )
 
-__all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "reading_options", "source_options"]
+__all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "fields_of", "reading_options", "source_options"]
 
 SOURCES_HELP = """\b
 SOURCE is one of
@@ -84,6 +84,12 @@ def reading_options(function: _Function) -> _Function:
             show_default=True,
             metavar="CHARACTERS",
             help="Maximum length of a passage.",
+        ),
+        click.option(
+            "--vector-field",
+            metavar="NAME",
+            help="""Field or column with a sparse vector, as {"dog": 1.5} or {"indices": [7],"""
+            """ "values": [1.5]}; null for none.""",
         ),
         click.option(
             "--metadata-field",
@@ -346,12 +352,16 @@ class Sources:
 
     def _read_from(self, path: Path, file: _File) -> Iterator[Document]:
         options = self._options
-        fields = Fields(
-            options["id_field"], options["text_fields"], options["metadata_fields"] or None
-        )
+        fields = fields_of(options)
         kind = "jsonl" if file.kind == "beir" else file.kind
         size = options["passage_size"]
         return read_file(path, kind, file.name, file.in_folder, fields, size)
+
+
+def fields_of(options: Mapping[str, Any]) -> Fields:
+    """Return which fields of a record make a document, by the values of ``reading_options``."""
+    kept = options["metadata_fields"] or None
+    return Fields(options["id_field"], options["text_fields"], kept, options["vector_field"])
 
 
 def _name_of(source: Path) -> str:

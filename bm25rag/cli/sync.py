@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import click
+import numpy as np
 
 from bm25rag import BM25Index, Document
 from bm25rag.cli.indexing import exit_if_skipped, reporting
@@ -20,14 +21,15 @@ from bm25rag.cli.sources import Sources, reading_options
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.watching import SameFolder, watch_folder
 from bm25rag.cli.wording import describe
+from bm25rag.common.sparse import Vector, read_vector
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
 from bm25rag.metadata.storable import plain_metadata
 
 __all__ = ["sync_command"]
 
-# Documents compared with the index at once.
-_BATCH = 1000
+# Documents compared with the index at once; more if it has vectors, see ``export``.
+_BATCH, _BATCH_WITH_VECTORS = 1000, 10_000
 
 
 class _Changes:
@@ -35,6 +37,7 @@ class _Changes:
 
     def __init__(self, index: BM25Index, documents: Sources) -> None:
         self._index, self._documents = index, documents
+        self._has_vectors = bool(index.vectors.vocabulary)
         self._seen: set[str] = set()
         self.added, self.replaced, self.unchanged = 0, 0, 0
 
@@ -47,8 +50,9 @@ class _Changes:
             If an id occurs twice.
         """
         documents = iter(self._documents)
-        while batch := list(islice(documents, _BATCH)):
-            present = {old.id: old for old in self._index.get([new.id for new in batch])}
+        size = _BATCH_WITH_VECTORS if self._has_vectors else _BATCH
+        while batch := list(islice(documents, size)):
+            present = {old.id: old for old in self._stored([new.id for new in batch])}
             for document in batch:
                 if document.id in self._seen:
                     message = f"the id {document.id!r} occurs twice in the folder; ids must differ"
@@ -61,6 +65,14 @@ class _Changes:
                 self.added += old is None
                 self.replaced += old is not None
                 yield document
+
+    def _stored(self, ids: list[str]) -> list[Document]:
+        """Return documents of the index with their vectors."""
+        stored = self._index.get(ids)
+        if self._has_vectors:
+            for one, vector in zip(stored, self._index.vectors.get(ids), strict=True):
+                one.vector = vector
+        return stored
 
     def count(self) -> int:
         """Count the changes without writing them; return how many documents would be deleted."""
@@ -108,12 +120,23 @@ class _Changes:
 
 def _same(old: Document, new: Document) -> bool:
     # As JSON: in Python, 1, 1.0 and True are equal.
-    return old.text == new.text and _canonical(old.metadata) == _canonical(new.metadata)
+    return (
+        old.text == new.text
+        and _canonical(old.metadata) == _canonical(new.metadata)
+        and _rounded(old.vector) == _rounded(new.vector)
+    )
 
 
 def _canonical(metadata: dict[str, Any]) -> str:
     # As stored: a decimal of a Parquet file is a string in the index.
     return json.dumps(plain_metadata(metadata, ""), sort_keys=True)
+
+
+def _rounded(vector: Vector | None) -> dict[str, float]:
+    """Return a vector as it is stored: float32, without weights of 0."""
+    given = {} if vector is None else read_vector(vector, "vector")
+    weights = np.array(list(given.values()), np.float32).tolist()
+    return {term: weight for term, weight in zip(given, weights, strict=True) if weight}
 
 
 class _Sync:

@@ -423,7 +423,7 @@ def test_large_files_are_never_held(all_large: None, stops: bool) -> None:
         write(name, "text\n" + "a passage\n" * 100)
     options = {"format_": "auto", "on_error": "stop" if stops else "skip"}
     fields = {"id_field": None, "text_fields": ("text",), "metadata_fields": ()}
-    options |= {"passage_size": 1000}
+    options |= {"passage_size": 1000, "vector_field": None}
     gc.collect()
     before = _held()
     for _ in islice(Sources([Path("d")], options | fields, Path("saved")), 50, 60):
