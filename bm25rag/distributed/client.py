@@ -14,13 +14,16 @@ from bm25rag.common.checks import (
     check_real,
     check_sequence,
 )
-from bm25rag.distributed.asking import Answers, ask
+from bm25rag.common.sparse import Vector, read_vector
+from bm25rag.distributed.asking import DEADLINE, Answers, ask
 from bm25rag.distributed.engine import cause_of, load
 from bm25rag.distributed.host import HostState
 from bm25rag.distributed.operations import OPERATIONS
 from bm25rag.distributed.results import Partial, RayBatch
+from bm25rag.distributed.vectors import RayVectors, only_hits
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
+from bm25rag.fusion import FusionMethod, fuse
 
 if TYPE_CHECKING:
     from bm25rag.analysis import Analyzer
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
     from bm25rag.search.queries import Query
 
 __all__ = ["RayIndex"]
-
-_DEADLINE = 10.0
 
 
 class RayIndex:
@@ -82,7 +83,7 @@ class RayIndex:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         *,
-        deadline: float = _DEADLINE,
+        deadline: float = DEADLINE,
         partial: bool = False,
     ) -> list[Hit] | Partial[list[Hit]]:
         """Find the best k documents that contain a query term.
@@ -109,10 +110,8 @@ class RayIndex:
         Exception
             As ``BM25Index.search``.
         """
-        found = self._search([query], k, filter, min_score, True, deadline, partial)
-        if isinstance(found, Partial):
-            return Partial(found.found.hits()[0], found.missing)
-        return found.hits()[0]
+        limits = (k, filter, min_score, True, deadline, partial)
+        return only_hits(self._search("search", [query], *limits))
 
     @overload
     def search_batch(
@@ -148,7 +147,7 @@ class RayIndex:
         min_score: float | None = None,
         *,
         contents: bool = True,
-        deadline: float = _DEADLINE,
+        deadline: float = DEADLINE,
         partial: bool = False,
     ) -> RayBatch | Partial[RayBatch]:
         """Search for many queries at once.
@@ -170,11 +169,59 @@ class RayIndex:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         check_flag("contents", contents)
-        return self._search(batch, k, filter, min_score, contents, deadline, partial)
+        return self._search("search", batch, k, filter, min_score, contents, deadline, partial)
+
+    @property
+    def vectors(self) -> RayVectors:
+        """The sparse vectors of the documents: to search by them."""
+        return RayVectors(lambda *arguments: self._search("search_vectors", *arguments))
+
+    def search_hybrid(
+        self,
+        query: Query,
+        vector: Vector,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        fetch_k: int = 50,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        deadline: float = DEADLINE,
+    ) -> list[Hit]:
+        """Find the best k documents by BM25 and by their sparse vectors, fused.
+
+        Parameters
+        ----------
+        query, vector, k, filter, fetch_k, method, weights, rank_constant
+            As for ``BM25Index.search_hybrid``.
+        deadline
+            As for ``search``.
+
+        Raises
+        ------
+        ShardUnavailableError
+            As ``search``.
+        Exception
+            As ``BM25Index.search_hybrid``.
+        """
+        fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
+        depth = max(check_count("k", k), check_count("fetch_k", fetch_k))
+        arguments = (query, read_vector(vector, "vector"), depth, filter)
+        answers = self._ask("search_hybrid", arguments, deadline, False)
+        found = [one.items[0] for one in _merged("search_hybrid", answers, arguments)]
+        rankings = [[(hit.id, hit.score) for hit in hits] for hits in found]
+        hits = {hit.id: hit for hits in found for hit in hits}
+        fused = []
+        for id, score in fuse(rankings, method, weights, k, rank_constant):
+            hits[id].score = score
+            fused.append(hits[id])
+        return fused
 
     def _search(
         self,
-        queries: list[Query],
+        operation: str,
+        queries: list[Any],
         k: int,
         filter: FilterSpec | None,
         min_score: float | None,
@@ -184,8 +231,8 @@ class RayIndex:
     ) -> RayBatch | Partial[RayBatch]:
         arguments = (queries, check_count("k", k), filter, min_score, contents)
         check_flag("partial", partial)
-        answers = self._ask("search", arguments, deadline, partial)
-        found = _merged("search", answers, arguments)
+        answers = self._ask(operation, arguments, deadline, partial)
+        found = _merged(operation, answers, arguments)
         rows, scores, counts = found.ranking
         batch = RayBatch(rows, scores, counts, answers.commit, found.items)
         return Partial(batch, answers.missing) if partial else batch
@@ -196,7 +243,7 @@ class RayIndex:
         id: str,
         filter: FilterSpec | None = None,
         *,
-        deadline: float = _DEADLINE,
+        deadline: float = DEADLINE,
     ) -> Explanation:
         """Explain the score of a document, as ``BM25Index.explain`` does.
 
@@ -224,7 +271,7 @@ class RayIndex:
         ids: Iterable[str],
         filter: FilterSpec | None = None,
         *,
-        deadline: float = _DEADLINE,
+        deadline: float = DEADLINE,
     ) -> list[Document]:
         """Return documents by id, in the order asked; those that are not there are left out.
 
@@ -243,7 +290,7 @@ class RayIndex:
         found = _merged("get", self._ask("get", arguments, deadline, False), arguments)
         return [found[id] for id in wanted if id in found]
 
-    def count(self, filter: FilterSpec | None = None, *, deadline: float = _DEADLINE) -> int:
+    def count(self, filter: FilterSpec | None = None, *, deadline: float = DEADLINE) -> int:
         """Count the documents that the filter passes, as ``BM25Index.count`` does.
 
         Parameters
@@ -268,7 +315,7 @@ class RayIndex:
         if self._analyzer is None:
             # Whoever serves any part knows it.
             hosts = [host for part in self._parts for host in part]
-            answers = ask([hosts], "analyzer", (), _DEADLINE, self._shards, self._avoided)
+            answers = ask([hosts], "analyzer", (), DEADLINE, self._shards, self._avoided)
             self._analyzer = _merged("analyzer", answers, ())
             if self._analyzer is None:
                 reason = next(iter(answers.missing.values()))

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis import Analyzer
+from bm25rag.common.sparse import Vector
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 from bm25rag.search.explain import Explanation
 from bm25rag.search.queries import Query
+from bm25rag.search.results import BatchResult
 from bm25rag.sharded import Ranking, merge_rankings
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
@@ -52,7 +54,24 @@ def _search(
     min_score: float | None,
     contents: bool,
 ) -> Found:
-    batch = shard.search_batch(queries, k, filter, min_score, threads)
+    return _found(shard.search_batch(queries, k, filter, min_score, threads), first_row, contents)
+
+
+def _search_vectors(
+    shard: BM25Index,
+    first_row: int,
+    threads: int,
+    vectors: Sequence[Vector],
+    k: int,
+    filter: FilterSpec | None,
+    min_score: float | None,
+    contents: bool,
+) -> Found:
+    batch = shard.vectors.search_batch(vectors, k, filter, min_score, threads)
+    return _found(batch, first_row, contents)
+
+
+def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
     rows = np.where(batch.rows < 0, -1, batch.rows + first_row)
     ranking = Ranking(rows, batch.scores, batch.counts)
     return Found(ranking, batch.hits() if contents else batch.ids())
@@ -65,7 +84,7 @@ def _read_hits(found: Found) -> None:
                 hit.__reduce__()  # reads text, metadata and payload, as sending it does
 
 
-def _merge_found(found: Sequence[Found], queries: Sequence[Query], k: int, *_: object) -> Found:
+def _merge_found(found: Sequence[Found], queries: Sequence[object], k: int, *_: object) -> Found:
     if len(found) == 1:
         return found[0]
     if not found:
@@ -85,6 +104,33 @@ def _merge_found(found: Sequence[Found], queries: Sequence[Query], k: int, *_: o
         order = np.argsort(-np.concatenate(scores), kind="stable")[:count]
         items.append([row[position] for position in order.tolist()])
     return Found(ranking, items)
+
+
+def _search_hybrid(
+    shard: BM25Index,
+    first_row: int,
+    threads: int,
+    query: Query,
+    vector: Vector,
+    k: int,
+    filter: FilterSpec | None,
+) -> list[Found]:
+    limits = (k, filter, None, True)
+    return [
+        _search(shard, first_row, threads, [query], *limits),
+        _search_vectors(shard, first_row, threads, [vector], *limits),
+    ]
+
+
+def _read_both(found: Iterable[Found]) -> None:
+    for one in found:
+        _read_hits(one)
+
+
+def _merge_hybrid(
+    found: Sequence[Sequence[Found]], query: Query, vector: Vector, k: int, *_: object
+) -> list[Found]:
+    return [_merge_found([both[n] for both in found], [query], k) for n in range(2)]
 
 
 def _get(
@@ -133,6 +179,8 @@ def _first(found: Iterable[Any], *_: object) -> Any:
 
 OPERATIONS = {
     "search": Operation(_search, _merge_found, _read_hits),
+    "search_vectors": Operation(_search_vectors, _merge_found, _read_hits),
+    "search_hybrid": Operation(_search_hybrid, _merge_hybrid, _read_both),
     "get": Operation(_get, _merge_got),
     "count": Operation(_count, _merge_counts),
     "explain": Operation(_explain, _first),

@@ -20,6 +20,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: make distributed"
 from bm25rag import BM25Index  # noqa: E402
 from bm25rag.cli.app import commands  # noqa: E402
 from bm25rag.distributed.ray import RayIndex, connect, serve, stop  # noqa: E402
+from bm25rag.distributed.ray import build as build_files  # noqa: E402
 from bm25rag.errors import (  # noqa: E402
     ClusterError,
     CorruptIndexError,
@@ -29,7 +30,15 @@ from bm25rag.errors import (  # noqa: E402
     ShardUnavailableError,
 )
 from bm25rag.sharded import ShardedIndex, build  # noqa: E402
-from support.cluster import ON_A_CLUSTER, QUERIES, plain_index, write_corpus  # noqa: E402
+from support.cluster import (  # noqa: E402
+    ON_A_CLUSTER,
+    QUERIES,
+    VECTORS,
+    WITH_VECTORS,
+    plain_index,
+    write_corpus,
+    write_vectors,
+)
 
 pytestmark = ON_A_CLUSTER
 CPUS = 0.1
@@ -115,6 +124,32 @@ def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
     assert repr(index) == "RayIndex('bm25rag', 3 parts, 1 replicas)"
     whole = index.search("boat", partial=True)
     assert whole == (plain.search("boat"), {})
+
+
+def test_vectors_are_searched_as_in_one_index(tmp_path: Path) -> None:
+    paths = write_vectors(write_corpus(tmp_path / "in"))
+    plain = plain_index(paths, WITH_VECTORS)
+    build_files(paths, tmp_path / "it", SHARDS, fields=WITH_VECTORS, num_cpus=CPUS, timeout=60)
+    index = serve(tmp_path / "it", num_cpus=CPUS)
+    filter = {"n": {"$gte": 100}}
+    for vector in VECTORS:
+        assert index.vectors.search(vector, 20, filter) == plain.vectors.search(vector, 20, filter)
+        for method in ("minmax", "zscore", "rrf"):
+            words: Any = {"fetch_k": 30, "method": method, "weights": [1, 0.5]}
+            expected = plain.search_hybrid("boat 2", vector, 20, filter, **words)
+            assert index.search_hybrid("boat 2", vector, 20, filter, **words) == expected
+    assert index.vectors.search(VECTORS[0], min_score=2.0, partial=True) == (
+        plain.vectors.search(VECTORS[0], min_score=2.0),
+        {},
+    )
+    batch, whole = index.vectors.search_batch(VECTORS, contents=False), plain.vectors
+    assert batch.ids() == whole.search_batch(VECTORS).ids()
+    assert batch.scores.tobytes() == whole.search_batch(VECTORS).scores.tobytes()
+    assert index.search_hybrid("boat", {}, 0) == []
+    with pytest.raises(ValueError, match="weights must not all be 0"):
+        index.search_hybrid("boat", {}, weights=[0, 0])
+    with pytest.raises(TypeError, match="vector must map terms to weights"):
+        index.search_hybrid("boat", [1.0])  # type: ignore[arg-type]
 
 
 def test_wrong_arguments_are_refused_as_by_an_index(folder: Path) -> None:

@@ -28,8 +28,17 @@ from bm25rag.distributed.steps import (
     merge_partition,
 )
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
+from bm25rag.readers import Fields
 from bm25rag.sharded import ShardedIndex, build
-from support.cluster import QUERIES, contents, plain_index, write_corpus
+from support.cluster import (
+    QUERIES,
+    VECTORS,
+    WITH_VECTORS,
+    contents,
+    plain_index,
+    write_corpus,
+    write_vectors,
+)
 from support.killing import killed_at
 
 
@@ -39,8 +48,10 @@ def without_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 
-def plan_of(files: Any, folder: Path, shards: int, **settings: Any) -> Plan:
-    reading = Reading()
+def plan_of(
+    files: Any, folder: Path, shards: int, fields: Fields | None = None, **settings: Any
+) -> Plan:
+    reading = Reading(fields=fields or Fields())
     divided = divide(find_sources(files, reading.format), shards)
     return Plan(str(folder), divided, reading, BM25Index(**settings), True, 1 << 28, 1)
 
@@ -268,6 +279,24 @@ def test_answers_of_servers_merge_into_those_of_one_index(
     assert ask(hosts, "count", {"n": {"$lt": 50}}) == 50
     assert ask(hosts, "explain", "boat", "d77", None) == plain.explain("boat", "d77")
     assert ask(hosts, "explain", "boat", "x", None) is None
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_answers_to_vectors_merge_into_those_of_one_index(tmp_path: Path, parts: int) -> None:
+    paths = write_vectors(write_corpus(tmp_path / "in"))
+    plain = plain_index(paths, WITH_VECTORS)
+    run(plan_of(paths, tmp_path / "it", 5, WITH_VECTORS))
+    hosts = [Host(str(tmp_path / "it"), n, parts, 1, True, None, False) for n in range(parts)]
+    for k in (0, 10, 1000):
+        for filter in (None, {"n": {"$gte": 70}}):
+            expected = plain.vectors.search_batch(VECTORS, k, filter)
+            ranking, items = ask(hosts, "search_vectors", VECTORS, k, filter, None, True)
+            assert items == expected.hits()
+            assert ranking.rows.tolist() == expected.rows.tolist()
+            assert ranking.scores.tobytes() == expected.scores.tobytes()
+            by_words, by_vectors = ask(hosts, "search_hybrid", "boat 2", VECTORS[0], k, filter)
+            assert by_words.items == plain.search_batch(["boat 2"], k, filter).hits()
+            assert by_vectors.items == expected.hits()[:1]
 
 
 def test_a_server_goes_to_a_later_commit_when_asked_for_it(tmp_path: Path) -> None:

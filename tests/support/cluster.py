@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.readers import read_jsonl
+from bm25rag.readers import Fields, read_jsonl
 
 # What Ray's own code warns of differs from version to version.
 ON_A_CLUSTER = [
@@ -29,6 +29,8 @@ QUERIES: list[Any] = [
     "nothing at all",
     "",
 ]
+WITH_VECTORS = Fields(vector="vector")
+VECTORS = [{"t3": 2.0, "all": 1.0}, {"t1": -1.5, "t4": 0.25}, {"t9": 1.0}, {}]
 
 
 def write_corpus(folder: Path, sizes: tuple[int, ...] = SIZES) -> list[Path]:
@@ -49,10 +51,22 @@ def write_corpus(folder: Path, sizes: tuple[int, ...] = SIZES) -> list[Path]:
     return paths
 
 
-def plain_index(paths: list[Path], **settings: Any) -> BM25Index:
+def write_vectors(paths: list[Path]) -> list[Path]:
+    """Write vectors into the files of a corpus, to be read with ``WITH_VECTORS``."""
+    for path in paths:
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for record in records:
+            n = record["n"]
+            vector = {f"t{n % 7}": 0.5 + n % 3, "all": 0.1} if n % 5 else None
+            record["vector"] = vector
+        path.write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
+    return paths
+
+
+def plain_index(paths: list[Path], fields: Fields | None = None, **settings: Any) -> BM25Index:
     """Return one index of all files."""
     index = BM25Index(**settings)
-    index.add_documents(document for path in paths for document in read_jsonl(path))
+    index.add_documents(document for path in paths for document in read_jsonl(path, fields))
     return index
 
 
