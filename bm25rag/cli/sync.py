@@ -134,7 +134,9 @@ def _canonical(metadata: dict[str, Any]) -> str:
 
 def _rounded(vector: Vector | None) -> dict[str, float]:
     """Return a vector as it is stored: float32, without weights of 0."""
-    given = {} if vector is None else read_vector(vector, "vector")
+    if not vector:
+        return {}
+    given = read_vector(vector, "vector")
     weights = np.array(list(given.values()), np.float32).tolist()
     return {term: weight for term, weight in zip(given, weights, strict=True) if weight}
 

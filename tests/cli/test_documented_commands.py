@@ -21,11 +21,13 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     write("notes/guide.md", "# Install\n\nHow to install it.")
     write("notes/archive/old.txt", "How it was installed.")
+    write("docs.jsonl", "\n".join(re.findall(r'^\{"id": .*\}$', PAGE, re.MULTILINE)))
     lines = re.findall(r"^\$ bm25rag (.*)$", PAGE, re.MULTILINE)
     assert len(lines) >= 5
     for line in lines:
         ok(*shlex.split(line))
     assert BM25Index.open("notes.bm25").ids() == ["guide.md#1"]
+    assert BM25Index.open("docs.bm25").vectors.vocabulary == ["12", "7", "dog", "pet"]
 
 
 def test_every_kind_of_file_is_in_the_table() -> None:
