@@ -366,7 +366,7 @@ def test_the_folder_holds_the_vectors_and_not_the_functions(
     assert ask(without, "cats", "text_search") == ask(without, "cats", "default") == ["cat", "dog"]
     with pytest.raises(ValueError, match=r"'sparse' needs .* give .*\(sparse_query_fn=\.\.\.\)"):
         without.query(question("cats"))
-    with pytest.raises(ValueError, match=r"'hybrid' needs .*dense=\.\.\. or sparse_query_fn="):
+    with pytest.raises(ValueError, match=r"'hybrid' needs .*dense=\.\.\.\) or \(sparse_query_fn="):
         without.query(question("cats", "hybrid"))
     with pytest.raises(ValueError, match=r"\(sparse_doc_fn=\.\.\.\) is needed to add nodes"):
         without.add([node("new", "A kitten")])

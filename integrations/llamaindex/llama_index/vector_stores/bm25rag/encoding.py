@@ -100,7 +100,7 @@ class Encoder:
             )
         for number, vector in enumerate(vectors):
             try:
-                self._strict.vectors.search(vector)
+                self._strict.vectors.search(vector, 0)
             except (TypeError, ValueError) as error:
                 raise SparseEncoderError(
                     f"{self._name} returned a wrong vector for texts[{number}]: {error}"

@@ -26,7 +26,7 @@ from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
 from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
 
-from bm25rag import BM25Index, Document
+from bm25rag import BM25Index, Document, Hit
 from bm25rag.filters import FilterSpec
 
 
@@ -99,6 +99,7 @@ class Legs(NodeStore):
         super().__init__(bm25, metadata_mode, {}, verbose=False)
         self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
         self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
+        self._may_have_vectors = True
 
     @property
     def encodes_queries(self) -> bool:
@@ -110,18 +111,18 @@ class Legs(NodeStore):
         """Which text is indexed."""
         return self._metadata_mode
 
-    def find_words(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[NodeWithScore]:
-        """Return the k best nodes that contain a word of the query.
+    def find_words(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[Hit]:
+        """Find the k best nodes that contain a word of the query.
 
         Raises
         ------
         ValueError
             If the query has no ``query_str``.
         """
-        return self._with_scores(scope.snapshot.search(_text_of(query), k, scope.filter))
+        return scope.snapshot.search(_text_of(query), k, scope.filter)
 
-    def find_sparse(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[NodeWithScore]:
-        """Return the k best nodes by their sparse vectors, or by BM25 if there are none.
+    def find_sparse(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[Hit]:
+        """Find the k best nodes by their sparse vectors, or by BM25 if there are none.
 
         Raises
         ------
@@ -133,13 +134,22 @@ class Legs(NodeStore):
         """
         if self._of_queries is not None:
             (vector,) = self._of_queries.encode([_text_of(query)])
-            return self._with_scores(scope.snapshot.vectors.search(vector, k, scope.filter))
+            return scope.snapshot.vectors.search(vector, k, scope.filter)
         if scope.snapshot.vectors.vocabulary:
             raise ValueError(
                 "query mode 'sparse' needs a vector of the query, as the nodes have sparse "
                 "vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
             )
         return self.find_words(query, scope, k)
+
+    def with_scores(self, hits: Sequence[Hit]) -> list[NodeWithScore]:
+        """Return the nodes of all hits of a search."""
+        return self._with_scores(hits)
+
+    def read(self, ids: Sequence[str], scope: Scope) -> dict[str, BaseNode]:
+        """Return by id those of some nodes that the index holds and that pass."""
+        found = scope.snapshot.get(ids, scope.filter)
+        return {document.id: self._to_node(document) for document in found}
 
     def find_vectors(
         self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
@@ -193,22 +203,24 @@ class Legs(NodeStore):
             vectors = self._of_documents.encode(texts) if texts else []
             for document, vector in zip(documents, vectors, strict=True):
                 document.vector = vector
-        elif documents and (self._of_queries is not None or self.bm25.vectors.vocabulary):
+        elif documents and (self._of_queries is not None or self._has_vectors()):
             raise ValueError(
                 "BM25VectorStore(sparse_doc_fn=...) is needed to add nodes if others have sparse "
                 "vectors, by which these would not be found"
             )
         return documents
 
+    def _has_vectors(self) -> bool:
+        """Whether nodes have vectors; after a write that takes 0.2 ms, so it is asked for once."""
+        self._may_have_vectors = self._may_have_vectors and bool(self.bm25.vectors.vocabulary)
+        return self._may_have_vectors
+
     def _passing(
         self, found: Sequence[Answer], query: VectorStoreQuery, scope: Scope
     ) -> list[NodeWithScore]:
         """Return those that pass, each once, as the index holds them, or else the dense store."""
         best = {answer.id: answer for answer in reversed(found)}
-        nodes: dict[str, BaseNode] = {
-            document.id: self._to_node(document)
-            for document in scope.snapshot.get(list(best), scope.filter)
-        }
+        nodes = self.read(list(best), scope)
         nodes |= self._strange_passing(
             [answer for id, answer in best.items() if id not in scope.snapshot], query
         )

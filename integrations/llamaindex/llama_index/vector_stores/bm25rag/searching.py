@@ -16,8 +16,9 @@ from llama_index.vector_stores.bm25rag.calls import Calls, DenseStoreError
 from llama_index.vector_stores.bm25rag.legs import Legs, Scope
 from llama_index.vector_stores.bm25rag.vectors import Vectors, check_options
 
+from bm25rag import Hit
 from bm25rag.adapters import check_count, check_real
-from bm25rag.fusion import FusionMethod, fuse
+from bm25rag.fusion import FusionMethod, Ranking, fuse
 
 
 class Searching:
@@ -61,25 +62,22 @@ class Searching:
         mode = VectorStoreQueryMode(query.mode)
         k = check_count("similarity_top_k", query.similarity_top_k)
         scope = Scope.of(query, self._nodes.bm25)
-        if mode is VectorStoreQueryMode.TEXT_SEARCH:
-            k = _count("sparse_top_k", query.sparse_top_k, k)
-            found = self._nodes.find_words(query, scope, k)
-        elif mode is VectorStoreQueryMode.SPARSE:
-            k = _count("sparse_top_k", query.sparse_top_k, k)
-            found = self._nodes.find_sparse(query, scope, k)
+        if mode in (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE):
+            sparse = mode is VectorStoreQueryMode.SPARSE
+            find = self._nodes.find_sparse if sparse else self._nodes.find_words
+            hits = find(query, scope, _count("sparse_top_k", query.sparse_top_k, k))
+            found = self._nodes.with_scores(hits)
         elif mode is VectorStoreQueryMode.HYBRID and (self._vectors or self._nodes.encodes_queries):
             found = yield from self._hybrid(query, scope, k, options)
         elif self._vectors is not None:
             found = yield from self._find_vectors(query, scope, k, options)
         elif mode is VectorStoreQueryMode.DEFAULT:
-            found = self._nodes.find_words(query, scope, k)
+            found = self._nodes.with_scores(self._nodes.find_words(query, scope, k))
         else:
-            ways = (
-                "dense=... or sparse_query_fn" if mode is VectorStoreQueryMode.HYBRID else "dense"
-            )
+            other = " or (sparse_query_fn=...)" * (mode is VectorStoreQueryMode.HYBRID)
             raise ValueError(
-                f"query mode {mode.value!r} needs vectors: give BM25VectorStore({ways}=...), or "
-                "use 'text_search'"
+                f"query mode {mode.value!r} needs vectors: give BM25VectorStore(dense=...){other}, "
+                "or use 'text_search'"
             )
         return _result(found)
 
@@ -97,7 +95,10 @@ class Searching:
         if of_dense:
             asked = replace(query, mode=VectorStoreQueryMode.DEFAULT)
             dense = yield from self._find_vectors(asked, scope, depth, options)
-        return self._fuse(words, sparse, dense, weights, k)
+        fused = self._fuse(words, sparse, dense, weights, k)
+        nodes = {each.node.node_id: each.node for each in dense}
+        nodes |= self._nodes.read([id for id, _ in fused if id not in nodes], scope)
+        return [NodeWithScore(node=nodes[id], score=score) for id, score in fused]
 
     def _weights(self, alpha: float) -> tuple[float, float, float]:
         """Return the weights of BM25, of sparse vectors and of the dense store."""
@@ -116,26 +117,22 @@ class Searching:
 
     def _fuse(
         self,
-        words: list[NodeWithScore],
-        sparse: list[NodeWithScore],
-        dense: list[NodeWithScore],
+        words: Sequence[Hit],
+        sparse: Sequence[Hit],
+        dense: Sequence[NodeWithScore],
         weights: Sequence[float],
         k: int,
-    ) -> list[NodeWithScore]:
-        nodes = {found.node.node_id: found.node for found in [*dense, *sparse, *words]}
+    ) -> Ranking:
         if None in [found.score for found in dense] and self._method != "rrf":
             raise DenseStoreError(
                 "the dense store returned no similarities; method='rrf' needs none"
             )
-        rankings = [
-            [(found.node.node_id, found.score or 0.0) for found in leg]
-            for leg in (words, sparse, dense)
-        ]
+        rankings = [[(hit.id, hit.score) for hit in leg] for leg in (words, sparse)]
+        rankings.append([(found.node.node_id, found.score or 0.0) for found in dense])
         try:
-            fused = fuse(rankings, self._method, weights, k, self._rank_constant)
+            return fuse(rankings, self._method, weights, k, self._rank_constant)
         except ValueError as error:  # all else has been checked
             raise DenseStoreError(f"the dense store's answer cannot be fused: {error}") from None
-        return [NodeWithScore(node=nodes[id], score=score) for id, score in fused]
 
 
 def _count(name: str, value: int | None, default: int) -> int:
