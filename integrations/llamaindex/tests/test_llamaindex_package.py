@@ -33,7 +33,12 @@ def test_it_is_typed_and_small() -> None:
     assert bm25rag.__all__ == ["BM25Retriever", "SyncResult"]
     assert bm25rag.__all__ == sorted(bm25rag.__all__)
     assert files(vector_stores).joinpath("py.typed").is_file()
-    assert vector_stores.__all__ == ["BM25VectorStore", "DenseStoreError", "NoEmbedding"]
+    assert vector_stores.__all__ == [
+        "BM25VectorStore",
+        "DenseStoreError",
+        "NoEmbedding",
+        "SparseEncoderError",
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

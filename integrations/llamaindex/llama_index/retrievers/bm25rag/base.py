@@ -328,7 +328,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         # Filters are translated for the very state that is searched, whatever is written meanwhile.
         index = self.bm25 if self._filters is None else self.bm25.snapshot()
         filter = translate(self._filters, index)
-        return self._search(index, query_bundle.query_str, self._similarity_top_k, filter)
+        return self._with_scores(
+            index.search(query_bundle.query_str, self._similarity_top_k, filter)
+        )
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

@@ -106,7 +106,7 @@ class NodeStore:
             If the metadata of a node cannot be stored; the message names node and key.
         """
         given = check_nodes(nodes)
-        documents = [self._to_document(number, node) for number, node in enumerate(given)]
+        documents = self._to_documents(given)
         try:
             ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
         except MetadataError as error:
@@ -262,13 +262,13 @@ class NodeStore:
 
     # --- internals ----------------------------------------------------------------------
 
-    def _search(
-        self, index: BM25Index, query: str, k: int, filter: FilterSpec | None
-    ) -> list[NodeWithScore]:
-        """Find nodes in the index, or in a snapshot of it."""
-        hits = index.search(query, k, filter)
+    def _with_scores(self, hits: Sequence[Hit]) -> list[NodeWithScore]:
+        """Return the nodes of all hits of a search."""
         read_hits(hits, "text", "metadata", "payload")
         return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
+
+    def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
+        return [self._to_document(number, node) for number, node in enumerate(nodes)]
 
     def _to_document(self, number: int, node: BaseNode) -> Document:
         try:

@@ -1,7 +1,8 @@
-"""A LlamaIndex vector store on bm25rag: BM25 without vectors, or hybrid with a dense store."""
+"""A LlamaIndex vector store on bm25rag: BM25 alone, or hybrid with sparse or dense vectors."""
 
 from llama_index.vector_stores.bm25rag.base import BM25VectorStore
 from llama_index.vector_stores.bm25rag.calls import DenseStoreError
 from llama_index.vector_stores.bm25rag.embedding import NoEmbedding
+from llama_index.vector_stores.bm25rag.encoding import SparseEncoderError
 
-__all__ = ["BM25VectorStore", "DenseStoreError", "NoEmbedding"]
+__all__ = ["BM25VectorStore", "DenseStoreError", "NoEmbedding", "SparseEncoderError"]

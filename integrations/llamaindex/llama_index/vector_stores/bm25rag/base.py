@@ -31,6 +31,7 @@ from llama_index.retrievers.bm25rag.analysis import (
 from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
 from llama_index.vector_stores.bm25rag.calls import Calls, arun, run
+from llama_index.vector_stores.bm25rag.encoding import SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.legs import Legs
 from llama_index.vector_stores.bm25rag.searching import Searching
 from llama_index.vector_stores.bm25rag.vectors import Vectors
@@ -44,11 +45,12 @@ _T = TypeVar("_T")
 
 
 class BM25VectorStore(BasePydanticVectorStore):
-    r"""Finds nodes by BM25, without vectors; with ``dense``, also by vectors, and by both.
+    r"""Finds nodes by BM25, by learned sparse vectors, by a dense store, and by all of these.
 
-    Query modes ``text_search`` and ``sparse`` ask BM25 and need no embedding; so does ``default``,
-    unless there is a dense store, which answers it then. ``hybrid`` asks both and fuses what they
-    find. Nodes come back as they were added, without their embeddings.
+    Query mode ``text_search`` asks BM25 and needs no embedding. Neither does ``sparse``, which
+    searches by sparse vectors, or by BM25 if there are none, nor ``default``, which is BM25, unless
+    there is a dense store, which answers it then. ``hybrid`` asks all and fuses what they find.
+    Nodes come back as they were added, without their embeddings.
 
     Parameters
     ----------
@@ -57,11 +59,20 @@ class BM25VectorStore(BasePydanticVectorStore):
         ``BM25Index.open(path, mode="w")``: ``store.bm25.commit()`` saves changes then.
     dense
         Any vector store of LlamaIndex. Nodes are added to both and deleted from both.
+    sparse_doc_fn
+        A function that returns the sparse vectors of a list of texts, which are stored with the
+        nodes. It is called once with all texts of an ``add``, as they are indexed for BM25.
+    sparse_query_fn
+        The same for queries. Both are as LlamaIndex's ``QdrantVectorStore`` takes them, and return
+        a tuple of lists of indices and lists of values; or else a vector for each text: a mapping
+        from terms, or their numbers, to weights, something with ``indices`` and ``values``, or a
+        mapping of these two.
     alpha
-        The weight of the dense store in mode ``hybrid``, from 0 (BM25 alone) to 1 (vectors alone);
-        a query may have another.
+        The weight of the vectors in mode ``hybrid``, from 0 (BM25 alone) to 1 (vectors alone); a
+        query may have another. If there are sparse and dense ones, it is that of the dense ones,
+        and BM25 and the sparse ones have half of the rest each.
     method, rank_constant
-        How both results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
+        How the results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
         ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
         How many nodes of each leg are fused, unless the query asks for more.
@@ -90,6 +101,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         existing_bm25: BM25Index | None = None,
         *,
         dense: BasePydanticVectorStore | None = None,
+        sparse_doc_fn: SparseEncoderCallable | None = None,
+        sparse_query_fn: SparseEncoderCallable | None = None,
         alpha: float = 0.5,
         method: FusionMethod = "minmax",
         rank_constant: int = 60,
@@ -110,7 +123,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
             {"variant": variant, "k1": k1, "b": b},
         )
-        self._nodes = Legs(index, metadata_mode, {}, verbose=False)
+        self._nodes = Legs(index, metadata_mode, sparse_doc_fn, sparse_query_fn)
         self._vectors = None if dense is None else Vectors(dense)
         self._writing = Writing(self._nodes, self._vectors)
         self._searching = Searching(
@@ -157,7 +170,10 @@ class BM25VectorStore(BasePydanticVectorStore):
         TypeError
             If an element is not a node.
         ValueError
-            If a node has no embedding for the dense store, one of another dimension, or NaN in it.
+            If a node has no embedding for the dense store, one of another dimension, or NaN in it;
+            or nodes are searched by sparse vectors, and ``sparse_doc_fn`` is missing.
+        SparseEncoderError
+            If ``sparse_doc_fn`` fails, or returns anything but a finite vector for each text.
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         DenseStoreError
@@ -274,11 +290,12 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         query
-            Mode ``text_search``, ``sparse`` or, without a dense store, ``default`` return the
-            ``similarity_top_k`` best by BM25, or ``sparse_top_k`` if that is given. Mode ``hybrid``
-            fuses at least ``fetch_k`` of each leg, or ``sparse_top_k`` of BM25's if that is given,
-            and returns ``hybrid_top_k``, or else ``similarity_top_k``, nodes. All other modes ask
-            the dense store.
+            Mode ``text_search`` returns the ``similarity_top_k`` best by BM25, ``sparse`` those by
+            sparse vectors, or by BM25 if there are none and no ``sparse_query_fn``; both of them
+            ``sparse_top_k``, if that is given. Mode ``hybrid`` fuses at least ``fetch_k`` of each
+            leg, or ``sparse_top_k`` of BM25's and the sparse vectors' if that is given, and returns
+            ``hybrid_top_k``, or else ``similarity_top_k``, nodes. All other modes ask the dense
+            store; without one, ``default`` is BM25.
         **kwargs
             For ``query`` of the dense store.
 
@@ -292,9 +309,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         TypeError
             If an argument or a field of the query has the wrong type.
         ValueError
-            If the mode needs a dense store, ``query_str`` or ``query_embedding`` that is missing,
-            the embedding has another dimension than those in the dense store, or a number is out
-            of range.
+            If the mode needs a dense store, ``sparse_query_fn``, ``query_str`` or
+            ``query_embedding`` that is missing, the embedding has another dimension than those in
+            the dense store, or a number is out of range.
+        SparseEncoderError
+            If ``sparse_query_fn`` fails, or returns anything but a finite vector.
         DenseStoreError
             If the dense store fails.
         """
@@ -352,6 +371,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         fs: AbstractFileSystem | None = None,
         *,
         dense: BasePydanticVectorStore | None = None,
+        sparse_doc_fn: SparseEncoderCallable | None = None,
+        sparse_query_fn: SparseEncoderCallable | None = None,
         alpha: float = 0.5,
         method: FusionMethod = "minmax",
         rank_constant: int = 60,
@@ -368,8 +389,8 @@ class BM25VectorStore(BasePydanticVectorStore):
             ``None``, or a local file system.
         dense
             The dense store: ``SimpleVectorStore.from_persist_path(f"{persist_path}.dense")``.
-        alpha, method, rank_constant, fetch_k, tokenizer
-            As in the constructor; they are not saved.
+        sparse_doc_fn, sparse_query_fn, alpha, method, rank_constant, fetch_k, tokenizer
+            As in the constructor; they are not saved, but sparse vectors are.
 
         Raises
         ------
@@ -387,6 +408,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         store = cls(
             index,
             dense=dense,
+            sparse_doc_fn=sparse_doc_fn,
+            sparse_query_fn=sparse_query_fn,
             alpha=alpha,
             method=method,
             rank_constant=rank_constant,

@@ -1,6 +1,6 @@
-"""The two legs of a search: the nodes that BM25 finds, and those that a dense store finds.
+"""The legs of a search: what BM25 finds, what sparse vectors find, and what a dense store finds.
 
-Both return only nodes that pass the filters, node ids and document ids of a query. The dense store
+All return only nodes that pass the filters, node ids and document ids of a query. The dense store
 is asked with them, and what it returns is checked by the filters of bm25rag. If it takes them for
 an error, or leaves fewer nodes than pass, it is asked again without, for more and more nodes.
 """
@@ -24,8 +24,9 @@ from llama_index.retrievers.bm25rag.checks import check_node_ids
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
 from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError
+from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Document, Hit
 from bm25rag.filters import FilterSpec
 
 
@@ -73,26 +74,82 @@ class Answer(NamedTuple):
 
 
 class Legs(NodeStore):
-    """The nodes of a ``BM25VectorStore``, and how they are found."""
+    """The nodes of a ``BM25VectorStore``, and how they are found.
+
+    Parameters
+    ----------
+    bm25
+        The index that holds them.
+    metadata_mode, sparse_doc_fn, sparse_query_fn
+        As in ``BM25VectorStore``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of them is wrong.
+    """
+
+    def __init__(
+        self,
+        bm25: BM25Index,
+        metadata_mode: MetadataMode | None,
+        sparse_doc_fn: SparseEncoderCallable | None,
+        sparse_query_fn: SparseEncoderCallable | None,
+    ) -> None:
+        super().__init__(bm25, metadata_mode, {}, verbose=False)
+        self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
+        self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
+        self._may_have_vectors = True
+
+    @property
+    def encodes_queries(self) -> bool:
+        """Whether there is a ``sparse_query_fn``."""
+        return self._of_queries is not None
 
     @property
     def metadata_mode(self) -> MetadataMode:
         """Which text is indexed."""
         return self._metadata_mode
 
-    def find_words(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[NodeWithScore]:
-        """Return the k best nodes that contain a word of the query.
+    def find_words(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[Hit]:
+        """Find the k best nodes that contain a word of the query.
 
         Raises
         ------
         ValueError
             If the query has no ``query_str``.
         """
-        if query.query_str is None:
+        return scope.snapshot.search(_text_of(query), k, scope.filter)
+
+    def find_sparse(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[Hit]:
+        """Find the k best nodes by their sparse vectors, or by BM25 if there are none.
+
+        Raises
+        ------
+        ValueError
+            If the query has no ``query_str``, or nodes have vectors, but ``sparse_query_fn`` is
+            missing.
+        SparseEncoderError
+            If ``sparse_query_fn`` fails.
+        """
+        if self._of_queries is not None:
+            (vector,) = self._of_queries.encode([_text_of(query)])
+            return scope.snapshot.vectors.search(vector, k, scope.filter)
+        if scope.snapshot.vectors.vocabulary:
             raise ValueError(
-                f"query mode {query.mode.value!r} needs query_str, in which BM25 finds the words"
+                "query mode 'sparse' needs a vector of the query, as the nodes have sparse "
+                "vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
             )
-        return self._search(scope.snapshot, query.query_str, k, scope.filter)
+        return self.find_words(query, scope, k)
+
+    def with_scores(self, hits: Sequence[Hit]) -> list[NodeWithScore]:
+        """Return the nodes of all hits of a search."""
+        return self._with_scores(hits)
+
+    def read(self, ids: Sequence[str], scope: Scope) -> dict[str, BaseNode]:
+        """Return by id those of some nodes that the index holds and that pass."""
+        found = scope.snapshot.get(ids, scope.filter)
+        return {document.id: self._to_node(document) for document in found}
 
     def find_vectors(
         self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
@@ -138,15 +195,32 @@ class Legs(NodeStore):
                 break
         return kept[:k]
 
+    def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
+        """Return nodes as they are stored, with sparse vectors of the texts that are indexed."""
+        documents = super()._to_documents(nodes)
+        if self._of_documents is not None:
+            texts = [document.text or "" for document in documents]
+            vectors = self._of_documents.encode(texts) if texts else []
+            for document, vector in zip(documents, vectors, strict=True):
+                document.vector = vector
+        elif documents and (self._of_queries is not None or self._has_vectors()):
+            raise ValueError(
+                "BM25VectorStore(sparse_doc_fn=...) is needed to add nodes if others have sparse "
+                "vectors, by which these would not be found"
+            )
+        return documents
+
+    def _has_vectors(self) -> bool:
+        """Whether nodes have vectors; after a write that takes 0.2 ms, so it is asked for once."""
+        self._may_have_vectors = self._may_have_vectors and bool(self.bm25.vectors.vocabulary)
+        return self._may_have_vectors
+
     def _passing(
         self, found: Sequence[Answer], query: VectorStoreQuery, scope: Scope
     ) -> list[NodeWithScore]:
         """Return those that pass, each once, as the index holds them, or else the dense store."""
         best = {answer.id: answer for answer in reversed(found)}
-        nodes: dict[str, BaseNode] = {
-            document.id: self._to_node(document)
-            for document in scope.snapshot.get(list(best), scope.filter)
-        }
+        nodes = self.read(list(best), scope)
         nodes |= self._strange_passing(
             [answer for id, answer in best.items() if id not in scope.snapshot], query
         )
@@ -174,6 +248,12 @@ class Legs(NodeStore):
         alone.add_nodes(nodes.values())
         scope = Scope.of(query, alone.bm25)
         return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
+
+
+def _text_of(query: VectorStoreQuery) -> str:
+    if query.query_str is None:
+        raise ValueError(f"query mode {query.mode.value!r} needs query_str, the text of the query")
+    return query.query_str
 
 
 def _ask(query: VectorStoreQuery, k: int, options: dict[str, Any]) -> Call:

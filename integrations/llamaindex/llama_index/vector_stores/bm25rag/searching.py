@@ -1,4 +1,4 @@
-"""Answers the queries of a store: by BM25, by vectors, or by both, fused."""
+"""Answers the queries of a store: by BM25, by sparse or dense vectors, or by several, fused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from llama_index.vector_stores.bm25rag.calls import Calls, DenseStoreError
 from llama_index.vector_stores.bm25rag.legs import Legs, Scope
 from llama_index.vector_stores.bm25rag.vectors import Vectors, check_options
 
+from bm25rag import Hit
 from bm25rag.adapters import check_count, check_real
-from bm25rag.fusion import FusionMethod, fuse
-
-_WORDS = (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE)
+from bm25rag.fusion import FusionMethod, Ranking, fuse
 
 
 class Searching:
@@ -63,20 +62,23 @@ class Searching:
         mode = VectorStoreQueryMode(query.mode)
         k = check_count("similarity_top_k", query.similarity_top_k)
         scope = Scope.of(query, self._nodes.bm25)
-        if mode in _WORDS:
-            k = _count("sparse_top_k", query.sparse_top_k, k)
-            found = self._nodes.find_words(query, scope, k)
-        elif self._vectors is None:
-            if mode is not VectorStoreQueryMode.DEFAULT:
-                raise ValueError(
-                    f"query mode {mode.value!r} needs vectors: give BM25VectorStore(dense=...), or "
-                    "use 'text_search'"
-                )
-            found = self._nodes.find_words(query, scope, k)
-        elif mode is VectorStoreQueryMode.HYBRID:
+        if mode in (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE):
+            sparse = mode is VectorStoreQueryMode.SPARSE
+            find = self._nodes.find_sparse if sparse else self._nodes.find_words
+            hits = find(query, scope, _count("sparse_top_k", query.sparse_top_k, k))
+            found = self._nodes.with_scores(hits)
+        elif mode is VectorStoreQueryMode.HYBRID and (self._vectors or self._nodes.encodes_queries):
             found = yield from self._hybrid(query, scope, k, options)
-        else:
+        elif self._vectors is not None:
             found = yield from self._find_vectors(query, scope, k, options)
+        elif mode is VectorStoreQueryMode.DEFAULT:
+            found = self._nodes.with_scores(self._nodes.find_words(query, scope, k))
+        else:
+            other = " or (sparse_query_fn=...)" * (mode is VectorStoreQueryMode.HYBRID)
+            raise ValueError(
+                f"query mode {mode.value!r} needs vectors: give BM25VectorStore(dense=...){other}, "
+                "or use 'text_search'"
+            )
         return _result(found)
 
     def _hybrid(
@@ -85,14 +87,26 @@ class Searching:
         k = _count("hybrid_top_k", query.hybrid_top_k, similarity_top_k)
         alpha = self._alpha if query.alpha is None else check_real("alpha", query.alpha, 0, 1)
         depth = max(k, similarity_top_k, self._fetch_k)
-        words, vectors = [], []
-        if alpha < 1:
-            most = _count("sparse_top_k", query.sparse_top_k, depth)
-            words = self._nodes.find_words(query, scope, most)
-        if alpha > 0:
+        most = _count("sparse_top_k", query.sparse_top_k, depth)
+        weights = of_words, of_sparse, of_dense = self._weights(alpha)
+        words = self._nodes.find_words(query, scope, most) if of_words else []
+        sparse = self._nodes.find_sparse(query, scope, most) if of_sparse else []
+        dense = []
+        if of_dense:
             asked = replace(query, mode=VectorStoreQueryMode.DEFAULT)
-            vectors = yield from self._find_vectors(asked, scope, depth, options)
-        return self._fuse(words, vectors, alpha, k)
+            dense = yield from self._find_vectors(asked, scope, depth, options)
+        fused = self._fuse(words, sparse, dense, weights, k)
+        nodes = {each.node.node_id: each.node for each in dense}
+        nodes |= self._nodes.read([id for id, _ in fused if id not in nodes], scope)
+        return [NodeWithScore(node=nodes[id], score=score) for id, score in fused]
+
+    def _weights(self, alpha: float) -> tuple[float, float, float]:
+        """Return the weights of BM25, of sparse vectors and of the dense store."""
+        if self._vectors is None:
+            return 1 - alpha, alpha, 0.0
+        if not self._nodes.encodes_queries:
+            return 1 - alpha, 0.0, alpha
+        return (1 - alpha) / 2, (1 - alpha) / 2, alpha
 
     def _find_vectors(
         self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
@@ -102,22 +116,23 @@ class Searching:
         return (yield from self._nodes.find_vectors(query, scope, k, options)) if k else []
 
     def _fuse(
-        self, words: list[NodeWithScore], vectors: list[NodeWithScore], alpha: float, k: int
-    ) -> list[NodeWithScore]:
-        nodes = {found.node.node_id: found.node for found in [*vectors, *words]}
-        scores = [found.score for found in vectors]
-        if None in scores and self._method != "rrf":
+        self,
+        words: Sequence[Hit],
+        sparse: Sequence[Hit],
+        dense: Sequence[NodeWithScore],
+        weights: Sequence[float],
+        k: int,
+    ) -> Ranking:
+        if None in [found.score for found in dense] and self._method != "rrf":
             raise DenseStoreError(
                 "the dense store returned no similarities; method='rrf' needs none"
             )
-        rankings = [
-            [(found.node.node_id, found.score or 0.0) for found in leg] for leg in (words, vectors)
-        ]
+        rankings = [[(hit.id, hit.score) for hit in leg] for leg in (words, sparse)]
+        rankings.append([(found.node.node_id, found.score or 0.0) for found in dense])
         try:
-            fused = fuse(rankings, self._method, [1 - alpha, alpha], k, self._rank_constant)
+            return fuse(rankings, self._method, weights, k, self._rank_constant)
         except ValueError as error:  # all else has been checked
             raise DenseStoreError(f"the dense store's answer cannot be fused: {error}") from None
-        return [NodeWithScore(node=nodes[id], score=score) for id, score in fused]
 
 
 def _count(name: str, value: int | None, default: int) -> int:

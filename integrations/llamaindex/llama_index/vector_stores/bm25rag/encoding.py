@@ -1,0 +1,132 @@
+"""Learned sparse vectors of texts: the functions that make them, and what these may return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from bm25rag import BM25Index
+from bm25rag.errors import BM25Error
+
+
+class SparseEncoderError(BM25Error, RuntimeError):
+    """A function that makes sparse vectors failed, or returned something else."""
+
+
+@runtime_checkable
+class IndexedValues(Protocol):
+    """A vector as FastEmbed and Qdrant have it: numbers of terms, and as many weights."""
+
+    @property
+    def indices(self) -> Any:
+        """The numbers."""
+
+    @property
+    def values(self) -> Any:
+        """The weights."""
+
+
+class Lists(NamedTuple):
+    """A vector of two lists."""
+
+    indices: Sequence[int]
+    values: Sequence[float]
+
+
+SparseVector: TypeAlias = Mapping[str, float] | Mapping[int, float] | IndexedValues
+"""Weights by term, or by the number of a term, which stands for its decimal digits."""
+BatchSparseEncoding: TypeAlias = tuple[list[list[int]], list[list[float]]]
+"""For each text the numbers of its terms, and for each text their weights."""
+SparseEncoderCallable: TypeAlias = Callable[
+    [list[str]], BatchSparseEncoding | Iterable[SparseVector | Mapping[str, Sequence[Any]]]
+]
+"""What LlamaIndex's ``QdrantVectorStore`` takes, or a function that returns a vector for each text.
+
+That may also be a mapping of ``indices`` and ``values`` to lists, as Pinecone has it.
+"""
+
+
+class Encoder:
+    """A function that makes sparse vectors of texts; what it returns is checked.
+
+    Parameters
+    ----------
+    argument
+        The name of the argument that it was given as, for messages.
+    function
+        The function.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be called.
+    """
+
+    def __init__(self, argument: str, function: SparseEncoderCallable) -> None:
+        kind = type(function).__name__
+        if not callable(function):
+            raise TypeError(
+                f"{argument} must be a function of texts or None, got {kind}; of a model, give a "
+                "method such as get_text_embedding_batch"
+            )
+        self._function = function
+        self._name = f"{argument} ({getattr(function, '__qualname__', kind)})"
+        self._strict = BM25Index()  # it finds nothing, but refuses the vectors that others refuse
+
+    @classmethod
+    def of(cls, argument: str, function: SparseEncoderCallable | None) -> Encoder | None:
+        """Return the encoder of an argument, if it was given."""
+        return None if function is None else cls(argument, function)
+
+    def encode(self, texts: list[str]) -> list[SparseVector]:
+        """Return a vector for each text, as the core takes it.
+
+        Raises
+        ------
+        SparseEncoderError
+            If the function fails, or returns anything else.
+        """
+        try:
+            encoded = self._function(texts)
+            encoded = encoded if isinstance(encoded, tuple) else list(encoded)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise SparseEncoderError(f"{self._name} failed: {problem}") from error
+        vectors = self._read(encoded)
+        if len(vectors) != len(texts):
+            raise SparseEncoderError(
+                f"{self._name} must return a vector for each of {len(texts)} texts, got "
+                f"{len(vectors)}"
+            )
+        for number, vector in enumerate(vectors):
+            try:
+                self._strict.vectors.search(vector, 0)
+            except (TypeError, ValueError) as error:
+                raise SparseEncoderError(
+                    f"{self._name} returned a wrong vector for texts[{number}]: {error}"
+                ) from error
+        return vectors
+
+    def _read(self, encoded: Sequence[Any]) -> list[SparseVector]:
+        if isinstance(encoded, list) or len(encoded) != 2 or not all(map(_is_column, encoded)):
+            return [_read_lists(vector) for vector in encoded]
+        indices, values = encoded
+        if len(indices) != len(values):
+            raise SparseEncoderError(
+                f"{self._name} must return as many lists of indices as of values, got "
+                f"{len(indices)} and {len(values)}"
+            )
+        return [Lists(*pair) for pair in zip(indices, values, strict=True)]
+
+
+def _is_column(part: Any) -> bool:
+    """Whether it is the lists of indices or of values of all texts, and not a vector."""
+    return hasattr(part, "__len__") and not isinstance(part, (Mapping, IndexedValues))
+
+
+def _read_lists(vector: Any) -> Any:
+    """Return a mapping of ``indices`` and ``values``, if it is one of these to lists, as these."""
+    if isinstance(vector, Mapping) and vector.keys() == {"indices", "values"}:
+        lists = Lists(**vector)
+        return lists if hasattr(lists.indices, "__len__") else vector
+    return vector
