@@ -212,7 +212,8 @@ class CheckedPostings(Postings):
 
     def _check_codes(self, start: int, stop: int) -> None:
         """Check the codes of some postings."""
-        if int(self._codes[start:stop].max(initial=0)) >= len(self.code_tf):
+        codes = self._codes[start:stop]
+        if len(codes) and int(codes.max()) >= len(self.code_tf):
             raise self._codes.reject(_WRONG["codes"])
 
     def pairs(self) -> tuple[UInt32, UInt32]:
