@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from haystack.dataclasses import Document
+from haystack.dataclasses import Document, SparseEmbedding
 from haystack.document_stores.types import FilterPolicy
 
 from bm25rag import Analyzer
@@ -45,6 +45,13 @@ def check_query(query: object, name: str = "query") -> str:
     if not query:
         raise ValueError(f"{name} must not be empty")
     return query
+
+
+def check_sparse_embedding(name: str, value: object) -> SparseEmbedding:
+    """Return a sparse embedding; the core checks what it holds."""
+    if not isinstance(value, SparseEmbedding):
+        raise TypeError(f"{name} must be a SparseEmbedding, got {value!r:.100}")
+    return value
 
 
 def check_path(path: object) -> str | None:
