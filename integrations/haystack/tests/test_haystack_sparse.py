@@ -365,11 +365,11 @@ def ragged() -> SparseEmbedding:
         (SparseEmbedding([1.5], [1.0]), "'1' at 'sparse_embedding.indices': .* integers, got"),
         (SparseEmbedding([[1], [2, 3]], [1.0, 2.0]), "at 'sparse_embedding.indices': .* integers"),
         (SparseEmbedding([1], [[1.0]]), "at 'sparse_embedding.values': .* list of numbers"),
-        (ragged(), "1 indices and 2 values"),
-        (SparseEmbedding([-1], [1.0]), "numbers of terms >= 0, got -1"),
-        (SparseEmbedding([1, 1], [1.0, 2.0]), "has the term '1' twice"),
-        (SparseEmbedding([1], [float("nan")]), "nan"),
-        (SparseEmbedding([1], [1e31]), r"1e\+31"),
+        (ragged(), ".sparse_embedding has 1 indices and 2 values"),
+        (SparseEmbedding([-1], [1.0]), ".sparse_embedding must have numbers of terms >= 0, got -1"),
+        (SparseEmbedding([1, 1], [1.0, 2.0]), ".sparse_embedding has the term '1' twice"),
+        (SparseEmbedding([1], [float("nan")]), r".sparse_embedding\['1'\] must be .* nan"),
+        (SparseEmbedding([1], [1e31]), r".sparse_embedding\['1'\] must be .* 1e\+31"),
     ],
 )
 def test_a_sparse_embedding_that_cannot_be_searched_is_not_written(
@@ -387,10 +387,22 @@ def test_a_sparse_embedding_that_cannot_be_searched_is_not_written(
         ([0.1, 0.2], TypeError, r"query_sparse_embedding must be a SparseEmbedding, got \[0.1"),
         (None, TypeError, "query_sparse_embedding must be a SparseEmbedding, got None"),
         ({"a": 1.0}, TypeError, "query_sparse_embedding must be a SparseEmbedding, got {'a'"),
-        (ragged(), ValueError, "1 indices and 2 values"),
-        (SparseEmbedding([-1], [1.0]), ValueError, "numbers of terms >= 0, got -1"),
-        (SparseEmbedding([1, 1], [1.0, 2.0]), ValueError, "has the term '1' twice"),
-        (SparseEmbedding([1], [float("inf")]), ValueError, "inf"),
+        (ragged(), ValueError, "query_sparse_embedding has 1 indices and 2 values"),
+        (
+            SparseEmbedding([-1], [1.0]),
+            ValueError,
+            "query_sparse_embedding must have numbers of terms >= 0, got -1",
+        ),
+        (
+            SparseEmbedding([1, 1], [1.0, 2.0]),
+            ValueError,
+            "query_sparse_embedding has the term '1' twice",
+        ),
+        (
+            SparseEmbedding([1], [float("inf")]),
+            ValueError,
+            r"query_sparse_embedding\['1'\] must be .* inf",
+        ),
     ],
 )
 def test_a_wrong_query_is_refused(

@@ -13,6 +13,7 @@ from haystack.document_stores.types import FilterPolicy
 
 from bm25rag import Analyzer
 from bm25rag.adapters import check_real, is_url
+from bm25rag.vectors import read_vector
 
 
 def check_min_score(min_score: object) -> float | None:
@@ -47,11 +48,12 @@ def check_query(query: object, name: str = "query") -> str:
     return query
 
 
-def check_sparse_embedding(name: str, value: object) -> SparseEmbedding:
-    """Return a sparse embedding; the core checks what it holds."""
-    if not isinstance(value, SparseEmbedding):
-        raise TypeError(f"{name} must be a SparseEmbedding, got {value!r:.100}")
-    return value
+def check_sparse_embedding(query: object) -> dict[str, float]:
+    """Return the sparse embedding of a query as weights by term."""
+    name = "query_sparse_embedding"
+    if not isinstance(query, SparseEmbedding):
+        raise TypeError(f"{name} must be a SparseEmbedding, got {query!r:.100}")
+    return read_vector(query, name)
 
 
 def check_path(path: object) -> str | None:

@@ -23,6 +23,7 @@ from bm25rag import Document as Stored
 from bm25rag import Hit
 from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import MetadataError
+from bm25rag.vectors import read_vector
 
 
 def to_core(documents: Iterable[Document]) -> list[Stored]:
@@ -32,6 +33,8 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
     ------
     MetadataError
         If a document cannot be stored as it is; the message names document and key.
+    ValueError
+        If a sparse embedding cannot be searched.
     """
     stored = []
     for row, document in enumerate(documents):
@@ -39,7 +42,10 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
             payload = _payload(document)
         except MetadataError as error:
             raise error.at(f"documents[{row}]") from None
-        text, vector = document.content or "", document.sparse_embedding
+        vector = None
+        if document.sparse_embedding is not None:
+            vector = read_vector(document.sparse_embedding, f"documents[{row}].sparse_embedding")
+        text = document.content or ""
         stored.append(Stored(document.id, text, document.meta, payload, vector))
     return stored
 

@@ -276,7 +276,7 @@ class Operations:
         FilterError
             If the filter is malformed.
         """
-        vector = check_sparse_embedding("query_sparse_embedding", query_sparse_embedding)
+        vector = check_sparse_embedding(query_sparse_embedding)
         limit = check_count("top_k", top_k)
         scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
@@ -323,7 +323,7 @@ class Operations:
         index = self._shared.current
         hits = index.search_hybrid(
             check_query(query),
-            check_sparse_embedding("query_sparse_embedding", query_sparse_embedding),
+            check_sparse_embedding(query_sparse_embedding),
             check_count("top_k", top_k),
             _core_filter(index, filters),
             fetch_k=check_count("top_k_per_retriever", top_k_per_retriever),
