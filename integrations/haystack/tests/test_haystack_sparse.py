@@ -215,7 +215,9 @@ def test_a_sparse_embedding_comes_back_as_it_was_written(
 
 
 def test_numbers_of_numpy_are_stored_and_asked_for(store: BM25DocumentStore) -> None:
-    sparse: Any = SparseEmbedding(np.array([3, 5]), np.array([0.5, 2.0], np.float32))
+    indices: Any = np.array([3, 5])
+    values: Any = np.array([0.5, 2.0], np.float32)
+    sparse = SparseEmbedding(indices, values)
     store.write_documents([Document(id="1", content="cat", sparse_embedding=sparse)])
     (found,) = ask(BM25SparseEmbeddingRetriever(store), sparse)
     assert found.score == 4.25
@@ -336,7 +338,7 @@ def test_retrievers_are_made_again_from_a_dump(tmp_path: Path, documents: list[D
     pipeline.add_component("hybrid", BM25SparseHybridRetriever(store, **settings["hybrid"]))
     again = Pipeline.loads(pipeline.dumps())
     assert again.dumps() == pipeline.dumps()
-    asked = {"query_sparse_embedding": encode("the cat")}
+    asked: dict[str, Any] = {"query_sparse_embedding": encode("the cat")}
     both = {"alone": asked, "hybrid": asked | {"query": "the cat"}}
     assert again.run(both) == pipeline.run(both)
     for name, expected in settings.items():
@@ -351,21 +353,25 @@ def test_retrievers_are_made_again_from_a_dump(tmp_path: Path, documents: list[D
 # --- bad input ----------------------------------------------------------------------
 
 
-def ragged() -> SparseEmbedding:
-    sparse = SparseEmbedding([1], [1.0])
-    sparse.__dict__["values"] = [1.0, 2.0]
+def wrong(indices: Any, values: Any) -> SparseEmbedding:
+    """Make one whose constructor checks nothing, as it may be after an edit."""
+    sparse = SparseEmbedding([], [])
+    sparse.__dict__.update(indices=indices, values=values)
     return sparse
+
+
+RAGGED = wrong([1], [1.0, 2.0])
 
 
 @pytest.mark.parametrize(
     ("sparse", "message"),
     [
         ([0.1, 0.2], r"document '1' at 'sparse_embedding': expected a SparseEmbedding, got \[0.1"),
-        (SparseEmbedding(["a"], [1.0]), r"'1' at 'sparse_embedding.indices': .* integers, got"),
-        (SparseEmbedding([1.5], [1.0]), "'1' at 'sparse_embedding.indices': .* integers, got"),
-        (SparseEmbedding([[1], [2, 3]], [1.0, 2.0]), "at 'sparse_embedding.indices': .* integers"),
-        (SparseEmbedding([1], [[1.0]]), "at 'sparse_embedding.values': .* list of numbers"),
-        (ragged(), ".sparse_embedding has 1 indices and 2 values"),
+        (wrong(["a"], [1.0]), r"'1' at 'sparse_embedding.indices': .* integers, got"),
+        (wrong([1.5], [1.0]), "'1' at 'sparse_embedding.indices': .* integers, got"),
+        (wrong([[1], [2, 3]], [1.0, 2.0]), "at 'sparse_embedding.indices': .* integers"),
+        (wrong([1], [[1.0]]), "at 'sparse_embedding.values': .* list of numbers"),
+        (RAGGED, ".sparse_embedding has 1 indices and 2 values"),
         (SparseEmbedding([-1], [1.0]), ".sparse_embedding must have numbers of terms >= 0, got -1"),
         (SparseEmbedding([1, 1], [1.0, 2.0]), ".sparse_embedding has the term '1' twice"),
         (SparseEmbedding([1], [float("nan")]), r".sparse_embedding\['1'\] must be .* nan"),
@@ -375,9 +381,9 @@ def ragged() -> SparseEmbedding:
 def test_a_sparse_embedding_that_cannot_be_searched_is_not_written(
     store: BM25DocumentStore, sparse: Any, message: str
 ) -> None:
-    wrong = Document(id="1", content="cat", sparse_embedding=sparse)
+    document = Document(id="1", content="cat", sparse_embedding=sparse)
     with pytest.raises(ValueError, match=rf"documents\[1\].*{message}"):
-        store.write_documents([Document(content="fine"), wrong])
+        store.write_documents([Document(content="fine"), document])
     assert store.count_documents() == 0
 
 
@@ -387,7 +393,7 @@ def test_a_sparse_embedding_that_cannot_be_searched_is_not_written(
         ([0.1, 0.2], TypeError, r"query_sparse_embedding must be a SparseEmbedding, got \[0.1"),
         (None, TypeError, "query_sparse_embedding must be a SparseEmbedding, got None"),
         ({"a": 1.0}, TypeError, "query_sparse_embedding must be a SparseEmbedding, got {'a'"),
-        (ragged(), ValueError, "query_sparse_embedding has 1 indices and 2 values"),
+        (RAGGED, ValueError, "query_sparse_embedding has 1 indices and 2 values"),
         (
             SparseEmbedding([-1], [1.0]),
             ValueError,
@@ -429,7 +435,7 @@ def test_a_wrong_query_is_refused(
 def test_other_wrong_arguments_name_themselves(
     filled: BM25DocumentStore, asked: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    right = {"query": "cat", "query_sparse_embedding": encode("cat")}
+    right: dict[str, Any] = {"query": "cat", "query_sparse_embedding": encode("cat")}
     with pytest.raises(error, match=message):
         BM25SparseHybridRetriever(filled).run(**(right | asked))
     if "query" not in asked:
