@@ -10,7 +10,12 @@ import pytest
 
 PACKAGES = {
     "haystack_integrations.document_stores.bm25rag": ["BM25DocumentStore"],
-    "haystack_integrations.components.retrievers.bm25rag": ["BM25HybridRetriever", "BM25Retriever"],
+    "haystack_integrations.components.retrievers.bm25rag": [
+        "BM25HybridRetriever",
+        "BM25Retriever",
+        "BM25SparseEmbeddingRetriever",
+        "BM25SparseHybridRetriever",
+    ],
 }
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from haystack.dataclasses import Document
+from haystack.dataclasses import Document, SparseEmbedding
 from haystack.document_stores.types import FilterPolicy
 
 from bm25rag import Analyzer
 from bm25rag.adapters import check_real, is_url
+from bm25rag.vectors import read_vector
 
 
 def check_min_score(min_score: object) -> float | None:
@@ -45,6 +46,14 @@ def check_query(query: object, name: str = "query") -> str:
     if not query:
         raise ValueError(f"{name} must not be empty")
     return query
+
+
+def check_sparse_embedding(query: object) -> dict[str, float]:
+    """Return the sparse embedding of a query as weights by term."""
+    name = "query_sparse_embedding"
+    if not isinstance(query, SparseEmbedding):
+        raise TypeError(f"{name} must be a SparseEmbedding, got {query!r:.100}")
+    return read_vector(query, name)
 
 
 def check_path(path: object) -> str | None:

@@ -3,21 +3,27 @@
 Content becomes text, and ``meta`` becomes metadata. Everything else (a missing content, the blob,
 embeddings, the score) goes into the payload, encoded as the core encodes metadata. A document that
 has only content and meta has no payload.
+
+A sparse embedding is also given to the core as the document's vector, which is searched and never
+read: its weights are rounded, and its terms in another order.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from haystack.dataclasses import ByteStream, Document, SparseEmbedding
 
 from bm25rag import Document as Stored
 from bm25rag import Hit
 from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import MetadataError
+from bm25rag.vectors import read_vector
 
 
 def to_core(documents: Iterable[Document]) -> list[Stored]:
@@ -27,6 +33,8 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
     ------
     MetadataError
         If a document cannot be stored as it is; the message names document and key.
+    ValueError
+        If a sparse embedding cannot be searched.
     """
     stored = []
     for row, document in enumerate(documents):
@@ -34,7 +42,11 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
             payload = _payload(document)
         except MetadataError as error:
             raise error.at(f"documents[{row}]") from None
-        stored.append(Stored(document.id, document.content or "", document.meta, payload))
+        vector = None
+        if document.sparse_embedding is not None:
+            vector = read_vector(document.sparse_embedding, f"documents[{row}].sparse_embedding")
+        text = document.content or ""
+        stored.append(Stored(document.id, text, document.meta, payload, vector))
     return stored
 
 
@@ -74,11 +86,8 @@ def _payload(document: Document) -> bytes | None:
         rest["score"] = _write_score(document)
     if (embedding := document.embedding) is not None:
         rest["embedding"] = _write_numbers(embedding, document.id, "embedding")
-    if (sparse := document.sparse_embedding) is not None:
-        rest["sparse_embedding"] = {
-            "indices": [int(index) for index in sparse.indices],
-            "values": _write_numbers(sparse.values, document.id, "sparse_embedding.values"),
-        }
+    if document.sparse_embedding is not None:
+        rest["sparse_embedding"] = _write_sparse(document.sparse_embedding, document.id)
     if (blob := document.blob) is not None:
         data = base64.b64encode(blob.data).decode("ascii")
         rest["blob"] = {"data": data, "meta": blob.meta, "mime_type": blob.mime_type}
@@ -93,10 +102,30 @@ def _write_score(document: Document) -> float:
 
 def _write_numbers(numbers: Sequence[float], document: str, at: str) -> str:
     """Encode floats as base64 of little-endian float64: exact, at a tenth of JSON's cost."""
-    array = np.asarray(numbers) if len(numbers) else np.empty(0)
-    if array.ndim != 1 or array.dtype.kind not in "fiu":
-        raise MetadataError(document, at, f"expected a list of numbers, got {numbers!r:.60}")
+    array = _array(numbers, "fiu", "numbers", document, at)
     return base64.b64encode(array.astype("<f8").tobytes()).decode("ascii")
+
+
+def _write_sparse(sparse: object, document: str) -> dict[str, Any]:
+    if not isinstance(sparse, SparseEmbedding):
+        problem = f"expected a SparseEmbedding, got {sparse!r:.60}"
+        raise MetadataError(document, "sparse_embedding", problem)
+    at = "sparse_embedding.indices"
+    return {
+        "indices": _array(sparse.indices, "iu", "integers", document, at).tolist(),
+        "values": _write_numbers(sparse.values, document, "sparse_embedding.values"),
+    }
+
+
+def _array(
+    numbers: Sequence[float], kinds: str, expected: str, document: str, at: str
+) -> npt.NDArray[Any]:
+    """Return a list of numbers whose types are of some kinds, as NumPy abbreviates them."""
+    with suppress(TypeError, ValueError):  # what has no length, or lists of unlike lengths
+        array = np.asarray(numbers) if len(numbers) else np.empty(0, kinds[0])
+        if array.ndim == 1 and array.dtype.kind in kinds:
+            return array
+    raise MetadataError(document, at, f"expected a list of {expected}, got {numbers!r:.60}")
 
 
 def _read_numbers(written: str | None) -> list[float] | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import uuid
+from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 from haystack import default_from_dict, default_to_dict
-from haystack.dataclasses import Document
+from haystack.dataclasses import Document, SparseEmbedding
 from haystack.document_stores.types import DuplicatePolicy
 from haystack_integrations.document_stores.bm25rag.analyzers import (
     analyzer_from_dict,
@@ -34,6 +36,7 @@ from bm25rag.adapters import (
     in_write_thread,
     is_url,
 )
+from bm25rag.fusion import FusionMethod
 
 
 class BM25DocumentStore(Operations):
@@ -223,6 +226,48 @@ class BM25DocumentStore(Operations):
         """Run ``bm25_retrieval_batch`` in a thread."""
         return await self._read_threads.run(
             self.bm25_retrieval_batch, queries, filters, top_k, scale_score, min_score
+        )
+
+    async def sparse_embedding_retrieval_async(
+        self,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        min_score: float | None = None,
+    ) -> list[Document]:
+        """Run ``sparse_embedding_retrieval`` in a thread."""
+        return await self._read_threads.run(
+            self.sparse_embedding_retrieval,
+            query_sparse_embedding,
+            filters,
+            top_k,
+            scale_score,
+            min_score,
+        )
+
+    async def sparse_hybrid_retrieval_async(
+        self,
+        query: str,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        *,
+        top_k_per_retriever: int = 50,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+    ) -> list[Document]:
+        """Run ``sparse_hybrid_retrieval`` in a thread."""
+        retrieval = partial(
+            self.sparse_hybrid_retrieval,
+            top_k_per_retriever=top_k_per_retriever,
+            method=method,
+            weights=weights,
+            rank_constant=rank_constant,
+        )
+        return await self._read_threads.run(
+            retrieval, query, query_sparse_embedding, filters, top_k
         )
 
     async def count_documents_async(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from haystack import logging
-from haystack.dataclasses import Document
+from haystack.dataclasses import Document, SparseEmbedding
 from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
@@ -16,6 +16,7 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     check_flag,
     check_min_score,
     check_query,
+    check_sparse_embedding,
     check_strings,
 )
 from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
@@ -71,7 +72,8 @@ class Operations:
         Parameters
         ----------
         documents
-            Any documents; those without content are stored and match no query.
+            Any documents; those without content are stored and match no query, and those without
+            a sparse embedding match no sparse embedding.
         policy
             What to do about ids that exist already or occur twice in the call: ``FAIL`` (and
             ``NONE``) writes nothing, ``SKIP`` keeps the first and logs a warning for each of
@@ -85,8 +87,8 @@ class Operations:
         Raises
         ------
         ValueError
-            If ``documents`` holds anything but documents, or if meta cannot be stored; the
-            message names document and key.
+            If ``documents`` holds anything but documents, or if meta or an embedding cannot be
+            stored; the message says which.
         DuplicateDocumentError
             If ``policy`` is ``FAIL`` or ``NONE`` and an id exists already.
         """
@@ -239,6 +241,97 @@ class Operations:
             texts, limit, _core_filter(index, filters), None if scaled else floor
         )
         return [self._found(hits, scaled, floor) for hits in batch.hits()]
+
+    def sparse_embedding_retrieval(
+        self,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        min_score: float | None = None,
+    ) -> list[Document]:
+        """Find the best documents whose sparse embeddings share an index with the query's.
+
+        The score is the dot product, see ``bm25rag.vectors``.
+
+        Parameters
+        ----------
+        query_sparse_embedding
+            The sparse embedding of the query; an empty one matches nothing.
+        filters, top_k, scale_score, min_score
+            As in ``bm25_retrieval``.
+
+        Returns
+        -------
+        documents
+            New documents with their scores, best first.
+
+        Raises
+        ------
+        ValueError
+            If ``top_k`` is negative, ``min_score`` is NaN, or the embedding has an index twice, a
+            negative one, or a value that is NaN or beyond 1e30.
+        TypeError
+            If an argument has the wrong type.
+        FilterError
+            If the filter is malformed.
+        """
+        vector = check_sparse_embedding(query_sparse_embedding)
+        limit = check_count("top_k", top_k)
+        scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
+        index = self._shared.current
+        hits = index.vectors.search(
+            vector, limit, _core_filter(index, filters), None if scaled else floor
+        )
+        return self._found(hits, scaled, floor)
+
+    def sparse_hybrid_retrieval(
+        self,
+        query: str,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        *,
+        top_k_per_retriever: int = 50,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+    ) -> list[Document]:
+        """Find the best documents by BM25 and by their sparse embeddings, fused.
+
+        Parameters
+        ----------
+        query, filters, top_k
+            As in ``bm25_retrieval``.
+        query_sparse_embedding
+            As in ``sparse_embedding_retrieval``.
+        top_k_per_retriever
+            How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
+        method, weights, rank_constant
+            As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
+
+        Returns
+        -------
+        documents
+            New documents with their fused scores, best first.
+
+        Raises
+        ------
+        ValueError, TypeError, FilterError
+            If an argument is wrong.
+        """
+        index = self._shared.current
+        hits = index.search_hybrid(
+            check_query(query),
+            check_sparse_embedding(query_sparse_embedding),
+            check_count("top_k", top_k),
+            _core_filter(index, filters),
+            fetch_k=check_count("top_k_per_retriever", top_k_per_retriever),
+            method=method,
+            weights=weights,
+            rank_constant=rank_constant,
+        )
+        return self._found(hits, scaled=False, floor=None)
 
     def hybrid_search(
         self,

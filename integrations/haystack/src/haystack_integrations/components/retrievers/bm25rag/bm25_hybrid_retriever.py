@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component, default_to_dict
 from haystack.components.embedders.types import TextEmbedder
 from haystack.components.retrievers.types import EmbeddingRetriever
 from haystack.core.serialization import component_to_dict
 from haystack.document_stores.types import FilterPolicy
+from haystack_integrations.components.retrievers.bm25rag.base import FusingRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import check_policy
-from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
-from bm25rag.adapters import check_count
 from bm25rag.fusion import FusionMethod
 from bm25rag.hybrid import HybridSearch, OnUnknown
 
 
 @component
-class BM25HybridRetriever:
+class BM25HybridRetriever(FusingRetriever):
     """Finds documents by keywords in a ``BM25DocumentStore``, by embeddings in another store.
 
     Both stores must hold the same documents under the same ids. Filters and ``top_k`` reach both,
@@ -77,48 +75,36 @@ class BM25HybridRetriever:
         rank_constant: int = 60,
         on_unknown: OnUnknown = "error",
     ) -> None:
-        if not isinstance(document_store, BM25DocumentStore):
-            got = type(document_store).__name__
-            raise TypeError(f"document_store must be a BM25DocumentStore, got {got}")
+        # Not super(), which knows the class only as it was before ``component`` made it anew.
+        FusingRetriever.__init__(
+            self,
+            document_store,
+            filters=filters,
+            top_k=top_k,
+            filter_policy=filter_policy,
+            top_k_per_retriever=top_k_per_retriever,
+            method=method,
+            weights=weights,
+            rank_constant=rank_constant,
+        )
         _check_component("embedding_retriever", embedding_retriever, "query_embedding")
         if text_embedder is not None:
             _check_component("text_embedder", text_embedder, "text")
-        self.document_store = document_store
         self.embedding_retriever = embedding_retriever
         self.text_embedder = text_embedder
-        self.filters = check_filters(filters)
-        self.top_k = check_count("top_k", top_k, least=1)
-        self.filter_policy = check_policy(filter_policy)
-        self.top_k_per_retriever = check_count("top_k_per_retriever", top_k_per_retriever)
-        self.method: FusionMethod = method
-        self.weights = weights
-        self.rank_constant = rank_constant
         self.on_unknown: OnUnknown = on_unknown
-        self._start("a query", None, None)  # checks the other arguments
+        self._start("a query", None, None)  # checks it
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
         embedder = self.text_embedder
         return default_to_dict(
             self,
-            document_store=self.document_store.to_dict(),
+            **self._settings(),
             embedding_retriever=component_to_dict(self.embedding_retriever, "embedding_retriever"),
             text_embedder=embedder and component_to_dict(embedder, "text_embedder"),
-            filters=self.filters,
-            top_k=self.top_k,
-            filter_policy=self.filter_policy.value,
-            top_k_per_retriever=self.top_k_per_retriever,
-            method=self.method,
-            weights=None if self.weights is None else [*self.weights],
-            rank_constant=self.rank_constant,
             on_unknown=self.on_unknown,
         )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Make the retriever that ``to_dict`` described, with stores of the original classes."""
-        settings = dict(data.get("init_parameters", {}))  # older versions of Haystack modify it
-        return default_from_dict(cls, {**data, "init_parameters": settings})
 
     # --- resources ------------------------------------------------------------------
 
@@ -245,18 +231,12 @@ class BM25HybridRetriever:
             )
         return self.text_embedder
 
-    def _combined(self, filters: dict[str, Any] | None) -> dict[str, Any] | None:
-        return combine(self.filters, filters, self.filter_policy)
-
     def _start(self, query: str, filters: dict[str, Any] | None, top_k: int | None) -> HybridSearch:
         return self.document_store.hybrid_search(
             query,
             self._combined(filters),
-            self.top_k if top_k is None else top_k,
-            top_k_per_retriever=self.top_k_per_retriever,
-            method=self.method,
-            weights=self.weights,
-            rank_constant=self.rank_constant,
+            self._most(top_k),
+            **self._fusion(),
             on_unknown=self.on_unknown,
         )
 

@@ -1,24 +1,15 @@
-"""The retriever component: its settings, and how those of a call override them."""
+"""The retriever by keywords."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
-from haystack.document_stores.types import FilterPolicy
-from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import (
-    check_flag,
-    check_min_score,
-    check_policy,
-)
-from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
-
-from bm25rag.adapters import check_count
+from haystack import Document, component
+from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
 
 
 @component
-class BM25Retriever:
+class BM25Retriever(ScoringRetriever):
     """Finds documents in a ``BM25DocumentStore`` by keywords.
 
     It replaces ``InMemoryBM25Retriever``, and is a ``TextRetriever``.
@@ -51,49 +42,13 @@ class BM25Retriever:
 
     Examples
     --------
+    >>> from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
     >>> store = BM25DocumentStore()
     >>> store.write_documents([Document(content="A cat sat."), Document(content="Dogs run.")])
     2
     >>> BM25Retriever(store).run("cats")["documents"][0].content
     'A cat sat.'
     """
-
-    def __init__(
-        self,
-        document_store: BM25DocumentStore,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
-        min_score: float | None = None,
-    ) -> None:
-        if not isinstance(document_store, BM25DocumentStore):
-            got = type(document_store).__name__
-            raise TypeError(f"document_store must be a BM25DocumentStore, got {got}")
-        self.document_store = document_store
-        self.filters = check_filters(filters)
-        self.top_k = check_count("top_k", top_k, least=1)
-        self.scale_score = check_flag("scale_score", scale_score)
-        self.filter_policy = check_policy(filter_policy)
-        self.min_score = check_min_score(min_score)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings, including those of the store."""
-        return default_to_dict(
-            self,
-            document_store=self.document_store.to_dict(),
-            filters=self.filters,
-            top_k=self.top_k,
-            scale_score=self.scale_score,
-            filter_policy=self.filter_policy.value,
-            min_score=self.min_score,
-        )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Make the retriever that ``to_dict`` described, with a store of the original class."""
-        settings = dict(data.get("init_parameters", {}))  # older versions of Haystack modify it
-        return default_from_dict(cls, {**data, "init_parameters": settings})
 
     @component.output_types(documents=list[Document])
     def run(
@@ -216,25 +171,3 @@ class BM25Retriever:
             queries, *self._arguments(filters, top_k, scale_score, min_score)
         )
         return {"documents": found}
-
-    def close(self) -> None:
-        """Close the store, as Haystack's own retrievers do."""
-        self.document_store.close()
-
-    async def close_async(self) -> None:
-        """Run ``close``."""
-        await self.document_store.close_async()
-
-    def _arguments(
-        self,
-        filters: dict[str, Any] | None,
-        top_k: int | None,
-        scale_score: bool | None,
-        min_score: float | None,
-    ) -> tuple[dict[str, Any] | None, int, bool, float | None]:
-        return (
-            combine(self.filters, filters, self.filter_policy),
-            self.top_k if top_k is None else top_k,
-            self.scale_score if scale_score is None else scale_score,
-            self.min_score if min_score is None else min_score,
-        )
