@@ -176,6 +176,15 @@ class Vectors:
         }
         return [dict(stored[place]) for place in places]
 
+    def __bool__(self) -> bool:
+        """Whether any document has a vector."""
+        views = [view for view in self._snapshot.views if len(view.segment.postings.documents)]
+        if any(view.living is None for view in views):
+            return True
+        for view in views:
+            view.segment.postings.check_all()
+        return any(view.frequencies().any() for view in views)
+
     @property
     def vocabulary(self) -> list[str]:
         """The terms of the vectors of living documents, by code point."""

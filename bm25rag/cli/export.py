@@ -40,7 +40,7 @@ def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | 
     index = BM25Index.open(index_path, untrusted=untrusted).snapshot()
     with usage_errors():
         ids = index.ids(filter_)
-    has_vectors = bool(index.vectors.vocabulary)
+    has_vectors = bool(index.vectors)
     size = _BATCH_WITH_VECTORS if has_vectors else _BATCH
     for start in range(0, len(ids), size):
         batch = ids[start : start + size]

@@ -37,7 +37,7 @@ class _Changes:
 
     def __init__(self, index: BM25Index, documents: Sources) -> None:
         self._index, self._documents = index, documents
-        self._has_vectors = bool(index.vectors.vocabulary)
+        self._has_vectors = bool(index.vectors)
         self._seen: set[str] = set()
         self.added, self.replaced, self.unchanged = 0, 0, 0
 

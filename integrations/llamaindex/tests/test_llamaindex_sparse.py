@@ -433,22 +433,25 @@ FAULTS: dict[str, tuple[Callable[[list[str]], Any], str]] = {
     ),
     "ragged inside": (
         lambda texts: ([[1, 2]] * len(texts), [[0.5]] * len(texts)),
-        r"wrong vector for texts\[0\]: vector has 2 indices and 1 values",
+        r"is wrong: the vector of texts\[0\] has 2 indices and 1 values",
     ),
     "nan": (
         lambda texts: ([[1]] * len(texts), [*[[0.5]] * (len(texts) - 1), [math.nan]]),
-        r"wrong vector for texts\[(3|0)\]: vector\['1'\] must be a number .*, got nan",
+        r"is wrong: the vector of texts\[(3|0)\]\['1'\] must be a number .*, got nan",
     ),
     "twice": (
         lambda texts: ([[1, 1]] * len(texts), [[0.5, 0.5]] * len(texts)),
-        r"texts\[0\]: vector has the term '1' twice",
+        r"of texts\[0\] has the term '1' twice",
     ),
-    "negative": (lambda texts: [{-1: 0.5}] * len(texts), r"texts\[0\]: .* numbers of terms >= 0"),
-    "nothing": (lambda texts: [None] * len(texts), r"texts\[0\]: vector must map terms"),
-    "embeddings": (lambda texts: [[0.1, 0.2]] * len(texts), r"texts\[0\]: vector must map terms"),
+    "negative": (
+        lambda texts: [{-1: 0.5}] * len(texts),
+        r"of texts\[0\] must have numbers of terms >= 0",
+    ),
+    "nothing": (lambda texts: [None] * len(texts), r"of texts\[0\] must map terms"),
+    "embeddings": (lambda texts: [[0.1, 0.2]] * len(texts), r"of texts\[0\] must map terms"),
     "pinecone, ragged": (
         lambda texts: [{"indices": [1], "values": []}] * len(texts),
-        r"texts\[0\]: vector has 1 indices and 0 values",
+        r"of texts\[0\] has 1 indices and 0 values",
     ),
 }
 

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, TypeAlias
 
-from bm25rag import BM25Index
 from bm25rag.errors import BM25Error
+from bm25rag.vectors import Vector, read_vector
 
 
 class SparseEncoderError(BM25Error, RuntimeError):
     """A function that makes sparse vectors failed, or returned something else."""
-
-
-@runtime_checkable
-class IndexedValues(Protocol):
-    """A vector as FastEmbed and Qdrant have it: numbers of terms, and as many weights."""
-
-    @property
-    def indices(self) -> Any:
-        """The numbers."""
-
-    @property
-    def values(self) -> Any:
-        """The weights."""
 
 
 class Lists(NamedTuple):
@@ -33,12 +20,10 @@ class Lists(NamedTuple):
     values: Sequence[float]
 
 
-SparseVector: TypeAlias = Mapping[str, float] | Mapping[int, float] | IndexedValues
-"""Weights by term, or by the number of a term, which stands for its decimal digits."""
 BatchSparseEncoding: TypeAlias = tuple[list[list[int]], list[list[float]]]
 """For each text the numbers of its terms, and for each text their weights."""
 SparseEncoderCallable: TypeAlias = Callable[
-    [list[str]], BatchSparseEncoding | Iterable[SparseVector | Mapping[str, Sequence[Any]]]
+    [list[str]], BatchSparseEncoding | Iterable[Vector | Mapping[str, Sequence[Any]]]
 ]
 """What LlamaIndex's ``QdrantVectorStore`` takes, or a function that returns a vector for each text.
 
@@ -71,15 +56,14 @@ class Encoder:
             )
         self._function = function
         self._name = f"{argument} ({getattr(function, '__qualname__', kind)})"
-        self._strict = BM25Index()  # it finds nothing, but refuses the vectors that others refuse
 
     @classmethod
     def of(cls, argument: str, function: SparseEncoderCallable | None) -> Encoder | None:
         """Return the encoder of an argument, if it was given."""
         return None if function is None else cls(argument, function)
 
-    def encode(self, texts: list[str]) -> list[SparseVector]:
-        """Return a vector for each text, as the core takes it.
+    def encode(self, texts: list[str]) -> list[dict[str, float]]:
+        """Return a vector for each text: weights by term.
 
         Raises
         ------
@@ -98,16 +82,13 @@ class Encoder:
                 f"{self._name} must return a vector for each of {len(texts)} texts, got "
                 f"{len(vectors)}"
             )
-        for number, vector in enumerate(vectors):
-            try:
-                self._strict.vectors.search(vector, 0)
-            except (TypeError, ValueError) as error:
-                raise SparseEncoderError(
-                    f"{self._name} returned a wrong vector for texts[{number}]: {error}"
-                ) from error
-        return vectors
+        try:
+            named = ((f"the vector of texts[{n}]", vector) for n, vector in enumerate(vectors))
+            return [read_vector(vector, name) for name, vector in named]
+        except (TypeError, ValueError) as error:
+            raise SparseEncoderError(f"{self._name} is wrong: {error}") from error
 
-    def _read(self, encoded: Sequence[Any]) -> list[SparseVector]:
+    def _read(self, encoded: Sequence[Any]) -> list[Any]:
         if isinstance(encoded, list) or len(encoded) != 2 or not all(map(_is_column, encoded)):
             return [_read_lists(vector) for vector in encoded]
         indices, values = encoded
@@ -121,7 +102,9 @@ class Encoder:
 
 def _is_column(part: Any) -> bool:
     """Whether it is the lists of indices or of values of all texts, and not a vector."""
-    return hasattr(part, "__len__") and not isinstance(part, (Mapping, IndexedValues))
+    return (
+        hasattr(part, "__len__") and not isinstance(part, Mapping) and not hasattr(part, "indices")
+    )
 
 
 def _read_lists(vector: Any) -> Any:

@@ -135,7 +135,7 @@ class Legs(NodeStore):
         if self._of_queries is not None:
             (vector,) = self._of_queries.encode([_text_of(query)])
             return scope.snapshot.vectors.search(vector, k, scope.filter)
-        if scope.snapshot.vectors.vocabulary:
+        if scope.snapshot.vectors:
             raise ValueError(
                 "query mode 'sparse' needs a vector of the query, as the nodes have sparse "
                 "vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
@@ -212,7 +212,7 @@ class Legs(NodeStore):
 
     def _has_vectors(self) -> bool:
         """Whether nodes have vectors; after a write that takes 0.2 ms, so it is asked for once."""
-        self._may_have_vectors = self._may_have_vectors and bool(self.bm25.vectors.vocabulary)
+        self._may_have_vectors = self._may_have_vectors and bool(self.bm25.vectors)
         return self._may_have_vectors
 
     def _passing(
