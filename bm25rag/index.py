@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from threading import TIMEOUT_MAX
 from types import TracebackType
@@ -508,7 +509,7 @@ class BM25Index:
         """The sparse vectors that documents were added with: to search by them, and read them."""
         from bm25rag.vectors import Vectors
 
-        return Vectors(lambda: self._snapshot)
+        return Vectors(partial(getattr, self, "_snapshot"))  # which can be pickled
 
     def search_hybrid(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -224,12 +225,13 @@ def _read(view: SegmentView, numbers: Int64) -> dict[int, dict[str, float]]:
     chosen[numbers] = True
     documents = postings.all_documents()
     places = np.flatnonzero(chosen[documents])
-    owners = documents[places].tolist()
+    places = places[np.argsort(documents[places], kind="stable")]
+    used, terms = np.unique(postings.term_numbers()[places], return_inverse=True)
+    column = postings.terms.column
+    spelled = [text_of(column[number] or b"") for number in used.tolist()]
     bits = postings.code_tf[postings.codes[places]]
     weights = bits.view(np.float32).astype(np.float64).tolist()
-    column = postings.terms.column
-    terms = [text_of(column[n] or b"") for n in postings.term_numbers()[places].tolist()]
-    vectors: dict[int, dict[str, float]] = {number: {} for number in numbers.tolist()}
-    for owner, term, weight in zip(owners, terms, weights, strict=True):
-        vectors[owner][term] = weight
-    return vectors
+    entries = zip(map(spelled.__getitem__, terms.tolist()), weights, strict=True)
+    sizes = np.bincount(documents[places], minlength=len(chosen))[numbers]
+    each = zip(numbers.tolist(), sizes.tolist(), strict=True)
+    return {number: dict(islice(entries, size)) for number, size in each}
