@@ -90,7 +90,7 @@ class Weights:
     Parameters
     ----------
     some
-        Weights, as bits, uint32, that together are those of all postings.
+        Weights, as bits, that together are those of all postings.
 
     Attributes
     ----------
@@ -103,11 +103,12 @@ class Weights:
         The type of codes.
     """
 
-    def __init__(self, some: Iterable[UInt32]) -> None:
+    def __init__(self, some: Iterable[Unsigned]) -> None:
         self.distinct: UInt32 | None = np.empty(0, np.uint32)
         self.type: Any = np.uint16
         least, most = np.inf, 0.0
-        for bits in some:
+        for narrowed in some:  # as ``Postings.runs`` does if the largest is below 9.2e-41
+            bits = narrowed.astype(np.uint32, copy=False)
             weights = bits.view(np.float32)
             least = min(least, float(weights.min(initial=np.inf)))
             most = max(most, float(weights.max(initial=0.0)))
