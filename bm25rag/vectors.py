@@ -114,11 +114,7 @@ class Vectors:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        batch = []
-        for number, vector in enumerate(read_each(vectors, "vectors")):
-            if vector is None:
-                raise TypeError(f"vectors[{number}] must be a vector, got None")
-            batch.append(_unsigned_zeros(vector))
+        batch = vector_terms_each(vectors)
         workers = None if threads is None else check_count("threads", threads, least=1)
         return search_filtered(self._snapshot, batch, *check_search(k, filter, min_score), workers)
 
@@ -215,6 +211,16 @@ class Vectors:
 def vector_terms(vector: Vector) -> dict[str, float]:
     """Return the terms of a query's vector and their weights, checked."""
     return _unsigned_zeros(read_vector(vector, "vector"))
+
+
+def vector_terms_each(vectors: Iterable[Vector]) -> list[dict[str, float]]:
+    """Return the same for each of several vectors."""
+    batch = []
+    for number, vector in enumerate(read_each(vectors, "vectors")):
+        if vector is None:
+            raise TypeError(f"vectors[{number}] must be a vector, got None")
+        batch.append(_unsigned_zeros(vector))
+    return batch
 
 
 def _unsigned_zeros(vector: dict[str, float]) -> dict[str, float]:

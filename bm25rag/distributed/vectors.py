@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from bm25rag.common.checks import check_flag
-from bm25rag.common.sparse import Vector, read_each, read_vector
+from bm25rag.common.sparse import Vector
 from bm25rag.distributed.asking import DEADLINE
 from bm25rag.distributed.results import Partial, RayBatch
 from bm25rag.documents import Hit
+from bm25rag.vectors import vector_terms, vector_terms_each
 
 if TYPE_CHECKING:
     from bm25rag.filters import FilterSpec
@@ -79,7 +80,7 @@ class RayVectors:
         Exception
             As ``Vectors.search`` and ``RayIndex.search``.
         """
-        batch = [read_vector(vector, "vector")]
+        batch = [vector_terms(vector)]
         return only_hits(self._search(batch, k, filter, min_score, True, deadline, partial))
 
     @overload
@@ -133,7 +134,7 @@ class RayVectors:
         Exception
             As ``search``.
         """
-        batch = [vector or {} for vector in read_each(vectors, "vectors")]
+        batch = vector_terms_each(vectors)
         check_flag("contents", contents)
         return self._search(batch, k, filter, min_score, contents, deadline, partial)
 

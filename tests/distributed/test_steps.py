@@ -27,6 +27,7 @@ from bm25rag.distributed.steps import (
     finish,
     merge_partition,
 )
+from bm25rag.distributed.vectors import RayVectors
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
 from bm25rag.readers import Fields
 from bm25rag.sharded import ShardedIndex, build
@@ -297,6 +298,12 @@ def test_answers_to_vectors_merge_into_those_of_one_index(tmp_path: Path, parts:
             by_words, by_vectors = ask(hosts, "search_hybrid", "boat 2", VECTORS[0], k, filter)
             assert by_words.items == plain.search_batch(["boat 2"], k, filter).hits()
             assert by_vectors.items == expected.hits()[:1]
+
+
+def test_each_question_of_a_batch_is_a_vector() -> None:
+    asked: Any = RayVectors(lambda *_: pytest.fail("the actors were asked"))
+    with pytest.raises(TypeError, match=r"vectors\[1\] must be a vector, got None"):
+        asked.search_batch([{"boat": 1.0}, None])
 
 
 def test_a_server_goes_to_a_later_commit_when_asked_for_it(tmp_path: Path) -> None:
