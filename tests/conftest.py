@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from bm25rag.kernels import backend as backends
+from support.environment import INTERPRETED
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 settings.register_profile(
@@ -25,9 +27,36 @@ settings.register_profile("long", settings.get_profile("bm25rag"), max_examples=
 settings.load_profile("bm25rag")
 
 
+# After Hypothesis, which marks its tests.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a mode does not change, and measure coverage where it is cheap.
+
+    A test that forces a backend is the same whichever is the default. The lines that a slow test
+    or the many examples of a property reach are reached by other tests, too; but for the kernels,
+    which are measured interpreted.
+    """
+    if os.environ.get("BM25RAG_KERNELS") == "numpy":
+        forced = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=forced)
+        items[:] = [item for item in items if item not in set(forced)]
+    for item in items:
+        property_or_slow = item.get_closest_marker("hypothesis") or item.get_closest_marker("slow")
+        if property_or_slow and not INTERPRETED:
+            item.add_marker("no_cover")
+
+
 # Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.
-@pytest.fixture(scope="module", params=backends.available())
+@pytest.fixture(scope="module", params=backends.available()[: 1 if INTERPRETED else None])
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test once on each backend available here."""
     with backends.use(request.param):
         yield request.param
+
+
+@pytest.fixture(scope="module")
+def without_flushes() -> Iterator[None]:
+    """Write hundreds of small indexes without waiting for the disk: nobody cuts the power here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
