@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -27,23 +29,33 @@ settings.register_profile("long", settings.get_profile("bm25rag"), max_examples=
 settings.load_profile("bm25rag")
 
 
-# After Hypothesis, which marks its tests.
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what a mode does not change, and measure coverage where it is cheap.
-
-    A test that forces a backend is the same whichever is the default. The lines that a slow test
-    or the many examples of a property reach are reached by other tests, too; but for the kernels,
-    which are measured interpreted.
-    """
+    """Leave out what a mode does not change: a test that forces a backend ignores the default."""
     if os.environ.get("BM25RAG_KERNELS") == "numpy":
         forced = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=forced)
         items[:] = [item for item in items if item not in set(forced)]
-    for item in items:
-        property_or_slow = item.get_closest_marker("hypothesis") or item.get_closest_marker("slow")
-        if property_or_slow and not INTERPRETED:
-            item.add_marker("no_cover")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Measure coverage where it is cheap: tracing takes three times as long as the test.
+
+    The lines that slow tests and the many examples of properties reach are reached by others, too;
+    but for those of the kernels, which are measured interpreted. pytest-cov's own ``no_cover``
+    stops one of the two measurements that it starts in a worker of pytest-xdist.
+    """
+    untraced = {"untraced"} if INTERPRETED else {"untraced", "slow", "hypothesis"}
+    if not any(marker.name in untraced for marker in item.iter_markers()):
+        return (yield)
+    tracers = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracers[0])
+        threading.settrace(tracers[1])
 
 
 # Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.

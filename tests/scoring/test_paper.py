@@ -20,7 +20,7 @@ from bm25rag.analysis import PAPER
 from support.environment import collection
 from support.ndcg import ndcg
 
-pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.no_cover]
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.untraced]
 
 
 def test_ndcg_of_a_ranking_computed_by_hand() -> None:

@@ -26,7 +26,7 @@ HOSTILE_VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 
 
 @pytest.fixture(autouse=True)
