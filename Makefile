@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 # The adapters: whatever lies under integrations/ with a pyproject.toml.
 ADAPTERS := $(patsubst integrations/%/pyproject.toml,%,$(wildcard integrations/*/pyproject.toml))
 ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
-# Kernels are built six times in a check; zig takes a second for what it has compiled before.
+# Kernels are built seven times in a check; zig takes a second for what it has compiled before.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # What the compiled kernels are made of.
 BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
@@ -41,7 +41,7 @@ COVER := --cov=bm25rag --cov-report= --cov-fail-under=0
 # Every process would compile all modules anew, and pytest those of its plugins.
 unexport PYTHONDONTWRITEBYTECODE
 
-# In the order in which a check installs them, the one that takes longest first.
+# What a check installs beside .venv, the one that takes longest first.
 ENVIRONMENTS := $(foreach name,distributed together lowest $(ADAPTERS) $(ADAPTERS:%=%-lowest),.venv-$(name)/.installed)
 
 .DEFAULT_GOAL := help
@@ -95,7 +95,7 @@ coverage: $(STAMP)  ## Report what the two runs before have covered together.
 test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
-# Two at a time take two thirds of the time; pip says nothing but what is wrong.
+# Two at a time, since pip uses one core; it says nothing but what is wrong.
 environments: $(STAMP) $(WHEELS)/.built
 	@$(MAKE) --no-print-directory -j2 INSTALLING=1 $(ENVIRONMENTS)
 
