@@ -19,6 +19,7 @@ LATE = (
     "bm25rag.building.plan",
     "bm25rag.filters",
     "bm25rag.filters.values",
+    "bm25rag.fusion",
     "bm25rag.kernels.compiled",
     "bm25rag.kernels.compiled_writing",
     "bm25rag.merging.merge",
@@ -31,12 +32,14 @@ LATE = (
     "bm25rag.search.filter_masks",
     "bm25rag.search.matrix",
     "bm25rag.segments.spelling",
+    "bm25rag.segments.vectors_builder",
     "bm25rag.sharded",
     "bm25rag.sharded.remote",
     "bm25rag.storage.checked_fields",
     "bm25rag.storage.remote_mirror",
     "bm25rag.storage.remote_writer",
     "bm25rag.storage.verify",
+    "bm25rag.vectors",
 )
 # What functions import of others; ``numpy.unique`` imports ``numpy.ma``.
 _OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma", "urllib.parse")

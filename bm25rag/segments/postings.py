@@ -25,6 +25,9 @@ from bm25rag.segments.doc_blocks import DocBlocks, spans
 if TYPE_CHECKING:
     from bm25rag.segments.spelling import Spelling
 
+# What the names of arrays of vectors begin with in a file.
+VECTORS = "vectors."
+
 
 class Postings:
     """Immutable postings of the n documents of one segment.

@@ -26,7 +26,7 @@ from bm25rag.common.strings import utf8_each
 from bm25rag.kernels.records import Run
 from bm25rag.segments import postings_builder
 from bm25rag.segments.doc_blocks import DocBlockBuilder, pointer_type
-from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings import VECTORS, Postings
 from bm25rag.segments.postings_builder import TermColumn, Terms, place_postings
 
 # About how many bytes a posting and a term take until the postings are made.
@@ -35,8 +35,6 @@ _POSTING_BYTES, _TERM_BYTES = 24, 300
 _AT_ONCE = 1 << 17
 # Codes have 32 bits.
 _MOST_CODES = 1 << 32
-# What the names of their arrays begin with in a file.
-VECTORS = "vectors."
 
 _Arrays = TypeVar("_Arrays")
 

@@ -12,8 +12,7 @@ from bm25rag.common.sparse import LARGEST_WEIGHT
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays
 from bm25rag.segments.doc_blocks import DocBlocks
-from bm25rag.segments.postings import Postings
-from bm25rag.segments.vectors_builder import VECTORS
+from bm25rag.segments.postings import VECTORS, Postings
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, file_blocks
 from bm25rag.storage.checked_columns import CheckedStringTable
 

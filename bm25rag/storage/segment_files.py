@@ -19,9 +19,8 @@ from bm25rag.common.chunks import Chunks
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
-from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings import VECTORS, Postings
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.vectors_builder import VECTORS, vector_arrays
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
@@ -288,6 +287,8 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     for name, column in columns.items():
         arrays |= _column_arrays(name, column)
     if segment.vectors is not None:
+        from bm25rag.segments.vectors_builder import vector_arrays
+
         arrays |= vector_arrays(_postings_arrays(segment.vectors), segment.vectors.bounds)
     return arrays
 
