@@ -2,4 +2,19 @@
 from cpython.dict cimport PyDict_GetItemWithError
 from libc.math cimport floor, nextafter
 
-from bm25rag.kernels.selecting cimport collect, drain, kth_of_maxima, largest, lowest_bit, sort
+from bm25rag.kernels.selecting cimport (
+    collect, drain, drain_units, kth_of_maxima, kth_of_units, largest, lowest_bit, sort,
+)
+
+cdef extern from * nogil:
+    """
+    /* A number or 0, without a branch. */
+    static inline Py_ssize_t bm25rag_step(int taken, Py_ssize_t size) {
+    #if defined(__clang__)
+        return __builtin_unpredictable(taken) ? size : 0;
+    #else
+        return taken ? size : 0;
+    #endif
+    }
+    """
+    Py_ssize_t step "bm25rag_step" (bint taken, Py_ssize_t size)
