@@ -8,8 +8,8 @@ from bm25rag.kernels.selecting cimport (
 
 cdef extern from * nogil:
     """
-    /* A number or 0, without a branch. */
-    static inline Py_ssize_t bm25rag_step(int taken, Py_ssize_t size) {
+    /* A size or 0, without a branch. */
+    static inline Py_ssize_t bm25rag_size_if(int taken, Py_ssize_t size) {
     #if defined(__clang__)
         return __builtin_unpredictable(taken) ? size : 0;
     #else
@@ -17,4 +17,4 @@ cdef extern from * nogil:
     #endif
     }
     """
-    Py_ssize_t step "bm25rag_step" (bint taken, Py_ssize_t size)
+    Py_ssize_t size_if "bm25rag_size_if" (bint taken, Py_ssize_t size)

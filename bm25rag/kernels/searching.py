@@ -43,7 +43,7 @@ if not cython.compiled:
         sort,
     )
 
-    def step(taken: bool, size: int) -> int:
+    def size_if(taken: bool, size: int) -> int:
         """Return ``size``, or 0."""
         return size if taken else 0
 
@@ -948,7 +948,7 @@ def _last_at_most(
     """
     count: cython.Py_ssize_t = stop - start
     while count > 1:
-        start += step(documents[start + (count >> 1)] <= wanted, count >> 1)
+        start += size_if(documents[start + (count >> 1)] <= wanted, count >> 1)
         count -= count >> 1
     return start
 
