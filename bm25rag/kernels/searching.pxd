@@ -18,3 +18,4 @@ cdef extern from * nogil:
     }
     """
     Py_ssize_t size_if "bm25rag_size_if" (bint taken, Py_ssize_t size)
+    void prefetch "__builtin_prefetch" (const void *address)
