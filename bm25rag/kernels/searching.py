@@ -1267,6 +1267,9 @@ def _answer(
         found = _rank(segment, limits, codes, ordered, floor, scratch)
     else:
         if query.coarse:
+            if scratch.units.shape[0] == 0:
+                with cython.gil:
+                    _allot_units(segment, scratch)
             _by_bound(segment, query, ordered, scratch)
             found = _rank_coarsely(segment, limits, codes, query, ordered, floor, scratch)
         if found < 0:
@@ -1524,7 +1527,7 @@ def _allot(
     at: cython.Py_ssize_t = 0
     floats: cython.double[::1] = empty(width + chunks + cells + spare + 9 * longest + 1)
     scratch.sums = zeros(width)
-    scratch.units = zeros((min(segment.block_size, segment.size) + 63) // 64 * 64, np.int16)
+    scratch.units = empty(0, np.int16)
     scratch.bits = zeros(width // 64, np.uint64)
     scratch.waiting_sums = floats[:width]
     at = width
@@ -1579,3 +1582,9 @@ def _allot(
     ordered.starts = starts[longest:]
     query.prune = False
     return scratch
+
+
+@cython.cfunc
+def _allot_units(segment: _Segment, scratch: _Scratch) -> cython.void:
+    """Make room for the coarse sums of a block, once a query needs them."""
+    scratch.units = zeros((min(segment.block_size, segment.size) + 63) // 64 * 64, np.int16)
