@@ -1270,8 +1270,9 @@ def _answer(
             if scratch.units.shape[0] == 0:
                 with cython.gil:
                     _allot_units(segment, scratch)
-            _by_bound(segment, query, ordered, scratch)
-            found = _rank_coarsely(segment, limits, codes, query, ordered, floor, scratch)
+            if scratch.units.shape[0] > 0:  # or there is not that much memory
+                _by_bound(segment, query, ordered, scratch)
+                found = _rank_coarsely(segment, limits, codes, query, ordered, floor, scratch)
         if found < 0:
             found = _rank(segment, limits, codes, query, floor, scratch)
     return _sort_best(scratch, found, limits.k)
