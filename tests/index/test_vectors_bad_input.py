@@ -149,7 +149,9 @@ def test_a_question_must_be_a_vector(index: BM25Index) -> None:
         index.vectors.search_batch([{}, None])
 
 
-@pytest.mark.parametrize("bad", ["ab", b"ab", 3, 1.5, True, ..., Methods()], ids=repr)
+@pytest.mark.parametrize(
+    "bad", ["ab", b"ab", 3, 1.5, True, ..., Methods()], ids=lambda bad: type(bad).__name__
+)
 def test_vectors_that_are_no_iterable(index: BM25Index, bad: Any) -> None:
     words = "^vectors must be an iterable of vectors, got "
     with pytest.raises(TypeError, match=words):

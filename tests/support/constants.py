@@ -30,6 +30,7 @@ SMALL = {
     "bm25rag.search.ranking._HEAVY_BY_K": 0,
     "bm25rag.search.ranking.HEAVY": 0,  # terms are looked up wherever that may be cheaper
     "bm25rag.search.ranking.SPARSE": 1,  # windows often have few postings for their documents
+    "bm25rag.search.ranking.COARSE": 0,  # sums are coarse at first wherever they may be
     "bm25rag.search.ranking._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.storage.array_file.BLOCK": 64,  # a checksum for every cache line
 }

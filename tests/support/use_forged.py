@@ -37,6 +37,7 @@ SMALL = {
     "bm25rag.search.ranking.WINDOW": 3,
     "bm25rag.search.ranking.HEAVY": 0,
     "bm25rag.search.ranking.SPARSE": 1,
+    "bm25rag.search.ranking.COARSE": 0,
 }
 NAMES_A_FILE = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest\.json")
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "plumless buckeroo", "no"]
