@@ -238,7 +238,7 @@ def _read(view: SegmentView, numbers: Int64) -> dict[int, dict[str, float]]:
     places = places[np.argsort(documents[places], kind="stable")]
     used, terms = np.unique(postings.term_numbers()[places], return_inverse=True)
     column = postings.terms.column
-    spelled = [text_of(column[number] or b"") for number in used.tolist()]
+    spelled = [text_of(column[number]) for number in used.tolist()]
     bits = postings.code_tf[postings.codes[places]]
     weights = bits.view(np.float32).astype(np.float64).tolist()
     entries = zip(map(spelled.__getitem__, terms.tolist()), weights, strict=True)
