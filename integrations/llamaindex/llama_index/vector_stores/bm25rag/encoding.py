@@ -102,9 +102,8 @@ class Encoder:
 
 def _is_column(part: Any) -> bool:
     """Whether it is the lists of indices or of values of all texts, and not a vector."""
-    return (
-        hasattr(part, "__len__") and not isinstance(part, Mapping) and not hasattr(part, "indices")
-    )
+    is_vector = isinstance(part, Mapping) or hasattr(part, "indices") or hasattr(part, "tocsr")
+    return hasattr(part, "__len__") and not is_vector
 
 
 def _read_lists(vector: Any) -> Any:
