@@ -25,7 +25,7 @@ from bm25rag.segments.view import SegmentView
 
 # Characters of text in a block, which is analysed and counted at once.
 CHUNK = 1 << 20
-# Most documents in a block, and the characters that a value of metadata counts for.
+# Most documents in a block, and the characters that a value of metadata or a weight counts for.
 _MOST, _VALUE = 1 << 14, 8
 # Texts of a list that are fetched into the processor's cache at once.
 _FETCHED = 1 << 10
@@ -129,6 +129,8 @@ class NewDocuments:
                     raise _wrong_length(name, f"only {number}")
                 columns[name].append(copy_metadata(value) if name == "metadata" else value)
             room -= len(texts[-1])
+            if "vectors" in columns:
+                room -= _VALUE * len(columns["vectors"][-1] or ())
             if room <= 0 or len(texts) == _MOST:
                 yield texts, columns | self._slices(optional, in_step, done, len(texts))
                 done += len(texts)
@@ -177,10 +179,9 @@ class NewRecords:
         for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
             for column, value in zip(columns, self._check(row, document), strict=True):
                 column.append(value)
-            room -= len(document.text)
+            room -= len(document.text) + _VALUE * len(columns[-1][-1] or ())
             if self._bounded:  # 0.1 us, and as much for each value of the metadata
                 room -= len(document.id) + len(document.payload or b"") + _size(document.metadata)
-                room -= _VALUE * len(columns[-1][-1] or ())
             if room <= 0 or len(columns[0]) == _MOST:
                 yield _block(columns)
                 columns, room = [[], [], [], [], [], []], CHUNK

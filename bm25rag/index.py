@@ -1013,7 +1013,7 @@ class BM25Index:
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
 
-        For a stemmer that has changed since, or another analyzer.
+        For a stemmer that has changed since, or another analyzer. Vectors stay as they are.
 
         Parameters
         ----------
@@ -1036,6 +1036,11 @@ class BM25Index:
                 f"the texts of {len(bare)} of {len(documents)} documents are not stored "
                 f"({bare[0]!r} ...): index them again from their source"
             )
+        from bm25rag.vectors import Vectors
+
+        vectors = Vectors(lambda: snapshot).get([document.id for document in documents])
+        for document, vector in zip(documents, vectors, strict=True):
+            document.vector = vector or None
         index.add_documents(documents)
         index._state = index._state._replace(next_id=state.next_id)
         return index

@@ -113,7 +113,11 @@ class Vectors:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        batch = [_unsigned_zeros(vector or {}) for vector in read_each(vectors, "vectors")]
+        batch = []
+        for number, vector in enumerate(read_each(vectors, "vectors")):
+            if vector is None:
+                raise TypeError(f"vectors[{number}] must be a vector, got None")
+            batch.append(_unsigned_zeros(vector))
         workers = None if threads is None else check_count("threads", threads, least=1)
         return search_filtered(self._snapshot, batch, *check_search(k, filter, min_score), workers)
 

@@ -117,7 +117,7 @@ def _differing(folder: str, what: str) -> ValueError:
 
 
 class _Digest:
-    """A digest of the ids and texts of documents, and how many there were."""
+    """A digest of the ids, texts and vectors of documents, and how many there were."""
 
     def __init__(self) -> None:
         self.documents = 0
@@ -127,12 +127,19 @@ class _Digest:
         # Lists of terms are not strings.
         texts = [text if isinstance(text, str) else repr(text) for text in block.texts]
         for strings in (block.ids or [], texts):
-            lengths = np.fromiter(map(len, strings), "<i8", len(strings))
-            self._hash.update(lengths.data)
-            self._hash.update(utf8("".join(strings)))
+            self._add_strings(strings)
         if block.vectors is not None:
-            self._hash.update(utf8(repr(block.vectors)))
+            vectors = [vector or {} for vector in block.vectors]
+            self._hash.update(np.fromiter(map(len, vectors), "<i8", len(vectors)).data)
+            self._add_strings(list(chain(*vectors)))
+            each = chain.from_iterable(vector.values() for vector in vectors)
+            self._hash.update(np.fromiter(each, "<f8").data)
         self.documents += len(block.texts)
+
+    def _add_strings(self, strings: Sequence[str]) -> None:
+        lengths = np.fromiter(map(len, strings), "<i8", len(strings))
+        self._hash.update(lengths.data)
+        self._hash.update(utf8("".join(strings)))
 
     def __str__(self) -> str:
         return self._hash.hexdigest()

@@ -29,7 +29,7 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
 
 
 def _wrong_count(name: str, value: object, least: int) -> str:
-    return f"{name} must be an integer >= {least}, got {value!r}"
+    return f"{name} must be an integer >= {least}, got {_shown(value)}"
 
 
 def check_real(name: str, value: object, low: float, high: float) -> float:
@@ -42,7 +42,9 @@ def check_real(name: str, value: object, low: float, high: float) -> float:
     ValueError
         If it is NaN or out of range.
     """
-    message = f"{name} must be a number{_range(low, high)}, got {value!r}"
+    if type(value) is float and low <= value <= high:
+        return value
+    message = f"{name} must be a number{_range(low, high)}, got {_shown(value)}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
@@ -54,6 +56,13 @@ def check_real(name: str, value: object, low: float, high: float) -> float:
     if math.isnan(real) or not low <= real <= high:
         raise ValueError(message)
     return real
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of more digits than Python writes"
 
 
 def _range(low: float, high: float) -> str:
@@ -100,9 +109,9 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise TypeError(message)
     if isinstance(value, Mapping) or hasattr(value, "columns"):  # it would yield its keys
-        weights = "put a query with weights into a list, or "
-        hint = f"{weights * (name == 'queries')}pick one column of it, such as frame['text']"
-        raise TypeError(f"{message}; {hint}")
+        one = {"queries": "a query with weights", "vectors": "one vector"}.get(name)
+        hint = "" if one is None else f"put {one} into a list, or "
+        raise TypeError(f"{message}; {hint}pick one column of it, such as frame['text']")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -57,7 +58,8 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
             raise ValueError(f"{name} must have one row, got {len(rows)}")
         return rows[0]
     elif isinstance(vector, IndexedValues) and not callable(vector.indices):
-        terms, weights = _listed(vector.indices), _listed(vector.values)
+        terms = _listed(vector.indices, f"{name}.indices", "terms or their numbers")
+        weights = _listed(vector.values, f"{name}.values", "weights")
     else:
         raise TypeError(
             f"{name} must map terms to weights, or have indices and values, got {vector!r:.100}"
@@ -65,12 +67,12 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
     if len(terms) != len(weights):
         raise ValueError(f"{name} has {len(terms)} indices and {len(weights)} values")
     if set(map(type, terms)) - {str}:
-        terms = [_check_term(term, name) for term in terms]
+        terms = _digits(terms) or [_check_term(term, name) for term in terms]
     if set(map(type, weights)) != {float} or not all(map(_is_usual, weights)):
         weights = [_check_weight(*pair, name) for pair in zip(weights, terms, strict=True)]
     read = dict(zip(terms, weights, strict=True))
     if len(read) < len(terms):
-        twice = next(term for n, term in enumerate(terms) if term in terms[:n])
+        ((twice, _),) = Counter(terms).most_common(1)
         raise ValueError(f"{name} has the term {twice!r:.100} twice")
     return read
 
@@ -94,29 +96,50 @@ def read_each(vectors: Iterable[Vector | None], name: str) -> Iterator[dict[str,
 
 def read_rows(matrix: Any, name: str) -> Iterator[dict[str, float]]:
     """Yield the rows of a SciPy array; values at the same place are added, as SciPy does."""
+    if matrix.ndim > 2:
+        raise ValueError(f"{name} must be a SciPy array of rows, got one of {matrix.ndim} axes")
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
     if rows.ndim == 1:
         rows = rows.reshape(1, -1).tocsr()
+    if rows.nnz and rows.indices.min() < 0:
+        raise ValueError(f"{name} must have columns >= 0, got {rows.indices.min()}")
+    weights = rows.data.astype(np.float64) if rows.dtype.kind in "iuf" else rows.data
     for number, (first, last) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
-        terms, weights = rows.indices[first:last].tolist(), rows.data[first:last].tolist()
-        yield read_vector(dict(zip(terms, weights, strict=True)), f"{name}[{number}]")
+        pairs = zip(rows.indices[first:last].tolist(), weights[first:last].tolist(), strict=True)
+        yield read_vector(dict(pairs), f"{name}[{number}]")
 
 
-def _listed(values: Any) -> list[Any]:
-    return values.tolist() if hasattr(values, "tolist") else list(values)
+def _listed(values: Any, name: str, of: str) -> list[Any]:
+    if callable(values):
+        raise TypeError(f"{name} must be an iterable of {of}, got a method: pass what it returns")
+    return list(check_sequence(name, values.tolist() if hasattr(values, "tolist") else values, of))
+
+
+def _digits(terms: list[Any]) -> list[str] | None:
+    """Return the digits of numbers from 0, ``None`` if these are others."""
+    try:
+        usual = set(map(type, terms)) == {int} and min(terms) >= 0
+        return list(map(str, terms)) if usual else None
+    except ValueError:
+        return None
 
 
 def _check_term(term: object, name: str) -> str:
     if isinstance(term, str):
         return str(term)
     if isinstance(term, (bool, np.bool_)) or not isinstance(term, (int, np.integer)):
-        raise TypeError(f"{name} must have terms that are strings or numbers, got {term!r:.100}")
+        raise TypeError(f"{name} must have terms that are strings or integers, got {term!r:.100}")
+    try:
+        digits = str(int(term))
+    except ValueError:
+        message = "has a term of more digits than Python writes; give it as a str"
+        raise ValueError(f"{name} {message}") from None
     if term < 0:
-        raise ValueError(f"{name} must have numbers of terms >= 0, got {term!r}")
-    return str(int(term))
+        raise ValueError(f"{name} must have numbers of terms >= 0, got {digits:.100}")
+    return digits
 
 
 def _is_usual(weight: float) -> bool:

@@ -31,6 +31,8 @@ from bm25rag.segments.postings_builder import TermColumn, Terms, place_postings
 
 # About how many bytes a posting and a term take until the postings are made.
 _POSTING_BYTES, _TERM_BYTES = 24, 300
+# Weights that are compared in one step.
+_AT_ONCE = 1 << 17
 # Codes have 32 bits.
 _MOST_CODES = 1 << 32
 # What the names of their arrays begin with in a file.
@@ -109,11 +111,16 @@ class Weights:
             weights = bits.view(np.float32)
             least = min(least, float(weights.min(initial=np.inf)))
             most = max(most, float(weights.max(initial=0.0)))
-            if self.distinct is not None:
-                self.distinct = np.union1d(self.distinct, bits)
-                if len(self.distinct) > postings_builder.NARROW:
-                    self.distinct, self.type = None, np.uint32
+            for first in range(0, len(bits), _AT_ONCE):
+                if (known := self.distinct) is not None:
+                    self._note(np.concatenate((known, bits[first : first + _AT_ONCE])))
         self.bounds = least, most
+
+    def _note(self, bits: UInt32) -> None:
+        ordered = np.sort(bits)  # np.unique makes a hash table, which takes 4 s for three million
+        self.distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        if len(self.distinct) > postings_builder.NARROW:
+            self.distinct, self.type = None, np.uint32
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting of a run."""

@@ -105,6 +105,8 @@ def _read_segment(file: ArraysFile, tokens: int, vectors: bool) -> Segment:
     count = len(file.array("lengths", "u4"))
     if not count:
         raise file.reject("lengths", "has no document")
+    if vectors != (f"{VECTORS}indptr" in file):
+        raise file.reject("vectors", "does not agree with the manifest")
     ids = CheckedStringTable(
         _read_column(file, "ids", count, full=True),
         file.array("ids.keys", "u4", count=count),

@@ -33,7 +33,8 @@ Contents = list[tuple[str, str | None, dict[str, Any]]]
 def state(index: BM25Index) -> tuple[Contents, list[float]]:
     """Return all documents, and scores that depend on each of them."""
     documents = [(one.id, one.text, one.metadata) for one in index.get(index.ids())]
-    return documents, index.scores("red boat sea").tolist()
+    vectors = index.vectors.scores({"a": 1.0, "b": -2.0}).tolist()
+    return documents, index.scores("red boat sea").tolist() + vectors
 
 
 def opened(folder: Path) -> tuple[Contents, list[float]]:
@@ -49,7 +50,7 @@ def history(folder: Path) -> Iterator[BM25Index]:
     yield first
     first.save(folder)
     changes: list[Callable[[BM25Index], object]] = [
-        lambda index: index.add(["red sky", "blue boat"]),
+        lambda index: index.add(["red sky", "blue boat"], vectors=[{"a": 0.1}, {"b": 2.0}]),
         lambda index: index.delete(["1", "6"]),
         lambda index: index.update_metadata(["0", "3"], [{"new": "value"}, {}]),
         lambda index: index.add(["green boat"], ids=["4"], on_duplicate="replace"),

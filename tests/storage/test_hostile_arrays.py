@@ -37,6 +37,10 @@ FILTERS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+# NaN, both infinities, 1e31, 0 and -0 as float32.
+WRONG_WEIGHTS = [0x7FC00000, 0x7F800000, 0xFF800000, 0x72FC6F7C, 0, 0x80000000]
+
+
 def use(folder: Path) -> None:
     """Call everything on an index that may refuse any of it."""
     opened = BM25Index.open(folder)
@@ -49,6 +53,11 @@ def use(folder: Path) -> None:
         *(partial(opened.count, filter) for filter in FILTERS),
         lambda: (opened.vocabulary, opened.document_frequencies(), opened.stats()),
         lambda: opened.to_scipy(),
+        lambda: [opened.vectors.search({term: 0.5}, k=50) for term in ("red", "word7", "no")],
+        lambda: opened.vectors.search_batch([{"red": 1, "word3": -1}] * 2, k=50).hits(),
+        lambda: (opened.vectors.scores({"word7": 1}), opened.vectors.explain({"red": 1}, "3")),
+        lambda: (opened.vectors.get(["3", "x"]), opened.vectors.to_scipy()),
+        lambda: opened.search_hybrid("red", {"word1": 1}),
         lambda: opened.save(folder.with_name("copy")),
     ]
     refused = None
@@ -161,6 +170,13 @@ def test_a_forged_array_is_refused_or_harmless(
         ("fields.numbers", 0, 2**62),
         ("fields.documents", 0, 2**31),
         ("fields.documents", -1, 30),
+        ("vectors.documents", 0, 60_000),
+        ("vectors.codes", 0, 60_000),
+        ("vectors.indptr", 1, 2**31),
+        ("vectors.terms.keys", 0, 0),
+        ("vectors.terms.data", 0, 255),
+        *(("vectors.code_weight", place, bits) for place in (0, -1) for bits in WRONG_WEIGHTS),
+        *(("vectors.bounds", place, bits) for place in (0, 1) for bits in WRONG_WEIGHTS),
     ],
 )
 def test_verify_finds_what_is_out_of_range(

@@ -25,6 +25,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [f"red boat word{number % 9} " * (1 + number % 5) for number in range(60)],
         metadata=[{"n": number, "name": f"é{number}"} for number in range(60)],
         payloads=[bytes([number]) * 20 for number in range(60)],
+        vectors=[{"red": number / 7, f"word{number % 9}": 1.0} for number in range(60)],
     )
     index.save(folder)
     with BM25Index.open(folder, mode="w") as writer:
@@ -54,6 +55,8 @@ def everything(index: BM25Index) -> tuple[object, ...]:
         index.document_frequencies().tolist(),
         index.to_scipy().toarray().tobytes(),
         index.count({"n": {"$gt": 30}}),
+        index.vectors.get(index.ids()),
+        [index.vectors.search({"red": 1.0, word: -9.0}, k=100) for word in ("word7", "no")],
     )
 
 

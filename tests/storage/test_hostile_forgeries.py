@@ -6,6 +6,7 @@ uses each in every way, in a process of its own, which an access out of bounds m
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import zlib
@@ -155,6 +156,34 @@ def new_metadata(data: bytes) -> Callable[[Piece], None]:
     return change
 
 
+def weight(place: int, value: float) -> Callable[[Piece], None]:
+    """Return a function that replaces a weight of a vector."""
+    return replace("vectors.code_weight", place, int(np.float32(value).view(np.uint32)))
+
+
+def other_bounds(piece: Piece) -> None:
+    """Forge bounds that all weights are within."""
+    piece.segment["vectors.bounds"] = np.array([-8, 8], np.float32).view(np.uint32)
+
+
+def vectors_without_a_claim(piece: Piece) -> None:
+    piece.vectors = False
+
+
+def a_claim_without_vectors(piece: Piece) -> None:
+    piece.segment = {
+        name: values for name, values in piece.segment.items() if not name.startswith("vectors.")
+    }
+
+
+def terms_of_vectors_turned(piece: Piece) -> None:
+    put_terms(piece.segment, [b"plumless", b"buckeroo"], ordered=False, name="vectors.terms")
+
+
+def term_of_a_vector_that_is_no_text(piece: Piece) -> None:
+    put_terms(piece.segment, [b"\xff", b"plumless"], name="vectors.terms")
+
+
 # What a merge relies on, and what only verify finds.
 FORGED: dict[str, Callable[[Piece], None]] = {
     "a term twice": term_twice,
@@ -170,9 +199,21 @@ FORGED: dict[str, Callable[[Piece], None]] = {
     "data that belong to no string": hidden_data,
     "strings of a field out of order": field_strings_turned,
     "no documents": empty,
+    "a weight that is no number": weight(0, math.nan),
+    "a weight that is infinite": weight(0, math.inf),
+    "a weight that is 0": weight(0, 0.0),
+    "a weight beyond the bounds": weight(0, 8.0),
+    "bounds that are no numbers": replace("vectors.bounds", 0, 0x7FC00000),
+    "bounds that no weight has": other_bounds,
+    "terms of vectors of one key the wrong way round": terms_of_vectors_turned,
+    "a posting of a vector twice": replace("vectors.documents", 1, 1),
+    "a code beyond the weights": replace("vectors.codes", 0, 60_000),
+    "vectors that the manifest does not know": vectors_without_a_claim,
+    "vectors that the manifest invents": a_claim_without_vectors,
 }
 VERIFIED: dict[str, Callable[[Piece], None]] = {
     "a term that is no UTF-8": term_that_is_no_text,
+    "a term of a vector that is no UTF-8": term_of_a_vector_that_is_no_text,
     "an id that is no UTF-8": id_that_is_no_text,
     "a text that is not UTF-8": string("texts", 0, b"\xff"),
     "a text that ends within a character": character_cut_in_two,
@@ -203,6 +244,7 @@ def taken_apart(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         ["one é", "two é", *[["red", *["plumless"] * n, "buckeroo"] for n in range(1, 7)]],
         metadata=[{"n": number, "name": "ab"[number % 2]} for number in range(8)],
         payloads=[None, *[bytes([number]) for number in range(1, 8)]],
+        vectors=[None, *[{"plumless": number / 3, "buckeroo": -number} for number in range(1, 8)]],
     )
     index.save(folder)
     with patch.multiple("bm25rag.merging.policy", LEAST=0, SHARE=1 << 30):

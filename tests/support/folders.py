@@ -62,4 +62,5 @@ def thirty_documents() -> BM25Index:
         [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)],
         metadata=[_metadata(number) for number in range(30)],
         payloads=[bytes([number]) for number in range(30)],
+        vectors=[{"red": number - 9.5, f"word{number % 9}": 1 / 3} for number in range(30)],
     )

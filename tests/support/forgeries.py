@@ -41,6 +41,9 @@ WRONG_SETTINGS = [
 ]  # fmt: skip
 
 
+WRONG_WEIGHTS = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e31, 1e-45, 1.0]
+
+
 WRONG_TEXTS = [b"\xff", b"\xc3", b"\xa9x", b"\xed\xa0\x80", b"", b"\x00", None]
 
 
@@ -85,28 +88,29 @@ def any_length(folder: Folder, random: Random) -> None:
 def terms(folder: Folder, random: Random) -> None:
     """Duplicate terms, put them out of order, under wrong keys, or make them invalid text."""
     arrays = any_segment(folder, random)
-    values = [value or b"" for value in strings(arrays, "terms", size(arrays, "terms"))]
+    name = random.choice([name[:-5] for name in arrays if name.endswith("terms.keys")])
+    values = [value or b"" for value in strings(arrays, name, size(arrays, name))]
     if not values:
         return
     place, other = random.randrange(len(values)), random.randrange(len(values))
-    keys = arrays["terms.keys"].copy()
+    keys = arrays[f"{name}.keys"].copy()
     match random.randrange(7):
         case 0 | 1:
             values[place] = values[other]
-            put_terms(arrays, values)
+            put_terms(arrays, values, name=name)
         case 2:
-            put_terms(arrays, sorted(values), ordered=False)
+            put_terms(arrays, sorted(values), ordered=False, name=name)
         case 3:
             keys[[place, other]] = keys[[other, place]]
-            arrays["terms.keys"] = keys
+            arrays[f"{name}.keys"] = keys
         case 4:
-            arrays["terms.keys"] = np.full_like(keys, random.choice(keys))
+            arrays[f"{name}.keys"] = np.full_like(keys, random.choice(keys))
         case 5:
-            arrays["terms.keys"] = np.sort(keys + np.uint32(random.choice((0, 1))))
-            put_strings(arrays, "terms", random.sample(values, len(values)))
+            arrays[f"{name}.keys"] = np.sort(keys + np.uint32(random.choice((0, 1))))
+            put_strings(arrays, name, random.sample(values, len(values)))
         case _:
             values[place] = random.choice(WRONG_TEXTS) or b""
-            put_terms(arrays, values)
+            put_terms(arrays, values, name=name)
 
 
 def ids(folder: Folder, random: Random) -> None:
@@ -218,6 +222,45 @@ def postings(folder: Folder, random: Random) -> None:
     arrays["documents"], arrays["codes"], arrays["lengths"] = documents, codes, lengths
 
 
+def vectors(folder: Folder, random: Random) -> None:
+    """Change postings and weights of vectors, or say that there are none, or some."""
+    piece = random.choice(folder.pieces)
+    if not piece.vectors:
+        piece.vectors = random.choice((True, 1, "x"))
+        return
+    arrays = piece.segment
+    indptr = arrays["vectors.indptr"].astype(np.int64)
+    term = random.randrange(len(indptr) - 1)
+    own = slice(indptr[term], indptr[term + 1])
+    documents, codes = arrays["vectors.documents"].copy(), arrays["vectors.codes"].copy()
+    bits = arrays["vectors.code_weight"].copy()
+    weights, bounds = bits.view(np.float32), arrays["vectors.bounds"].view(np.float32).copy()
+    match random.randrange(9):
+        case 0:
+            documents[own] = documents[own][::-1]
+        case 1:
+            documents[own] = documents[random.randrange(len(documents))]
+        case 2:
+            codes[own] = random.randrange(len(bits))
+        case 3:
+            codes[:] = random.sample(codes.tolist(), len(codes))
+        case 4:
+            weights[random.randrange(len(bits))] = random.choice(WRONG_WEIGHTS)
+        case 5:
+            bounds[random.randrange(2)] = random.choice([*WRONG_WEIGHTS, 0.5, 1e29, -1e29])
+        case 6:
+            weights[:] = random.sample(weights.tolist(), len(bits))
+        case 7:
+            piece.vectors = random.choice((False, 1, None, "x"))
+        case _:
+            for name in [name for name in arrays if name.startswith("vectors.")]:
+                del arrays[name]
+            piece.vectors = random.choice((False, True))
+            return
+    arrays["vectors.documents"], arrays["vectors.codes"] = documents, codes
+    arrays["vectors.code_weight"], arrays["vectors.bounds"] = bits, bounds.view(np.uint32)
+
+
 def fields(folder: Folder, random: Random) -> None:
     """Make fields contradict the metadata."""
     arrays = any_segment(folder, random)
@@ -305,7 +348,7 @@ def manifest(folder: Folder, random: Random) -> None:
 
 WAYS: tuple[Forge, ...] = (
     any_element, any_element, any_length, terms, ids, columns, metadata, postings, postings,
-    fields, changes, manifest,
+    vectors, vectors, fields, changes, manifest,
 )  # fmt: skip
 
 

@@ -20,11 +20,12 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Piece:
-    """A segment, its number of tokens, and the changes to it."""
+    """A segment, its number of tokens, the changes to it, and what the manifest says of vectors."""
 
     segment: Arrays
     tokens: int
     changes: list[Arrays]
+    vectors: Any = False
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Folder:
                 read_arrays(folder / entry["file"]),
                 entry["tokens"],
                 [read_arrays(folder / change["file"]) for change in entry["changes"]],
+                entry.get("vectors", False),
             )
             for entry in body["segments"]
         ]
@@ -52,7 +54,12 @@ class Folder:
     def copy(self) -> Folder:
         """Copy the folder but not its arrays, which are replaced and never changed."""
         pieces = [
-            Piece(dict(piece.segment), piece.tokens, [dict(one) for one in piece.changes])
+            Piece(
+                dict(piece.segment),
+                piece.tokens,
+                [dict(one) for one in piece.changes],
+                piece.vectors,
+            )
             for piece in self.pieces
         ]
         return Folder(self.commit, json.loads(json.dumps(self.settings)), pieces)
@@ -71,13 +78,15 @@ class Folder:
             | {
                 "tokens": piece.tokens,
                 "changes": [write("changes", one) for one in piece.changes],
+                **({"vectors": piece.vectors} if piece.vectors else {}),
             }
             for piece in self.pieces
         ]
         body = {"commit": self.commit, "settings": self.settings, "segments": segments}
         spelled = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         checksum = zlib.crc32(spelled.encode("utf-8", "surrogatepass"))
-        outer = {"format": "bm25rag", "version": 2, "checksum": checksum, "body": body}
+        version = 3 if any(piece.vectors for piece in self.pieces) else 2
+        outer = {"format": "bm25rag", "version": version, "checksum": checksum, "body": body}
         written = json.dumps(outer, ensure_ascii=False).encode("utf-8", "surrogatepass")
         (folder / "manifest.json").write_bytes(written)
 
@@ -115,8 +124,8 @@ def put_strings(arrays: Arrays, name: str, values: Sequence[bytes | None]) -> No
 
 def size(arrays: Arrays, name: str) -> int:
     """Return how many strings a column of a segment has."""
-    if name == "terms":
-        return len(arrays["terms.keys"])
+    if name in ("terms", "vectors.terms"):
+        return len(arrays[f"{name}.keys"])
     if name.startswith("fields."):
         return max(len(arrays[f"{name}.offsets"]) - 1, 0)
     return len(arrays["lengths"])
@@ -137,12 +146,14 @@ def repeat_string(arrays: Arrays, name: str, random: Random) -> None:
         change_string(arrays, name, random, random.choice(values))
 
 
-def put_terms(arrays: Arrays, values: Sequence[bytes], ordered: bool = True) -> None:
+def put_terms(
+    arrays: Arrays, values: Sequence[bytes], ordered: bool = True, name: str = "terms"
+) -> None:
     """Replace the terms, with their keys, in the table's order or as given."""
     if ordered:
         values = sorted(values, key=lambda value: (zlib.crc32(value), value))
-    put_strings(arrays, "terms", values)
-    arrays["terms.keys"] = np.array(list(map(zlib.crc32, values)), np.uint32)
+    put_strings(arrays, name, values)
+    arrays[f"{name}.keys"] = np.array(list(map(zlib.crc32, values)), np.uint32)
 
 
 def put_ids(arrays: Arrays, values: Sequence[bytes]) -> None:
@@ -156,9 +167,11 @@ def put_ids(arrays: Arrays, values: Sequence[bytes]) -> None:
 def empty(piece: Piece) -> None:
     """Remove all documents of a segment, and everything that belongs to them."""
     piece.segment = {
-        name: values[:0] for name, values in piece.segment.items() if name[:7] != "fields."
+        name: values[:0]
+        for name, values in piece.segment.items()
+        if not name.startswith(("fields.", "vectors."))
     }
     piece.segment["indptr"] = np.zeros(1, np.uint32)
     for name in ("terms", "ids"):
         piece.segment[f"{name}.offsets"] = np.zeros(1, np.uint64)
-    piece.tokens, piece.changes = 0, []
+    piece.tokens, piece.changes, piece.vectors = 0, [], False

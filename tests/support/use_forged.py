@@ -40,6 +40,7 @@ SMALL = {
 }
 NAMES_A_FILE = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest\.json")
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "plumless buckeroo", "no"]
+VECTORS = [{"red": 1.0}, {"buckeroo": 0.5, "plumless": -2.0, "é4": 1.0}, {"no": 1.0}]
 INF = float("inf")  # which does not order with anything
 # Filters, and the same in Python.
 FILTERS: list[tuple[dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
@@ -59,6 +60,12 @@ def metadata(number: int) -> dict[str, Any]:
     return {} if number % 5 == 0 else {**own, **(some if number % 4 else {"d": {"$k": None}})}
 
 
+def vector(number: int) -> dict[str, float] | None:
+    """Make a vector; none for some."""
+    terms = ["red", "plumless", "buckeroo", f"é{number % 9}"][number % 3 :]
+    return {term: (number - 20) / (3 + place) for place, term in enumerate(terms)} or None
+
+
 def make(folder: Path) -> Folder:
     """Save an index of several parts, of which some have changed since."""
     with patch.multiple("bm25rag.merging.policy", LEAST=0, SHARE=1 << 30):
@@ -75,6 +82,7 @@ def make(folder: Path) -> Folder:
                     [metadata(number) for number in range(first, last)],
                     [bytes([n]) if n % 2 else None for n in range(first, last)],
                     store_text=first != 30,
+                    vectors=None if first == 42 else [vector(n) for n in range(first, last)],
                 )
         for step in range(3):
             with BM25Index.open(folder, mode="w") as writer:
@@ -95,6 +103,16 @@ def answers(index: BM25Index) -> list[Any]:
     found.append([index.count(asked) for asked, _ in FILTERS])
     found.append((index.vocabulary, index.document_frequencies().tolist()))
     found.append(index.to_scipy().toarray().tolist())
+    vectors = index.vectors
+    found.append(vectors.get(index.ids()))
+    for one in VECTORS:
+        found.append([(hit.id, hit.score.hex()) for hit in vectors.search(one, k=100)])
+        found.append([hit.id for hit in vectors.search(one, k=3, filter={"n": {"$gt": 2}})])
+        found.append(vectors.scores(one).tolist())
+    found.append([[hit.id for hit in one] for one in vectors.search_batch(VECTORS * 9, k=5).hits()])
+    found.append([hit.id for hit in index.search_hybrid("red", VECTORS[1], filter={"n": 4})])
+    found.append((vectors.vocabulary, vectors.document_frequencies().tolist()))
+    found.append(vectors.to_scipy().toarray().tolist())
     return found
 
 
@@ -138,6 +156,9 @@ class Case:
         for query in QUERIES if asked is None else ():  # one may be refused, and the next not
             self.attempt(lambda query=query: reader.search_batch([query] * 3, k=60).hits())
             self.attempt(lambda query=query: reader.explain(query, "id8"))
+        for one in VECTORS if asked is None else ():
+            self.attempt(lambda one=one: reader.vectors.search_batch([one] * 3, k=60).hits())
+            self.attempt(lambda one=one: reader.vectors.explain(one, "id8"))
         for filter, passes in FILTERS:
             count = self.attempt(lambda filter=filter: reader.count(filter))
             if self.sound:
@@ -161,7 +182,8 @@ class Case:
             if self.sound:
                 assert answers(writer) == asked, "it answers otherwise once it is compacted"
             self.attempt(writer.commit)
-            self.attempt(lambda: writer.add(["red boat", "green sea"], metadata=[{"n": 5}, {}]))
+            more = {"metadata": [{"n": 5}, {}], "vectors": [{"red": 0.5}, None]}
+            self.attempt(lambda: writer.add(["red boat", "green sea"], **more))
             self.attempt(lambda: writer.delete(["id8", "plumless"]))
             self.attempt(lambda: writer.update_metadata(["id9", "id40"], [{"n": "x"}, {}]))
             self.attempt(writer.maintain)
