@@ -12,16 +12,23 @@ STAMP := $(VENV)/.installed
 # The adapters: whatever lies under integrations/ with a pyproject.toml.
 ADAPTERS := $(patsubst integrations/%/pyproject.toml,%,$(wildcard integrations/*/pyproject.toml))
 ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
-# Kernels are built a dozen times in a check; zig takes a second for what it has compiled before.
+# Kernels are built seven times in a check; zig takes a second for what it has compiled before.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # What the compiled kernels are made of.
 BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
+# Modules are compiled when they are imported, which most never are.
 PIP := -m pip --disable-pip-version-check -qq
+INSTALL := $(PIP) install --no-compile
+# What many environments install, and what it is made from.
+WHEELS := $(VENV)/wheels
+EDITABLE = $$(echo $(WHEELS)/editable/*.whl)
+SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o -name '*.md' \) -not -path '*/tests/*')
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
 # The modes beside the usual one try fewer examples of each property, and leave out the slow tests
-# and those of crashes and benchmarks, for which the mode makes no difference.
+# and those of crashes and benchmarks, for which the mode makes no difference; with NumPy alone, also
+# the tests that force a backend themselves (tests/conftest.py).
 ONCE := crashes distributed project/test_benchmarks.py
 QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%=--ignore=tests/%)
@@ -34,11 +41,16 @@ COVER := --cov=bm25rag --cov-report= --cov-fail-under=0
 # Every process would compile all modules anew, and pytest those of its plugins.
 unexport PYTHONDONTWRITEBYTECODE
 
+# What a check installs beside .venv, the one that takes longest first.
+ENVIRONMENTS := $(foreach name,distributed together lowest $(ADAPTERS) $(ADAPTERS:%=%-lowest),.venv-$(name)/.installed)
+
 .DEFAULT_GOAL := help
+ifndef INSTALLING
 .NOTPARALLEL:
+endif
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted coverage test-plain test-lowest \
-	wheel dist adapters together distributed tree-before tree-after sanitize soak test-long bench clean
+	environments wheel dist adapters together distributed tree-before tree-after sanitize soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -56,7 +68,7 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 
 # --- the whole check ----------------------------------------------------------------
 
-check: tree-before lint types test-all test-interpreted coverage test-plain test-lowest wheel adapters together distributed tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
+check: tree-before lint types test-all test-interpreted coverage test-plain environments test-lowest wheel adapters together distributed tree-after  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
 	@echo "make check: everything passed"
 
 lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
@@ -83,6 +95,10 @@ coverage: $(STAMP)  ## Report what the two runs before have covered together.
 test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
+# Two at a time, since pip uses one core; it says nothing but what is wrong.
+environments: $(STAMP) $(WHEELS)/.built
+	@$(MAKE) --no-print-directory -j2 INSTALLING=1 $(ENVIRONMENTS)
+
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
 	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
 
@@ -97,15 +113,11 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 
 adapters: $(ADAPTERS:%=adapter-%)  ## Check each adapter: its wheel alone, then its lowest versions.
 
-adapter-%: .venv-%/.installed .venv-%-lowest/.installed
+adapter-%: $(WHEELS)/.built .venv-%/.installed .venv-%-lowest/.installed
 	$(PY) tools/adapters.py check $* .venv-$*/$(BIN)/python .venv-$*-lowest/$(BIN)/python
 
-# pytest-asyncio warns where its options are missing, as for adapters that do without it.
 together: .venv-together/.installed  ## Run the tests of all adapters in one environment.
-	@set -e; for name in $(ADAPTERS); do \
-		.venv-together/$(BIN)/python -P $(PYTEST) -W ignore::pytest.PytestDeprecationWarning \
-			integrations/$$name/tests; \
-	done
+	$(PY) tools/adapters.py together .venv-together/$(BIN)/python
 
 distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
 	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed
@@ -146,7 +158,12 @@ endef
 $(STAMP): pyproject.toml $(BUILT)
 	$(new_venv)
 	@echo "compiling bm25rag, and installing all that development needs: a minute or two"
-	@$(PY) $(PIP) install -e '.[dev]'
+	@$(PY) $(INSTALL) 'Cython>=3.1' 'setuptools>=77' 'ziglang>=0.13'
+	@$(PY) $(INSTALL) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+$(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS) tools/wheels.py tools/building.py
+	@$(PY) tools/wheels.py
 	@touch $@
 
 # All adapters beside the core and what the examples need; not what develops and tests them.
@@ -161,14 +178,14 @@ $(STAMP): pyproject.toml $(BUILT)
 	done
 	@touch $@
 
-.venv-together/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS)
+.venv-together/.installed: pyproject.toml $(BUILT) $(ADAPTER_PROJECTS) | $(WHEELS)/.built
 	$(new_venv)
-	@$(@D)/$(BIN)/python $(PIP) install -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
+	@$(@D)/$(BIN)/python $(INSTALL) "$(EDITABLE)[test]" $(ADAPTERS:%=-e 'integrations/%[test,examples]')
 	@touch $@
 
-.venv-distributed/.installed: pyproject.toml $(BUILT)
+.venv-distributed/.installed: pyproject.toml $(BUILT) | $(WHEELS)/.built
 	$(new_venv)
-	@$(@D)/$(BIN)/python $(PIP) install -e '.[distributed-test]'
+	@$(@D)/$(BIN)/python $(INSTALL) "$(EDITABLE)[distributed-test]"
 	@touch $@
 
 # Beside the peers that the extras `bench` name; PISA and a Java have no wheels for some systems. Of
@@ -184,10 +201,10 @@ $(STAMP): pyproject.toml $(BUILT)
 	@$(@D)/$(BIN)/python $(PIP) install --no-deps 'llama-index-retrievers-bm25>=0.6'
 	@touch $@
 
-.venv-lowest/.installed: pyproject.toml $(BUILT) tools/lowest.py
+.venv-lowest/.installed: pyproject.toml $(BUILT) tools/lowest.py | $(WHEELS)/.built
 	$(new_venv)
 	@$(PYTHON) tools/lowest.py pyproject.toml > $(@D)/lowest.txt
-	@$(@D)/$(BIN)/python $(PIP) install --prefer-binary -e '.[test]' -c $(@D)/lowest.txt
+	@$(@D)/$(BIN)/python $(INSTALL) --prefer-binary "$(EDITABLE)[test]" -c $(@D)/lowest.txt
 	@touch $@
 
 # What is tested there is compiled every time (tools/sanitize.py).
@@ -196,12 +213,12 @@ $(STAMP): pyproject.toml $(BUILT)
 	@touch $@
 
 # The wheels, not the folders: what is installed must work away from the checkout.
-.venv-%/.installed: integrations/%/pyproject.toml $(STAMP)
+.venv-%/.installed: integrations/%/pyproject.toml $(STAMP) | $(WHEELS)/.built
 	$(new_venv)
 	@$(PY) tools/adapters.py install $* $(@D)/$(BIN)/python
 	@touch $@
 
-.venv-%-lowest/.installed: integrations/%/pyproject.toml $(STAMP)
+.venv-%-lowest/.installed: integrations/%/pyproject.toml $(STAMP) | $(WHEELS)/.built
 	$(new_venv)
 	@$(PY) tools/adapters.py install $* $(@D)/$(BIN)/python --lowest
 	@touch $@

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from bm25rag.kernels import backend as backends
+from support.environment import INTERPRETED
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 settings.register_profile(
@@ -25,9 +29,46 @@ settings.register_profile("long", settings.get_profile("bm25rag"), max_examples=
 settings.load_profile("bm25rag")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a mode does not change: a test that forces a backend ignores the default."""
+    if os.environ.get("BM25RAG_KERNELS") == "numpy":
+        forced = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=forced)
+        items[:] = [item for item in items if item not in set(forced)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Measure coverage where it is cheap: tracing takes three times as long as the test.
+
+    The lines that slow tests and the many examples of properties reach are reached by others, too;
+    but for those of the kernels, which are measured interpreted. pytest-cov's own ``no_cover``
+    stops one of the two measurements that it starts in a worker of pytest-xdist.
+    """
+    untraced = {"untraced"} if INTERPRETED else {"untraced", "slow", "hypothesis"}
+    if not any(marker.name in untraced for marker in item.iter_markers()):
+        return (yield)
+    tracers = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracers[0])
+        threading.settrace(tracers[1])
+
+
 # Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.
-@pytest.fixture(scope="module", params=backends.available())
+@pytest.fixture(scope="module", params=backends.available()[: 1 if INTERPRETED else None])
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test once on each backend available here."""
     with backends.use(request.param):
         yield request.param
+
+
+@pytest.fixture(scope="module")
+def without_flushes() -> Iterator[None]:
+    """Write hundreds of small indexes without waiting for the disk: nobody cuts the power here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield

@@ -3,7 +3,8 @@
 ``adapters.py install NAME PYTHON [--lowest]`` installs the wheels of the core and of
 ``integrations/NAME`` with what they and the tests need. ``adapters.py check NAME PYTHON LOWEST``
 brings both wheels up to date in an environment of the newest versions and one of the lowest,
-checks types in the first, and runs the adapter's tests in both.
+checks types in the first, and runs the adapter's tests in both. The wheels are those that
+tools/wheels.py has built. ``adapters.py together PYTHON`` runs the tests of all adapters.
 """
 
 from __future__ import annotations
@@ -14,17 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from building import ROOT, build, pip, run
+from building import CORE, ROOT, WHEELS, pip, run
 from lowest import lowest_versions, read_project
 
 
-def build_wheels(name: str, folder: Path) -> list[Path]:
-    """Build the core and an adapter, and return their wheels."""
-    sources = [ROOT, ROOT / "integrations" / name]
-    return [
-        build(source, folder / str(number), "--no-isolation", "--wheel")
-        for number, source in enumerate(sources)
-    ]
+def wheels_of(name: str) -> list[Path]:
+    """Return the wheels of the core and of an adapter."""
+    return [next((WHEELS / folder).glob("*.whl")) for folder in (CORE, name)]
 
 
 def install(name: str, python: Path, lowest: bool) -> None:
@@ -32,20 +29,17 @@ def install(name: str, python: Path, lowest: bool) -> None:
     project = read_project(ROOT / "integrations" / name / "pyproject.toml")
     if "test" not in project.get("optional-dependencies", {}):  # pip would only warn
         sys.exit(f"integrations/{name}/pyproject.toml has no extra 'test' for its tests")
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        core, adapter = build_wheels(name, folder)
-        pins = folder / "lowest.txt"
+    core, adapter = wheels_of(name)
+    with tempfile.TemporaryDirectory() as folder:
+        pins = Path(folder) / "lowest.txt"
         pins.write_text("\n".join(lowest_versions(project) if lowest else []), encoding="utf-8")
-        pip(python, "install", core, f"{adapter}[test]", "-c", pins)
+        pip(python, "install", "--no-compile", core, f"{adapter}[test]", "-c", pins)
 
 
 def check(name: str, python: Path, lowest: Path) -> int:
-    """Check the wheels as they are built now, in both environments at once; return an exit code."""
-    with tempfile.TemporaryDirectory() as temporary:
-        wheels = build_wheels(name, Path(temporary))
-        for each in (python, lowest):
-            pip(each, "install", "--no-deps", "--force-reinstall", *wheels)
+    """Check the wheels in both environments at once; return an exit code."""
+    for each in (python, lowest):
+        pip(each, "install", "--no-compile", "--no-deps", "--force-reinstall", *wheels_of(name))
     tests = ROOT / "integrations" / name / "tests"
     # -P: what is imported is what was installed, not what lies in the checkout.
     options: list[str | Path] = ["-P", "-m", "pytest", "-q"]
@@ -64,6 +58,19 @@ def check(name: str, python: Path, lowest: Path) -> int:
         code = subprocess.run([python, *options, tests], cwd=ROOT, check=False).returncode
         print(f"{name} at its lowest versions\n{other.communicate()[0]}", end="", flush=True)
     return code or other.returncode
+
+
+def together(python: Path) -> int:
+    """Run the tests of all adapters at once, in one environment; return an exit code."""
+    # pytest-asyncio warns where its options are missing, as for adapters that do without it.
+    options = ["-P", "-m", "pytest", "-q", "-W", "ignore::pytest.PytestDeprecationWarning"]
+    running: list[subprocess.Popen[str]] = [
+        subprocess.Popen([python, *options, tests], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for tests in sorted(ROOT.glob("integrations/*/tests"))
+    ]
+    for one in running:
+        print(one.communicate()[0], end="", flush=True)
+    return int(any(one.returncode for one in running))
 
 
 def check_types(name: str, python: Path) -> str:
@@ -93,6 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="what", required=True)
     installing, checking = commands.add_parser("install"), commands.add_parser("check")
+    commands.add_parser("together").add_argument("python", type=Path)
     for command in (installing, checking):
         command.add_argument("name")
         command.add_argument("python", type=Path)
@@ -101,6 +109,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.what == "check":
         return check(given.name, given.python, given.lowest)
+    if given.what == "together":
+        return together(given.python)
     install(given.name, given.python, given.lowest)
     return 0
 

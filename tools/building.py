@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# Where tools/wheels.py leaves a folder for the wheel of each adapter, and these of the core.
+WHEELS = Path(sys.prefix) / "wheels"
+CORE, EDITABLE = "core", "editable"
 
 
 # The modules that are compiled, and what follows their names.

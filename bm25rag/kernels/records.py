@@ -251,11 +251,13 @@ class Limits(NamedTuple):
     allowed
         Which documents may be returned, (n,), bool; ``None``: all.
     window
-        How many documents to walk at a time, >= 1. This and the next two change no result.
+        How many documents to walk at a time, >= 1. This and what follows change no result.
     heavy
         Postings of frequent terms from which to look some terms up.
     sparse
         How many times fewer postings than documents are few.
+    coarse
+        Postings for each term and document wanted from which sums may be coarse at first.
     """
 
     k: int
@@ -263,6 +265,7 @@ class Limits(NamedTuple):
     window: int
     heavy: int
     sparse: int
+    coarse: int
 
 
 class Matches(NamedTuple):

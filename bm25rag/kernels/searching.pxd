@@ -2,4 +2,20 @@
 from cpython.dict cimport PyDict_GetItemWithError
 from libc.math cimport floor, nextafter
 
-from bm25rag.kernels.selecting cimport collect, drain, kth_of_maxima, largest, lowest_bit, sort
+from bm25rag.kernels.selecting cimport (
+    collect, drain, drain_units, kth_of_maxima, kth_of_units, largest, lowest_bit, sort,
+)
+
+cdef extern from * nogil:
+    """
+    /* A size or 0, without a branch. */
+    static inline Py_ssize_t bm25rag_size_if(int taken, Py_ssize_t size) {
+    #if defined(__clang__)
+        return __builtin_unpredictable(taken) ? size : 0;
+    #else
+        return taken ? size : 0;
+    #endif
+    }
+    """
+    Py_ssize_t size_if "bm25rag_size_if" (bint taken, Py_ssize_t size)
+    void prefetch "__builtin_prefetch" (const void *address)

@@ -13,6 +13,10 @@ looked at. A histogram of the sums found so far says what that is; windows are s
 that it soon says something. Where a window has very many postings, or many and all documents, all
 its sums are looked at instead, which is less work for every posting.
 
+A long query with few documents wanted is answered in two steps: sums of 16 bits, which take two
+thirds of the time, say which few documents can be among the best, and these are looked up and
+scored as defined.
+
 A window's sums begin at 0 with its first document. ``_add``, ``_list`` and ``_list_few`` are one
 loop written three times, since a choice inside it would be made for every posting.
 """
@@ -28,7 +32,21 @@ from bm25rag.kernels.selecting import WORK
 if not cython.compiled:
     from math import floor, nextafter
 
-    from bm25rag.kernels.selecting import collect, drain, kth_of_maxima, largest, lowest_bit, sort
+    from bm25rag.kernels.selecting import (
+        collect,
+        drain,
+        drain_units,
+        kth_of_maxima,
+        kth_of_units,
+        largest,
+        lowest_bit,
+        sort,
+    )
+
+    def size_if(taken: bool, size: int) -> int:
+        """Return ``size``, or 0."""
+        return size if taken else 0
+
 
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
@@ -59,6 +77,19 @@ _FREQUENT = cython.declare(cython.Py_ssize_t, 3)
 # Bounds are raised by this much, beyond any rounding of theirs.
 _SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 _INFINITY = cython.declare(cython.double, float("inf"))
+# In coarse sums, the largest f has so many levels, and all terms can add so many units.
+_LEVELS = 65535.0
+_UNITS = cython.declare(cython.double, 32000.0)
+# They are for queries with a posting for so many documents at least, and no more terms than these.
+_DENSE = cython.declare(cython.Py_ssize_t, 3)
+_MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
+# Postings of the next term that are fetched; the processor finds the others.
+_FETCHED = cython.declare(cython.Py_ssize_t, 128)
+# The share of what a sum must exceed that the terms which are looked up may add.
+_LEFT = cython.declare(cython.double, 0.25)
+# From the least normal float32 on, what a part is off by is a share of it.
+_NORMAL = cython.declare(cython.double, 2.0**-126)
+_HUGE = cython.declare(cython.double, 1e300)
 # Room for queries of so many terms is made at once. Memory to work in is kept for so many
 # threads, if it is for no more matches and terms than these.
 _USUAL = 64
@@ -80,6 +111,7 @@ class _Segment:
     wide: cython.const[cython.uint][::1]
     is_narrow: cython.bint
     weights: cython.const[cython.float][::1]
+    levels: cython.const[cython.ushort][::1]
     lowest: cython.double
     highest: cython.double
     size: cython.Py_ssize_t
@@ -108,6 +140,7 @@ class _Limits:
     window: cython.Py_ssize_t
     heavy: cython.Py_ssize_t
     sparse: cython.Py_ssize_t
+    coarse: cython.Py_ssize_t
 
 
 @cython.final
@@ -126,6 +159,7 @@ class _Query:
     rest: cython.double[::1]
     shift: cython.double
     prune: cython.bint
+    coarse: cython.bint
 
 
 @cython.final
@@ -133,8 +167,9 @@ class _Query:
 class _Scratch:
     """Memory to work in, for one query after another.
 
-    ``sums`` and ``bits`` are zero between queries; ``numbers`` and ``scores`` collect documents.
-    There is room for windows of ``width`` documents, and for queries of ``longest`` terms.
+    ``sums``, ``units`` and ``bits`` are zero between queries; ``numbers`` and ``scores`` collect
+    documents. There is room for windows of ``width`` documents, units of a block, and queries
+    of ``longest`` terms.
     ``tallies`` count the sums of collected documents by size, times ``scale``: at least k of
     them, ``tallied``, are in bin ``cut`` or above, if k are collected.
     """
@@ -151,6 +186,7 @@ class _Scratch:
     terms: cython.longlong[::1]
     weights: cython.double[::1]
     sums: cython.double[::1]
+    units: cython.short[::1]
     bits: cython.ulonglong[::1]
     waiting: cython.longlong[::1]
     waiting_sums: cython.double[::1]
@@ -321,6 +357,48 @@ def _list_few(
         posting += 1
     cursors[term] = posting
     return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_units(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    levels: cython.const[cython.ushort][::1],
+    multiplier: cython.ulonglong,
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    units: cython.short[::1],
+) -> cython.void:
+    """Add a term's parts to the coarse sums of a block: a level is ``multiplier`` 2^-32 units."""
+    i: cython.Py_ssize_t
+    while posting + 4 <= stop:
+        for i in range(posting, posting + 4):
+            units[documents[i]] += cython.cast(cython.short, (levels[codes[i]] * multiplier) >> 32)
+        posting += 4
+    while posting < stop:
+        units[documents[posting]] += cython.cast(
+            cython.short, (levels[codes[posting]] * multiplier) >> 32
+        )
+        posting += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fetch(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.void:
+    """Have a term's first postings fetched while another is walked: a sixth of a query's time."""
+    stop = min(stop, posting + _FETCHED)
+    while posting < stop:
+        prefetch(cython.address(documents[posting]))  # noqa: F821 - of the .pxd
+        prefetch(cython.address(codes[posting]))  # noqa: F821
+        posting += 32
 
 
 @cython.cfunc
@@ -774,6 +852,180 @@ def _rank(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _rank_coarsely(
+    segment: _Segment,
+    limits: _Limits,
+    codes: cython.const[Codes][::1],
+    query: _Query,
+    ordered: _Query,
+    bound: cython.double,
+    scratch: _Scratch,
+) -> cython.Py_ssize_t:
+    """Do as ``_rank`` with sums of 16 bits first; return -1 if these cannot tell what it can.
+
+    Terms are walked by bound descending, until those that are left can add so little that few
+    documents must be looked up in them.
+
+    A part is at least as much as its units, which are rounded down, and exceeds them by less
+    than 1 + 2^-15 of its bound in units: by the unit lost and by what level and multiplier lose.
+    So a sum exceeds its units by less than one for each term and 1 more. The rest of ``slack``
+    is far more than any rounding of float64.
+    """
+    k: cython.Py_ssize_t = limits.k
+    terms: cython.Py_ssize_t = query.length
+    shift: cython.double = query.shift
+    unit: cython.double = ordered.rest[0] / _UNITS
+    scale: cython.double = segment.highest * 65536.0 / unit
+    slack: cython.double = (terms + 2) * unit
+    room: cython.Py_ssize_t = scratch.numbers.shape[0] - scratch.width
+    walked: cython.Py_ssize_t = terms
+    found: cython.Py_ssize_t = 0
+    waiting: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    in_block: cython.Py_ssize_t
+    base: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    least: cython.double
+    missing: cython.double
+    _reset(scratch)
+    # The last block may be a small one; what the best of it exceed is known in the others.
+    for block in range(segment.blocks - 1, -1, -1):
+        first = block * segment.block_size
+        in_block = min(segment.block_size, segment.size - first)
+        least = _least(bound, shift)
+        while walked > 0 and ordered.rest[walked - 1] <= least * _LEFT:
+            walked -= 1
+        for term in range(terms):
+            scratch.cursors[term] = ordered.starts[term, block]
+            if term < walked:
+                if cython.compiled and term + 1 < walked:
+                    _fetch(
+                        segment.documents, codes,
+                        ordered.starts[term + 1, block], ordered.starts[term + 1, block + 1],
+                    )  # fmt: skip
+                _add_units(
+                    segment.documents, codes, segment.levels,
+                    cython.cast(cython.ulonglong, ordered.idf[term] * ordered.counts[term] * scale),
+                    ordered.starts[term, block], ordered.starts[term, block + 1], scratch.units,
+                )  # fmt: skip
+        base = 0
+        while base < in_block:
+            end = min(base + scratch.width, in_block)
+            least = _least(bound, shift)
+            if scratch.cut == 0:
+                missing = kth_of_units(
+                    scratch.units, base, end, k, scratch.maxima, scratch.spare, scratch.work
+                )
+                least = max(least, missing * unit)
+            least -= slack
+            missing = ordered.rest[walked] if walked < terms else 0.0
+            waiting = drain_units(
+                scratch.units, base, end, (least - missing) / unit, unit,
+                scratch.waiting, scratch.waiting_sums,
+            )  # fmt: skip
+            if least < missing:  # a document may be among the best that has no units
+                return _give_up(scratch, in_block)
+            for term in range(walked, terms):
+                missing = ordered.rest[term + 1] if term + 1 < terms else 0.0
+                waiting = _look_up(
+                    segment, codes, ordered, scratch, term, ordered.starts[term, block + 1],
+                    base, least - missing, waiting,
+                )  # fmt: skip
+            found = _append(scratch, waiting, first + base, found, k, shift, bound - slack)
+            bound = _raised(scratch, bound, shift)
+            if found > room:
+                found = _sift(scratch, found, bound - slack)
+                if found > room:
+                    return _give_up(scratch, in_block)
+            base = end
+    found = _sift(scratch, found, bound - slack)
+    _score(segment, codes, query, scratch, found)
+    return _sift(scratch, found, nextafter(bound, _INFINITY))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _give_up(scratch: _Scratch, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Leave zeros in a block of so many documents; return -1."""
+    i: cython.Py_ssize_t
+    for i in range(size):
+        scratch.units[i] = 0
+    return -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _last_at_most(
+    documents: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Return where the last document <= ``wanted`` is in ``start`` to ``stop``, or ``start``.
+
+    Without branches, the processor looks for several documents at once.
+    """
+    count: cython.Py_ssize_t = stop - start
+    while count > 1:
+        start += size_if(documents[start + (count >> 1)] <= wanted, count >> 1)
+        count -= count >> 1
+    return start
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _score(
+    segment: _Segment,
+    codes: cython.const[Codes][::1],
+    query: _Query,
+    scratch: _Scratch,
+    found: cython.Py_ssize_t,
+) -> cython.void:
+    """Compute the scores of what has been collected, block by block, as they are defined."""
+    begin: cython.Py_ssize_t = 0
+    block: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    some: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    while begin < found:
+        block = scratch.numbers[begin] // segment.block_size
+        first = block * segment.block_size
+        some = 0
+        while (
+            some < scratch.width
+            and begin + some < found
+            and scratch.numbers[begin + some] // segment.block_size == block
+        ):
+            scratch.waiting[some] = scratch.numbers[begin + some] - first
+            scratch.waiting_sums[some] = 0.0
+            some += 1
+        for term in range(query.length):
+            start = query.starts[term, block]
+            stop = query.starts[term, block + 1]
+            for i in range(some if start < stop else 0):
+                posting = _last_at_most(segment.documents, start, stop, scratch.waiting[i])
+                if segment.documents[posting] == scratch.waiting[i]:
+                    scratch.waiting_sums[i] += _part(
+                        segment.weights[codes[posting]], query.idf[term], query.counts[term]
+                    )
+        for i in range(some):
+            scratch.scores[begin + i] = scratch.waiting_sums[i] + query.shift
+        begin += some
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _rank_any(
     segment: _Segment,
     limits: _Limits,
@@ -895,11 +1147,12 @@ def _distinct(
 @cython.nogil
 @cython.exceptval(check=False)
 def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
-    """Say whether all parts of a query are positive; and in it, whether to look terms up.
+    """Say whether all parts of a query are positive; and in it, how to look for the best.
 
-    The latter asks for enough postings of frequent terms, at least half of all, and for sums
+    Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than
-    2^29 times the smallest of them, and each is taken a whole number of times.
+    2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
+    for enough postings to pay for scoring documents again, and for ordinary numbers.
     """
     total: cython.double = 0.0
     smallest: cython.double = _INFINITY
@@ -929,6 +1182,17 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
         and query.length > 1
         and frequent >= limits.heavy
         and 2 * frequent >= walked
+    )
+    query.coarse = (
+        not query.prune
+        and limits.allowed.shape[0] == 0
+        and segment.levels.shape[0] > 0
+        and query.length <= _MOST_TERMS
+        and walked * _DENSE >= segment.size
+        and walked >= limits.k * query.length * limits.coarse
+        and smallest >= _NORMAL
+        and weighted >= _NORMAL
+        and abs(query.shift) <= total < _HUGE
     )
     return smallest > 0.0 and weighted > 0.0
 
@@ -986,7 +1250,7 @@ def _answer(
     """Answer one query; return how many matches ``scratch`` has, in order."""
     term: cython.Py_ssize_t
     block: cython.Py_ssize_t
-    found: cython.Py_ssize_t
+    found: cython.Py_ssize_t = -1
     i: cython.Py_ssize_t
     query.length = _distinct(terms, weights, start, stop, scratch, query.counts)
     query.shift = 0.0
@@ -1002,7 +1266,14 @@ def _answer(
         _by_bound(segment, query, ordered, scratch)
         found = _rank(segment, limits, codes, ordered, floor, scratch)
     else:
-        found = _rank(segment, limits, codes, query, floor, scratch)
+        if query.coarse:
+            if scratch.units.shape[0] == 0:
+                with cython.gil:
+                    _allot_units(segment, scratch)
+            _by_bound(segment, query, ordered, scratch)
+            found = _rank_coarsely(segment, limits, codes, query, ordered, floor, scratch)
+        if found < 0:
+            found = _rank(segment, limits, codes, query, floor, scratch)
     return _sort_best(scratch, found, limits.k)
 
 
@@ -1058,6 +1329,7 @@ def prepare_segment(segment):
         prepared.narrow = empty(0, np.uint16)
         prepared.wide = view(segment.codes)
     prepared.weights = view(segment.weights)
+    prepared.levels = view(_levels(segment))
     prepared.lowest = segment.lowest
     prepared.highest = segment.highest
     prepared.size = segment.size
@@ -1065,6 +1337,15 @@ def prepare_segment(segment):
     prepared.blocks = segment.blocks
     prepared.scratches = []
     return prepared
+
+
+@cython.cfunc
+def _levels(segment):
+    """Return f of every code as a share of the largest, rounded down; none if codes are wide."""
+    if segment.codes.itemsize > 2 or not 0 < segment.highest < _INFINITY:
+        return np.empty(0, np.uint16)
+    weights = np.maximum(segment.weights, 0).astype(np.float64)
+    return (weights * (_LEVELS / segment.highest)).astype(np.uint16)
 
 
 def prepare_terms(terms):
@@ -1178,12 +1459,13 @@ def search_one(
 @cython.cfunc
 def _prepare_limits(limits) -> _Limits:
     wanted: _Limits = _Limits()
-    k, allowed, window, heavy, sparse = limits
+    k, allowed, window, heavy, sparse, coarse = limits
     wanted.k = k
     wanted.allowed = _NO_MASK if allowed is None else view(allowed.view(np.uint8))
     wanted.window = window
     wanted.heavy = heavy
     wanted.sparse = sparse
+    wanted.coarse = coarse
     return wanted
 
 
@@ -1245,6 +1527,7 @@ def _allot(
     at: cython.Py_ssize_t = 0
     floats: cython.double[::1] = empty(width + chunks + cells + spare + 9 * longest + 1)
     scratch.sums = zeros(width)
+    scratch.units = empty(0, np.int16)
     scratch.bits = zeros(width // 64, np.uint64)
     scratch.waiting_sums = floats[:width]
     at = width
@@ -1299,3 +1582,9 @@ def _allot(
     ordered.starts = starts[longest:]
     query.prune = False
     return scratch
+
+
+@cython.cfunc
+def _allot_units(segment: _Segment, scratch: _Scratch) -> cython.void:
+    """Make room for the coarse sums of a block, once a query needs them."""
+    scratch.units = zeros((min(segment.block_size, segment.size) + 63) // 64 * 64, np.int16)

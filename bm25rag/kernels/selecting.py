@@ -28,6 +28,7 @@ WORK = 256
 _RUN = cython.declare(cython.Py_ssize_t, 16)
 # Bins for each score that is sorted.
 _SPREAD = cython.declare(cython.Py_ssize_t, 2)
+_MOST_UNITS = cython.declare(cython.double, 32767.0)
 _LARGEST = cython.declare(cython.double, 1.7976931348623157e308)
 
 
@@ -432,4 +433,72 @@ def kth_of_maxima(
         return 0.0
     for chunk in range(chunks):
         maxima[chunk] = largest(sums, chunk * length, (chunk + 1) * length)
+    return kth(maxima, chunks, k, spare, work)
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def drain_units(
+    units: cython.short[::1],
+    base: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    least: cython.double,
+    unit: cython.double,
+    places: cython.longlong[::1],
+    drained: cython.double[::1],
+) -> cython.Py_ssize_t:
+    """Do as ``drain`` with sums in units, of a window that begins at ``base``.
+
+    ``drained`` takes them times ``unit``; a ``least`` below 0 is taken for 0.
+    """
+    found: cython.Py_ssize_t = 0
+    first: cython.Py_ssize_t = base
+    place: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    most: cython.short = cython.cast(cython.short, min(max(least, 0.0), _MOST_UNITS))
+    mask: cython.ulonglong
+    while first < end:
+        if cython.compiled:
+            mask = units_above(cython.address(units[first]), most)  # noqa: F821 - of the .pxd
+        else:
+            mask = 0
+            for i in range(64):
+                mask |= (units[first + i] > most) << i
+        while mask:
+            place = first + lowest_bit(mask)
+            places[found] = place - base
+            drained[found] = units[place] * unit
+            found += 1
+            mask &= mask - 1
+        for i in range(first, first + 64):
+            units[i] = 0
+        first += 64
+    return found
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def kth_of_units(
+    units: cython.short[::1],
+    base: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
+    maxima: cython.double[::1],
+    spare: cython.double[::1],
+    work: cython.longlong[::1],
+) -> cython.double:
+    """Do as ``kth_of_maxima`` with sums in units, of a window that begins at ``base``."""
+    chunks: cython.Py_ssize_t = (end - base) // 64
+    chunk: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    most: cython.short
+    if chunks < k:
+        return 0.0
+    for chunk in range(chunks):
+        most = 0
+        for i in range(base + chunk * 64, base + chunk * 64 + 64):
+            most = max(most, units[i])
+        maxima[chunk] = most
     return kth(maxima, chunks, k, spare, work)

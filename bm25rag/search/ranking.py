@@ -34,6 +34,10 @@ _HEAVY_BY_K = 1 << 10
 # With at most this many documents for each posting, and all documents in one window, the kernel
 # looks at the sums of all documents, instead of those that can be among the best alone.
 SPARSE = 4
+# With this many postings for each term and each document wanted, the kernel adds up 16 bits a
+# posting, and then scores the few documents that can be among the best. Measured at 150,000
+# passages: k = 10 takes a fifth less for 10 to 40 terms; with 100, k = 50 took a tenth more.
+COARSE = 200
 
 
 def search(
@@ -211,7 +215,7 @@ def _floor(min_score: float | None) -> float:
 
 def _limits(k: int, mask: Bool | None) -> Limits:
     """Choose when to look terms up."""
-    return Limits(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE)
+    return Limits(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

@@ -126,6 +126,7 @@ def impatient() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.untraced
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("seed", range(3))
 def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, seed: int) -> None:

@@ -16,6 +16,7 @@ import pytest
 import bm25rag
 from bm25rag import BM25Index
 from bm25rag.kernels import backend
+from bm25rag.scoring.variants import VariantName
 from support.environment import INTERPRETED
 
 PACKAGE = Path(bm25rag.__file__).parent
@@ -100,13 +101,15 @@ def assert_backends_agree(
 ) -> None:
     """Compare all backends, window sizes and ways to walk them."""
     monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
-    found = set()
+    found, never = set(), 1 << 60
     for name in backend.available():
         with backend.use(name):
             index = BM25Index.from_texts(texts)
-            for window, heavy, k in product((256, 8192), (0, 1 << 60), (1, 10, 999)):
+            ways = ((0, never), (never, never), (never, 0))
+            for window, (heavy, coarse), k in product((256, 8192), ways, (1, 10, 999)):
                 monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
                 monkeypatch.setattr("bm25rag.search.ranking.HEAVY", heavy)
+                monkeypatch.setattr("bm25rag.search.ranking.COARSE", coarse)
                 batch = index.search_batch(asked, k=k)
                 found.add((k, batch.rows.tobytes(), batch.scores.tobytes()))
     assert len(found) == 3
@@ -140,6 +143,32 @@ def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch
     ]
     asked[::7] = [["1", "2", "300"]] * len(asked[::7])
     assert_backends_agree(monkeypatch, texts, asked)
+
+
+@pytest.mark.parametrize("variant", ["lucene", "bm25+", "bm25l", "tfldp"])
+def test_coarse_sums_change_no_bit(monkeypatch: pytest.MonkeyPatch, variant: VariantName) -> None:
+    """Long queries, with ties, floors, several segments and deleted documents."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 1024)
+    generator = np.random.default_rng(11)
+    texts = texts_of_many_windows(generator)[:4000]
+    index = BM25Index(variant=variant)
+    index.add(texts)
+    index.add(texts[:700], ids=[f"again {n}" for n in range(700)])
+    queries = [[str(word) for word in row] for row in generator.integers(1, 200, (12, 30))]
+
+    def answers() -> list[bytes]:
+        found = []
+        for k, floor in product((1, 7, 60), (None, 9.0)):
+            batch = index.search_batch(queries, k=k, min_score=floor)
+            found += [batch.rows.tobytes(), batch.scores.tobytes()]
+        return found
+
+    for _ in range(2):
+        monkeypatch.setattr("bm25rag.search.ranking.COARSE", 0)
+        coarse = answers()
+        monkeypatch.setattr("bm25rag.search.ranking.COARSE", 1 << 60)
+        assert answers() == coarse
+        index.delete([index.search(" ".join(queries[0]), k=1)[0].id])
 
 
 @pytest.mark.parametrize("limit", ["_MOST_TERMS", "_MOST_BYTES"])

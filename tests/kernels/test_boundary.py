@@ -56,6 +56,7 @@ def limits(**changed: Any) -> Limits:
         "window": 8192,
         "heavy": 1 << 16,
         "sparse": 10,
+        "coarse": 200,
     }
     return Limits(**values | changed)
 

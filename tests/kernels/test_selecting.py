@@ -90,3 +90,35 @@ def test_at_least_k_sums_reach_what_is_returned(values: list[float], k: int) -> 
     spare = empty(len(sums)), empty(len(sums))
     reached = selecting.kth_of_maxima(sums, len(values), k, *spare, work(len(sums)))
     assert reached == 0.0 or sum(value >= reached for value in values) >= k
+
+
+@given(
+    values=st.lists(st.integers(0, 32000), min_size=1, max_size=200),
+    least=st.floats(-5, 40000),
+    base=st.sampled_from([0, 64]),
+)
+def test_sums_in_units_above_a_value_are_taken_out(
+    values: list[int], least: float, base: int
+) -> None:
+    end = base + len(values)
+    units = np.zeros(-(-end // 64) * 64 + 64, np.int16)
+    units[base:end] = values
+    units[end // 64 * 64 + 64 :] = 7  # of the next window
+    units[:base] = 7
+    places, drained = np.empty(256, np.int64), np.empty(256)
+    found = selecting.drain_units(view(units), base, end, least, 0.5, view(places), view(drained))
+    expected = [(place, one / 2) for place, one in enumerate(values) if one > max(least, 0)]
+    assert list(zip(places[:found].tolist(), drained[:found].tolist(), strict=True)) == expected
+    assert not units[base : end // 64 * 64 + 64].any()
+    assert (units[:base] == 7).all()
+    assert (units[end // 64 * 64 + 64 :] == 7).all()
+
+
+@given(values=st.lists(st.integers(1, 32000), min_size=1, max_size=400), k=st.integers(1, 6))
+def test_at_least_k_sums_in_units_reach_what_is_returned(values: list[int], k: int) -> None:
+    units = np.zeros(64 + len(values), np.int16)
+    units[:64], units[64:] = 32000, values
+    spare = empty(8), empty(8)
+    reached = selecting.kth_of_units(view(units), 64, 64 + len(values), k, *spare, work(8))
+    assert (reached > 0.0) == (len(values) >= 64 * k)
+    assert reached == 0.0 or sum(value >= reached for value in values) >= k

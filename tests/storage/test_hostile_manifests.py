@@ -26,6 +26,9 @@ HOSTILE_VALUES: list[Any] = [
 ]  # fmt: skip
 
 
+pytestmark = pytest.mark.untraced
+
+
 @pytest.fixture(autouse=True)
 def _fastest() -> Iterator[None]:
     """Search on the default backend: manifests are read before any backend is involved."""
