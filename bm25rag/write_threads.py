@@ -48,7 +48,16 @@ async def in_write_thread(
         except StopIteration as error:  # a future would not carry it: nobody would be told
             raise RuntimeError("the write raised StopIteration") from error
 
-    return await asyncio.wrap_future(_thread_of(owner).submit(copy_context().run, call))
+    context = copy_context()
+    while True:
+        thread = _thread_of(owner)
+        try:
+            done = thread.submit(context.run, call)
+        except RuntimeError:  # at the end of the process, or another thread has ended it
+            if thread is _thread_of(owner):
+                raise
+        else:
+            return await asyncio.wrap_future(done)
 
 
 def end_write_thread(owner: object) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -27,7 +28,9 @@ class IndexedValues(Protocol):
         """Their weights."""
 
 
-Vector: TypeAlias = Mapping[str, float] | Mapping[int, float] | IndexedValues
+Vector: TypeAlias = (
+    Mapping[str, float] | Mapping[int, float] | IndexedValues | Mapping[str, Sequence[Any]]
+)
 """Weights by term; the number of a term stands for its decimal digits."""
 
 
@@ -37,8 +40,8 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
     Parameters
     ----------
     vector
-        A mapping of terms or their numbers to weights; an object with ``indices`` and ``values``;
-        or a SciPy array of one row.
+        A mapping of terms or their numbers to weights; an object with ``indices`` and ``values``,
+        or a mapping of these two to lists, as Pinecone has it; or a SciPy array of one row.
     name
         Its name in messages.
 
@@ -51,6 +54,8 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
         weight is NaN or beyond 1e30.
     """
     if isinstance(vector, Mapping):
+        if _maps_lists(vector):
+            return read_vector(SimpleNamespace(**vector), name)
         terms, weights = list(vector), list(vector.values())
     elif hasattr(vector, "tocsr"):
         rows = list(read_rows(vector, name))
@@ -110,6 +115,11 @@ def read_rows(matrix: Any, name: str) -> Iterator[dict[str, float]]:
     for number, (first, last) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
         pairs = zip(rows.indices[first:last].tolist(), weights[first:last].tolist(), strict=True)
         yield read_vector(dict(pairs), f"{name}[{number}]")
+
+
+def _maps_lists(vector: Mapping[Any, Any]) -> bool:
+    """Whether it has ``indices`` and ``values``, and not two terms of these names."""
+    return vector.keys() == {"indices", "values"} and hasattr(vector["indices"], "__len__")
 
 
 def _listed(values: Any, name: str, of: str) -> list[Any]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
-
-import numpy as np
 
 from bm25rag import Document
 from bm25rag.common.sparse import read_vector
@@ -160,8 +157,8 @@ def parse_vector(value: object, name: str) -> dict[str, float]:
     ----------
     value
         ``{"dog": 1.5}``, weights by term, as in Anserini's ``JsonVectorCollection``, where a
-        null is no weight, as in structs of Arrow; ``{"indices": [7, 9], "values": [1.5, 0.3]}``;
-        or what ``read_vector`` takes.
+        null is no weight, as in structs of Arrow; or what else ``read_vector`` takes, such as
+        ``{"indices": [7, 9], "values": [1.5, 0.3]}``.
     name
         Its name in messages.
 
@@ -171,9 +168,5 @@ def parse_vector(value: object, name: str) -> dict[str, float]:
         As ``read_vector``.
     """
     if isinstance(value, Mapping):
-        listed = isinstance(value.get("indices"), (list, tuple, np.ndarray))
-        if listed and value.keys() == {"indices", "values"}:
-            value = SimpleNamespace(**value)
-        else:
-            value = {term: weight for term, weight in value.items() if weight is not None}
+        value = {term: weight for term, weight in value.items() if weight is not None}
     return read_vector(value, name)

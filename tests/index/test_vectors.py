@@ -417,6 +417,7 @@ def test_the_same_vectors_in_every_form_give_the_same_files(tmp_path: Path) -> N
         [Indexed(np.array([*row], np.int32), np.array([*row.values()], np.float32))
          for row in rows],
         [{np.int64(t): np.float16(w) for t, w in row.items()} for row in rows],
+        [{"indices": [*row], "values": [*row.values()]} for row in rows],
         [rows[0], None, rows[2]],
         sparse.csr_array(dense), sparse.csr_matrix(dense), sparse.csc_array(dense), coo, twice,
         [sparse.csr_array(row[None]) for row in dense], [sparse.coo_array(row) for row in dense],

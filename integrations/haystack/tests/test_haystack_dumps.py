@@ -13,7 +13,10 @@ import pytest
 import yaml
 from haystack import Document, Pipeline
 from haystack.core.errors import DeserializationError, SerializationError
-from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
+from haystack_integrations.components.retrievers.bm25rag import (
+    BM25Retriever,
+    BM25SparseHybridRetriever,
+)
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import Analyzer
@@ -117,6 +120,9 @@ def test_numbers_of_numpy_are_dumped_as_pythons() -> None:
     )
     pipeline = Pipeline()
     pipeline.add_component("retriever", retriever)
+    weights: Any = np.array([1, 2])
+    hybrid = BM25SparseHybridRetriever(store, weights=weights, rank_constant=np.int64(5))
+    pipeline.add_component("hybrid", hybrid)
     assert Pipeline.loads(pipeline.dumps()).dumps() == pipeline.dumps()
 
 

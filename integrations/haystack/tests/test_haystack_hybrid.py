@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -39,10 +40,13 @@ def embedded(documents: list[Document]) -> list[Document]:
 
 
 @pytest.fixture
-def vectors(documents: list[Document]) -> InMemoryDocumentStore:
+def vectors(documents: list[Document]) -> Iterator[InMemoryDocumentStore]:
     store = InMemoryDocumentStore()
     store.write_documents(embedded(documents))
-    return store
+    yield store
+    # Else a garbage collection ends its thread. Where ``threading`` holds its lock of locks, that
+    # waits for ever: until Python 3.12, to await the end of a thread takes the same lock.
+    store.shutdown()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from haystack import Document
@@ -283,6 +284,27 @@ def test_threads_end_with_the_store_or_when_it_is_closed(how: str) -> None:
     for thread in started:
         thread.join(SOON)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
+def test_a_call_goes_on_if_another_thread_closes_the_store_as_it_begins(
+    write: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pipelines that share a store do when one of them ends."""
+    store, submit, closed = BM25DocumentStore(), ThreadPoolExecutor.submit, []
+
+    def close_first(pool: ThreadPoolExecutor, *arguments: Any) -> Future[Any]:
+        if not closed:
+            closed.append(True)
+            store.close()
+        return submit(pool, *arguments)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", close_first)
+    if write:
+        assert asyncio.run(store.write_documents_async([Document(content="cat")])) == 1
+    else:
+        assert asyncio.run(store.count_documents_async()) == 0
+    assert closed
 
 
 FORK = """

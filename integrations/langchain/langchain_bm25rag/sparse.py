@@ -20,9 +20,9 @@ RetrievalMode: TypeAlias = Literal["bm25", "sparse", "hybrid"]
 class SparseEmbeddings(Protocol):
     """What makes sparse vectors of texts, as in langchain-qdrant and langchain-milvus.
 
-    A vector is weights by term or by its number, an object with ``indices`` and ``values``, or a
-    SciPy array of one row. Asynchronous methods of a store await ``aembed_documents`` and
-    ``aembed_query`` where the object has them.
+    A vector is weights by term or by its number, an object with ``indices`` and ``values`` or a
+    mapping of these two, or a SciPy array of one row. Asynchronous methods of a store await
+    ``aembed_documents`` and ``aembed_query`` where the object has them.
     """
 
     def embed_documents(self, texts: list[str], /) -> Iterable[Vector]:

@@ -84,6 +84,14 @@ class Terms(Encoder):
         return {str(number): weight for number, weight in weights.items()}
 
 
+class Lists(Encoder):
+    """Returns dicts of two lists, as Pinecone's encoders do."""
+
+    def form(self, weights: dict[int, float]) -> Any:
+        """Return a dict."""
+        return {"indices": [*weights], "values": [*weights.values()]}
+
+
 class Rows(Encoder):
     """Returns the rows of a SciPy array."""
 
@@ -116,7 +124,7 @@ class Awaited(Encoder):
         return self.embed_query(text)
 
 
-@pytest.fixture(params=[Encoder, Numbers, Terms, Rows, Awaited])
+@pytest.fixture(params=[Encoder, Numbers, Terms, Lists, Rows, Awaited])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     """Return an encoder, whatever form its vectors have."""
     made: Encoder = request.param()

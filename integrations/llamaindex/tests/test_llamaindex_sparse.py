@@ -315,6 +315,17 @@ def test_functions_may_return_what_others_take(form: str) -> None:
         assert scored(store, question(text)) == scored(plain, question(text))
 
 
+def test_rows_of_scipy_are_vectors_also_if_they_are_two() -> None:
+    """Two in a tuple are not the indices and the values."""
+    coo_array = pytest.importorskip("scipy.sparse").coo_array
+
+    def rows(texts: list[str]) -> Any:
+        return tuple(coo_array(([0.5], ([0], [len(text)])), shape=(1, 9)) for text in texts)
+
+    store = store_of([node("a", "x"), node("b", "xy")], sparse_doc_fn=rows)
+    assert store.bm25.vectors.get(["a", "b"]) == [{"1": 0.5}, {"2": 0.5}]
+
+
 def test_indices_and_values_may_be_words() -> None:
     store = store_of([node("a", "x")], sparse_doc_fn=lambda _: [{"indices": 0.5, "values": 2.0}])
     assert store.bm25.vectors.get(["a"]) == [{"indices": 0.5, "values": 2.0}]
@@ -500,3 +511,12 @@ def test_what_is_missing_is_named(nodes: list[TextNode]) -> None:
     with pytest.raises(ValueError, match=r"\(sparse_doc_fn=\.\.\.\) is needed to add nodes"):
         BM25VectorStore(sparse_query_fn=encode).add(nodes)
     assert BM25VectorStore(sparse_query_fn=encode).add([]) == []
+
+
+def test_a_store_sees_the_vectors_that_another_has_added_to_its_index() -> None:
+    """It adds nodes without vectors until then, and none after."""
+    words = BM25VectorStore()
+    words.add([node("cat", "A cat")])
+    BM25VectorStore(words.bm25, sparse_doc_fn=encode).add([node("dog", "A dog")])
+    with pytest.raises(ValueError, match=r"\(sparse_doc_fn=\.\.\.\) is needed to add nodes"):
+        words.add([node("cow", "A cow")])

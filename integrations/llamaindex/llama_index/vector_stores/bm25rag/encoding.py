@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 from bm25rag.errors import BM25Error
 from bm25rag.vectors import Vector, read_vector
@@ -13,22 +14,10 @@ class SparseEncoderError(BM25Error, RuntimeError):
     """A function that makes sparse vectors failed, or returned something else."""
 
 
-class Lists(NamedTuple):
-    """A vector of two lists."""
-
-    indices: Sequence[int]
-    values: Sequence[float]
-
-
 BatchSparseEncoding: TypeAlias = tuple[list[list[int]], list[list[float]]]
 """For each text the numbers of its terms, and for each text their weights."""
-SparseEncoderCallable: TypeAlias = Callable[
-    [list[str]], BatchSparseEncoding | Iterable[Vector | Mapping[str, Sequence[Any]]]
-]
-"""What LlamaIndex's ``QdrantVectorStore`` takes, or a function that returns a vector for each text.
-
-That may also be a mapping of ``indices`` and ``values`` to lists, as Pinecone has it.
-"""
+SparseEncoderCallable: TypeAlias = Callable[[list[str]], BatchSparseEncoding | Iterable[Vector]]
+"""As LlamaIndex's ``QdrantVectorStore`` takes it, or one that returns a vector for each text."""
 
 
 class Encoder:
@@ -90,26 +79,18 @@ class Encoder:
 
     def _read(self, encoded: Sequence[Any]) -> list[Any]:
         if isinstance(encoded, list) or len(encoded) != 2 or not all(map(_is_column, encoded)):
-            return [_read_lists(vector) for vector in encoded]
+            return list(encoded)
         indices, values = encoded
         if len(indices) != len(values):
             raise SparseEncoderError(
                 f"{self._name} must return as many lists of indices as of values, got "
                 f"{len(indices)} and {len(values)}"
             )
-        return [Lists(*pair) for pair in zip(indices, values, strict=True)]
+        pairs = zip(indices, values, strict=True)
+        return [SimpleNamespace(indices=first, values=second) for first, second in pairs]
 
 
 def _is_column(part: Any) -> bool:
     """Whether it is the lists of indices or of values of all texts, and not a vector."""
-    return (
-        hasattr(part, "__len__") and not isinstance(part, Mapping) and not hasattr(part, "indices")
-    )
-
-
-def _read_lists(vector: Any) -> Any:
-    """Return a mapping of ``indices`` and ``values``, if it is one of these to lists, as these."""
-    if isinstance(vector, Mapping) and vector.keys() == {"indices", "values"}:
-        lists = Lists(**vector)
-        return lists if hasattr(lists.indices, "__len__") else vector
-    return vector
+    is_vector = isinstance(part, Mapping) or hasattr(part, "indices") or hasattr(part, "tocsr")
+    return hasattr(part, "__len__") and not is_vector

@@ -99,7 +99,6 @@ class Legs(NodeStore):
         super().__init__(bm25, metadata_mode, {}, verbose=False)
         self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
         self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
-        self._may_have_vectors = True
 
     @property
     def encodes_queries(self) -> bool:
@@ -203,17 +202,12 @@ class Legs(NodeStore):
             vectors = self._of_documents.encode(texts) if texts else []
             for document, vector in zip(documents, vectors, strict=True):
                 document.vector = vector
-        elif documents and (self._of_queries is not None or self._has_vectors()):
+        elif documents and (self._of_queries is not None or self.bm25.vectors):
             raise ValueError(
                 "BM25VectorStore(sparse_doc_fn=...) is needed to add nodes if others have sparse "
                 "vectors, by which these would not be found"
             )
         return documents
-
-    def _has_vectors(self) -> bool:
-        """Whether nodes have vectors; after a write that takes 0.2 ms, so it is asked for once."""
-        self._may_have_vectors = self._may_have_vectors and bool(self.bm25.vectors)
-        return self._may_have_vectors
 
     def _passing(
         self, found: Sequence[Answer], query: VectorStoreQuery, scope: Scope

@@ -34,7 +34,15 @@ class ReadThreads:
         # As asyncio.to_thread does: tracing follows the call into the thread.
         context = contextvars.copy_context()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: context.run(read, *arguments))
+        while True:
+            pool = self._pool
+            try:
+                done = loop.run_in_executor(pool, lambda: context.run(read, *arguments))
+            except RuntimeError:  # at the end of the process, or another thread has closed it
+                if pool is self._pool:
+                    raise
+            else:
+                return await done
 
     def close(self) -> None:
         """End the threads once they have finished what they were given."""

@@ -145,7 +145,7 @@ class FusingRetriever(StoreRetriever):
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         self.method: FusionMethod = method
         self.weights = weights
-        self.rank_constant = rank_constant
+        self.rank_constant = check_count("rank_constant", rank_constant)
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | self._fusion()
@@ -154,6 +154,6 @@ class FusingRetriever(StoreRetriever):
         return {
             "top_k_per_retriever": self.top_k_per_retriever,
             "method": self.method,
-            "weights": None if self.weights is None else [*self.weights],
+            "weights": None if self.weights is None else [*map(float, self.weights)],
             "rank_constant": self.rank_constant,
         }
