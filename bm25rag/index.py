@@ -777,7 +777,8 @@ class BM25Index:
     ) -> list[str]:
         """Add ``Document`` records; all of them or, if anything is wrong, none.
 
-        This adds what ``get`` returns to another index. Otherwise it is like ``add``.
+        This adds what ``get`` returns to another index, without vectors, which ``vectors.get``
+        returns. Otherwise it is like ``add``.
 
         Parameters
         ----------
