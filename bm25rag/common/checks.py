@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+# Of a weight: sums of products with such ones stay far below the largest float32 and float64.
+LARGEST_WEIGHT = 1e30
+
 
 def check_count(name: str, value: object, *, least: int = 0) -> int:
     """Return ``value`` as an ``int`` of at least ``least``; bools and floats are refused.

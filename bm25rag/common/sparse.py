@@ -9,10 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from bm25rag.common.checks import check_real, check_sequence
-
-# Sums of products with weights up to this stay far below the largest float32 and float64.
-LARGEST_WEIGHT = 1e30
+from bm25rag.common.checks import LARGEST_WEIGHT, check_real, check_sequence
 
 
 @runtime_checkable

@@ -14,8 +14,7 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
-from bm25rag.common.checks import are_strings, check_real
-from bm25rag.common.sparse import LARGEST_WEIGHT
+from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Queries
 from bm25rag.search.snapshot import Snapshot

@@ -7,8 +7,8 @@ from bisect import bisect_left
 import numpy as np
 
 from bm25rag.common.arrays import Int64, UInt32, Unsigned
+from bm25rag.common.checks import LARGEST_WEIGHT
 from bm25rag.common.lazy import lazy_property
-from bm25rag.common.sparse import LARGEST_WEIGHT
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays
 from bm25rag.segments.doc_blocks import DocBlocks
