@@ -33,7 +33,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from bm25rag.common.checks import check_choice, check_count, check_id, check_real, check_sequence
+from bm25rag.common.checks import (
+    LARGEST_WEIGHT,
+    check_choice,
+    check_count,
+    check_id,
+    check_real,
+    check_sequence,
+)
 
 __all__ = ["FusionMethod", "Ranking", "fuse"]
 
@@ -41,8 +48,6 @@ Ranking: TypeAlias = Sequence[tuple[str, float]]
 """Ids and scores, best first."""
 FusionMethod: TypeAlias = Literal["minmax", "zscore", "rrf"]
 """How the values of several rankings become comparable."""
-
-_LARGEST = 1e30  # of a weight: larger ones could overflow, and nobody needs them
 
 
 def fuse(
@@ -135,7 +140,7 @@ def _read_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     given = list(check_sequence("weights", weights, "float"))
     if len(given) != count:
         raise ValueError(f"weights must have one for each of {count} rankings, got {given!r:.100}")
-    checked = [check_real(f"weights[{n}]", w, 0, _LARGEST) for n, w in enumerate(given)]
+    checked = [check_real(f"weights[{n}]", w, 0, LARGEST_WEIGHT) for n, w in enumerate(given)]
     if count and not any(checked):
         raise ValueError(f"weights must not all be 0, got {given!r:.100}")
     return checked

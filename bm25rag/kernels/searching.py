@@ -167,9 +167,9 @@ class _Query:
 class _Scratch:
     """Memory to work in, for one query after another.
 
-    ``sums``, ``units`` and ``bits`` are zero between queries; ``numbers`` and ``scores`` collect
-    documents. There is room for windows of ``width`` documents, units of a block, and queries
-    of ``longest`` terms.
+    ``sums`` and ``units``, which share their memory, and ``bits`` are zero between queries;
+    ``numbers`` and ``scores`` collect documents. There is room for windows of ``width``
+    documents, units of a block, and queries of ``longest`` terms.
     ``tallies`` count the sums of collected documents by size, times ``scale``: at least k of
     them, ``tallied``, are in bin ``cut`` or above, if k are collected.
     """
@@ -1267,12 +1267,8 @@ def _answer(
         found = _rank(segment, limits, codes, ordered, floor, scratch)
     else:
         if query.coarse:
-            if scratch.units.shape[0] == 0:
-                with cython.gil:
-                    _allot_units(segment, scratch)
-            if scratch.units.shape[0] > 0:  # or there is not that much memory
-                _by_bound(segment, query, ordered, scratch)
-                found = _rank_coarsely(segment, limits, codes, query, ordered, floor, scratch)
+            _by_bound(segment, query, ordered, scratch)
+            found = _rank_coarsely(segment, limits, codes, query, ordered, floor, scratch)
         if found < 0:
             found = _rank(segment, limits, codes, query, floor, scratch)
     return _sort_best(scratch, found, limits.k)
@@ -1527,8 +1523,11 @@ def _allot(
     slots: cython.Py_ssize_t = _slots(longest)
     at: cython.Py_ssize_t = 0
     floats: cython.double[::1] = empty(width + chunks + cells + spare + 9 * longest + 1)
-    scratch.sums = zeros(width)
-    scratch.units = empty(0, np.int16)
+    # No query has both: sums are zero between queries, and so are units.
+    units: cython.Py_ssize_t = (min(segment.block_size, segment.size) + 63) // 64 * 64
+    shared = np.zeros(max(width, units // 4))
+    scratch.sums = view(shared[:width])
+    scratch.units = view(shared.view(np.int16))
     scratch.bits = zeros(width // 64, np.uint64)
     scratch.waiting_sums = floats[:width]
     at = width
@@ -1583,9 +1582,3 @@ def _allot(
     ordered.starts = starts[longest:]
     query.prune = False
     return scratch
-
-
-@cython.cfunc
-def _allot_units(segment: _Segment, scratch: _Scratch) -> cython.void:
-    """Make room for the coarse sums of a block, once a query needs them."""
-    scratch.units = zeros((min(segment.block_size, segment.size) + 63) // 64 * 64, np.int16)
