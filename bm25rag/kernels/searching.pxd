@@ -3,7 +3,8 @@ from cpython.dict cimport PyDict_GetItemWithError
 from libc.math cimport floor, nextafter
 
 from bm25rag.kernels.selecting cimport (
-    collect, drain, drain_units, kth_of_maxima, kth_of_units, largest, lowest_bit, sort,
+    chunk_length, collect, drain, drain_units, kth_of_maxima, kth_of_units, largest, lowest_bit,
+    sort,
 )
 
 cdef extern from * nogil:

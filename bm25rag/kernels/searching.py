@@ -13,9 +13,9 @@ looked at. A histogram of the sums found so far says what that is; windows are s
 that it soon says something. Where a window has very many postings, or many and all documents, all
 its sums are looked at instead, which is less work for every posting.
 
-A long query with few documents wanted is answered in two steps: sums of 16 bits, which take two
-thirds of the time, say which few documents can be among the best, and these are looked up and
-scored as defined.
+A query with many postings for each document wanted is answered in two steps: sums of 16 bits,
+which take two thirds of the time, say which few documents can be among the best, and these are
+looked up and scored as defined.
 
 A window's sums begin at 0 with its first document. ``_add``, ``_list`` and ``_list_few`` are one
 loop written three times, since a choice inside it would be made for every posting.
@@ -33,6 +33,7 @@ if not cython.compiled:
     from math import floor, nextafter
 
     from bm25rag.kernels.selecting import (
+        chunk_length,
         collect,
         drain,
         drain_units,
@@ -58,7 +59,7 @@ _LISTED = cython.declare(cython.Py_ssize_t, 24)
 # Postings for each document from which on all sums of a window are looked at.
 _FULL = cython.declare(cython.Py_ssize_t, 1)
 # Documents for each posting from which on every posting's sum is cleared, instead of a window's.
-_CLEARED = cython.declare(cython.Py_ssize_t, 4)
+_CLEARED = cython.declare(cython.Py_ssize_t, 16)
 # The histogram of sums, and how many times the largest of the first window it reaches up to.
 _BINS = cython.declare(cython.Py_ssize_t, 512)
 _LAST_BIN = cython.declare(cython.double, 511.0)
@@ -80,8 +81,9 @@ _INFINITY = cython.declare(cython.double, float("inf"))
 # In coarse sums, the largest f has so many levels, and all terms can add so many units.
 _LEVELS = 65535.0
 _UNITS = cython.declare(cython.double, 32000.0)
-# They are for queries with a posting for so many documents at least, and no more terms than these.
-_DENSE = cython.declare(cython.Py_ssize_t, 3)
+# They are for many windows, queries with a posting for so many documents at least, and no more
+# terms than these.
+_DENSE = cython.declare(cython.Py_ssize_t, 12)
 _MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
 # Postings of the next term that are fetched; the processor finds the others.
 _FETCHED = cython.declare(cython.Py_ssize_t, 128)
@@ -748,6 +750,7 @@ def _rank(
     found: cython.Py_ssize_t = 0
     room: cython.Py_ssize_t = scratch.numbers.shape[0] - widest
     full: cython.bint
+    known: cython.Py_ssize_t
     total: cython.Py_ssize_t = 0
     waiting: cython.Py_ssize_t
     first: cython.Py_ssize_t
@@ -811,11 +814,14 @@ def _rank(
                         scratch.sums[place] = 0.0
             total = _walked(scratch, walked)
             if full:
+                known = 0
                 if missing == 0.0 and walked == terms:
                     missing = nextafter(_reached(scratch, end - base, k), 0.0)
+                    known = (end - base) // 64 if chunk_length(end - base, k) == 64 else 0
                 waiting = drain(
-                    scratch.sums, end - base, missing, scratch.waiting, scratch.waiting_sums
-                )
+                    scratch.sums, end - base, missing, scratch.maxima, known,
+                    scratch.waiting, scratch.waiting_sums,
+                )  # fmt: skip
             elif walked < terms:
                 waiting = collect(
                     scratch.sums, scratch.waiting, scratch.waiting_sums, scratch.bits,
@@ -957,24 +963,43 @@ def _give_up(scratch: _Scratch, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _last_at_most(
+def _find(
     documents: cython.const[cython.ushort][::1],
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
-    wanted: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Return where the last document <= ``wanted`` is in ``start`` to ``stop``, or ``start``.
+    wanted: cython.longlong[::1],
+    count: cython.Py_ssize_t,
+    postings: cython.longlong[::1],
+) -> cython.void:
+    """Say for each wanted document where the last one <= it is in ``start`` to ``stop``, or start.
 
-    Without branches, the processor looks for several documents at once.
+    Four at a time, without branches, so that the processor looks for several at once; there is
+    room for three more than are wanted.
     """
-    count: cython.Py_ssize_t = stop - start
-    while count > 1:
-        start += size_if(documents[start + (count >> 1)] <= wanted, count >> 1)
-        count -= count >> 1
-    return start
+    half: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    b: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    d: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    while i < count:
+        a = b = c = d = start
+        size = stop - start
+        while size > 1:
+            half = size >> 1
+            a += size_if(documents[a + half] <= wanted[i], half)
+            b += size_if(documents[b + half] <= wanted[i + 1], half)
+            c += size_if(documents[c + half] <= wanted[i + 2], half)
+            d += size_if(documents[d + half] <= wanted[i + 3], half)
+            size -= half
+        postings[i] = a
+        postings[i + 1] = b
+        postings[i + 2] = c
+        postings[i + 3] = d
+        i += 4
 
 
 @cython.cfunc
@@ -995,29 +1020,36 @@ def _score(
     some: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    posting: cython.Py_ssize_t
+    postings: cython.longlong[::1] = scratch.spare_numbers
+    part: cython.double
+    matches: cython.bint
     i: cython.Py_ssize_t
     while begin < found:
         block = scratch.numbers[begin] // segment.block_size
         first = block * segment.block_size
         some = 0
         while (
-            some < scratch.width
+            some + 4 < scratch.width
             and begin + some < found
             and scratch.numbers[begin + some] // segment.block_size == block
         ):
             scratch.waiting[some] = scratch.numbers[begin + some] - first
             scratch.waiting_sums[some] = 0.0
             some += 1
+        for i in range(some, some + 3):
+            scratch.waiting[i] = 0
         for term in range(query.length):
             start = query.starts[term, block]
             stop = query.starts[term, block + 1]
-            for i in range(some if start < stop else 0):
-                posting = _last_at_most(segment.documents, start, stop, scratch.waiting[i])
-                if segment.documents[posting] == scratch.waiting[i]:
-                    scratch.waiting_sums[i] += _part(
-                        segment.weights[codes[posting]], query.idf[term], query.counts[term]
-                    )
+            if start == stop:
+                continue
+            _find(segment.documents, start, stop, scratch.waiting, some, postings)
+            for i in range(some):
+                part = _part(
+                    segment.weights[codes[postings[i]]], query.idf[term], query.counts[term]
+                )
+                matches = segment.documents[postings[i]] == scratch.waiting[i]
+                scratch.waiting_sums[i] += part if matches else 0.0
         for i in range(some):
             scratch.scores[begin + i] = scratch.waiting_sums[i] + query.shift
         begin += some
@@ -1152,7 +1184,8 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
     Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than
     2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
-    for enough postings to pay for scoring documents again, and for ordinary numbers.
+    for enough postings to pay for scoring documents again, more sums than the processor's first
+    cache holds, and ordinary numbers.
     """
     total: cython.double = 0.0
     smallest: cython.double = _INFINITY
@@ -1187,6 +1220,7 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
         not query.prune
         and limits.allowed.shape[0] == 0
         and segment.levels.shape[0] > 0
+        and segment.size > limits.window
         and query.length <= _MOST_TERMS
         and walked * _DENSE >= segment.size
         and walked >= limits.k * query.length * limits.coarse

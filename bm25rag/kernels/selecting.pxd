@@ -43,7 +43,33 @@ cdef extern from * nogil:
     #endif
         return mask;
     }
+    /* The largest of a multiple of 8 numbers. A comparison takes as long as several that do not
+       wait for each other. */
+    static inline double bm25rag_largest(const double *numbers, Py_ssize_t count) {
+    #if defined(__clang__)
+        typedef double eight __attribute__((ext_vector_type(8), aligned(8)));
+        eight most = *(const eight *)numbers;
+        for (Py_ssize_t i = 8; i < count; i += 8) {
+            eight next = *(const eight *)(numbers + i);
+            most = next > most ? next : most;
+        }
+    #else
+        double most[8];
+        for (int j = 0; j < 8; j++)
+            most[j] = numbers[j];
+        for (Py_ssize_t i = 8; i < count; i += 8)
+            for (int j = 0; j < 8; j++)
+                most[j] = numbers[i + j] > most[j] ? numbers[i + j] : most[j];
+    #endif
+        double last = most[0];
+        for (int j = 1; j < 8; j++)
+            last = most[j] > last ? most[j] : last;
+        return last;
+    }
+    static inline void bm25rag_clear(short *numbers) { __builtin_memset(numbers, 0, 128); }
     """
+    double largest_of_eights "bm25rag_largest" (const double *numbers, Py_ssize_t count)
+    void clear_units "bm25rag_clear" (short *numbers)
     unsigned long long units_above "bm25rag_units_above" (const short *numbers, short least)
     unsigned long long above "bm25rag_above" (const double *numbers, double least)
     int lowest_bit "__builtin_ctzll" (unsigned long long mask)
@@ -54,8 +80,9 @@ cpdef double largest(double[::1] scores, Py_ssize_t start, Py_ssize_t stop) noex
 cpdef void sort(long long[::1] numbers, double[::1] scores, Py_ssize_t count,
                 long long[::1] spare_numbers, double[::1] spare_scores,
                 long long[::1] work) noexcept nogil
-cpdef Py_ssize_t drain(double[::1] sums, Py_ssize_t count, double least, long long[::1] places,
-                       double[::1] drained) noexcept nogil
+cpdef Py_ssize_t drain(double[::1] sums, Py_ssize_t count, double least, double[::1] maxima,
+                       Py_ssize_t known, long long[::1] places, double[::1] drained) noexcept nogil
+cpdef Py_ssize_t chunk_length(Py_ssize_t count, Py_ssize_t k) noexcept nogil
 cpdef Py_ssize_t collect(double[::1] sums, long long[::1] places, double[::1] drained,
                          unsigned long long[::1] bits, Py_ssize_t listed, Py_ssize_t count,
                          double least) noexcept nogil

@@ -93,32 +93,26 @@ def _quickselect(
 def largest(
     scores: cython.double[::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> cython.double:
-    """Return the largest of some scores.
-
-    Four at a time, since a comparison takes as long as four that do not wait for each other.
-    """
-    a: cython.double = scores[start]
-    b: cython.double = a
-    c: cython.double = a
-    d: cython.double = a
+    """Return the largest of some scores."""
+    most: cython.double = scores[start]
     i: cython.Py_ssize_t = start
-    while i + 4 <= stop:
-        a = max(a, scores[i])
-        b = max(b, scores[i + 1])
-        c = max(c, scores[i + 2])
-        d = max(d, scores[i + 3])
-        i += 4
+    if cython.compiled and stop - start >= 8:
+        i = stop - ((stop - start) & 7)
+        most = largest_of_eights(cython.address(scores[start]), i - start)  # noqa: F821 - of .pxd
     while i < stop:
-        a = max(a, scores[i])
+        most = max(most, scores[i])
         i += 1
-    return max(max(a, b), max(c, d))
+    return most
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _least(scores: cython.double[::1], stop: cython.Py_ssize_t) -> cython.double:
-    """Return the least of the first scores; see ``largest``."""
+    """Return the least of the first scores.
+
+    Four at a time, since a comparison takes as long as four that do not wait for each other.
+    """
     a: cython.double = scores[0]
     b: cython.double = a
     c: cython.double = a
@@ -338,12 +332,15 @@ def drain(
     sums: cython.double[::1],
     count: cython.Py_ssize_t,
     least: cython.double,
+    maxima: cython.double[::1],
+    known: cython.Py_ssize_t,
     places: cython.longlong[::1],
     drained: cython.double[::1],
 ) -> cython.Py_ssize_t:
     """Move sums greater than ``least`` out, with their places; leave zeros; return how many.
 
-    To clear a chunk while it is in the cache takes half the time of doing so later.
+    Of the first ``known`` chunks of 64, ``maxima`` say which need not be looked at. To clear a
+    chunk while it is in the cache takes half the time of doing so later.
     """
     found: cython.Py_ssize_t = 0
     first: cython.Py_ssize_t = 0
@@ -351,7 +348,9 @@ def drain(
     i: cython.Py_ssize_t
     mask: cython.ulonglong
     while first < count:
-        if cython.compiled:
+        if (first >> 6) < known and maxima[first >> 6] <= least:
+            mask = 0
+        elif cython.compiled:
             mask = above(cython.address(sums[first]), least)  # noqa: F821 - of the .pxd
         else:
             mask = 0
@@ -411,6 +410,17 @@ def collect(
 @cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
+def chunk_length(count: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return how long the chunks of a window are: there should be four for each wanted document."""
+    length: cython.Py_ssize_t = 64
+    while length > 8 and count < 4 * k * length:
+        length >>= 1
+    return length
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
 def kth_of_maxima(
     sums: cython.double[::1],
     count: cython.Py_ssize_t,
@@ -423,12 +433,9 @@ def kth_of_maxima(
 
     The k-th largest of the maxima of chunks is one.
     """
-    length: cython.Py_ssize_t = 64
-    chunks: cython.Py_ssize_t
+    length: cython.Py_ssize_t = chunk_length(count, k)
+    chunks: cython.Py_ssize_t = count // length
     chunk: cython.Py_ssize_t
-    while length > 8 and count < 4 * k * length:
-        length >>= 1
-    chunks = count // length
     if chunks < k:
         return 0.0
     for chunk in range(chunks):
@@ -471,8 +478,11 @@ def drain_units(
             drained[found] = units[place] * unit
             found += 1
             mask &= mask - 1
-        for i in range(first, first + 64):
-            units[i] = 0
+        if cython.compiled:
+            clear_units(cython.address(units[first]))  # noqa: F821 - of the .pxd
+        else:
+            for i in range(first, first + 64):
+                units[i] = 0
         first += 64
     return found
 
@@ -490,7 +500,8 @@ def kth_of_units(
     work: cython.longlong[::1],
 ) -> cython.double:
     """Do as ``kth_of_maxima`` with sums in units, of a window that begins at ``base``."""
-    chunks: cython.Py_ssize_t = (end - base) // 64
+    length: cython.Py_ssize_t = chunk_length(end - base, k)
+    chunks: cython.Py_ssize_t = (end - base) // length
     chunk: cython.Py_ssize_t
     i: cython.Py_ssize_t
     most: cython.short
@@ -498,7 +509,7 @@ def kth_of_units(
         return 0.0
     for chunk in range(chunks):
         most = 0
-        for i in range(base + chunk * 64, base + chunk * 64 + 64):
+        for i in range(base + chunk * length, base + (chunk + 1) * length):
             most = max(most, units[i])
         maxima[chunk] = most
     return kth(maxima, chunks, k, spare, work)

@@ -35,9 +35,10 @@ _HEAVY_BY_K = 1 << 10
 # looks at the sums of all documents, instead of those that can be among the best alone.
 SPARSE = 4
 # With this many postings for each term and each document wanted, the kernel adds up 16 bits a
-# posting, and then scores the few documents that can be among the best. Measured at 150,000
-# passages: k = 10 takes a fifth less for 10 to 40 terms; with 100, k = 50 took a tenth more.
-COARSE = 200
+# posting, and then scores the few documents that can be among the best. Measured at 20,000 to
+# 150,000 passages: k = 10 takes an eighth to a fifth less, k = 100 as much or a tenth less. With
+# 40, 20 terms and k = 100 took a twentieth more at 80,000.
+COARSE = 50
 
 
 def search(

@@ -67,10 +67,13 @@ def test_sums_above_a_value_are_taken_out(
         return list(zip(places[:found].tolist(), drained[:found].tolist(), strict=True))
 
     places, drained = np.empty(width, np.int64), np.empty(width)
-    dense, taken_out = sums.copy(), (view(places), view(drained))
-    found = selecting.drain(view(dense), len(values), least, *taken_out)
-    assert taken(places, drained, found) == expected
-    assert not dense.any()
+    taken_out = view(places), view(drained)
+    maxima = view(sums.reshape(-1, 64).max(axis=1))
+    for known in (0, data.draw(st.integers(0, len(values) // 64)), len(values) // 64):
+        dense = sums.copy()
+        found = selecting.drain(view(dense), len(values), least, maxima, known, *taken_out)
+        assert taken(places, drained, found) == expected
+        assert not dense.any()
 
     # The same for a list of places, in any order.
     touched = data.draw(st.permutations(np.flatnonzero(sums).tolist()))
@@ -118,7 +121,7 @@ def test_sums_in_units_above_a_value_are_taken_out(
 def test_at_least_k_sums_in_units_reach_what_is_returned(values: list[int], k: int) -> None:
     units = np.zeros(64 + len(values), np.int16)
     units[:64], units[64:] = 32000, values
-    spare = empty(8), empty(8)
-    reached = selecting.kth_of_units(view(units), 64, 64 + len(values), k, *spare, work(8))
-    assert (reached > 0.0) == (len(values) >= 64 * k)
+    spare = empty(len(units)), empty(len(units))
+    reached = selecting.kth_of_units(view(units), 64, len(units), k, *spare, work(len(units)))
+    assert (reached > 0.0) == (len(values) >= selecting.chunk_length(len(values), k) * k)
     assert reached == 0.0 or sum(value >= reached for value in values) >= k
