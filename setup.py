@@ -21,11 +21,10 @@ from setuptools import Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
+_PATH = "bm25rag/kernels"
 # The modules that are compiled.
 _KERNELS = sorted(
-    path.stem
-    for path in Path("bm25rag/kernels").glob("*.py")
-    if "\nimport cython\n" in path.read_text("utf-8")
+    path.stem for path in Path(_PATH).glob("*.py") if "\nimport cython\n" in path.read_text("utf-8")
 )
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-ffp-contract=off", "-fwrapv"]
@@ -39,6 +38,9 @@ _DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "embedsignature": False,
+    # Nobody pickles what kernels prepare.
+    "auto_pickle": False,
+    "binding": False,
     # Kernels share nothing between threads.
     "freethreading_compatible": True,
 }
@@ -110,24 +112,28 @@ def _wheel_tag(target: str) -> str:
     return f"manylinux_{version.replace('.', '_')}_{machine}" if gnu else f"musllinux_1_2_{machine}"
 
 
+def _extension(name: str, source: str) -> Extension:
+    """Return what is compiled of a module."""
+    return Extension(
+        f"bm25rag.kernels.{name}",
+        [source],
+        # Who sets CFLAGS has said how to optimise; they come before these.
+        extra_compile_args=_FLAGS if "CFLAGS" in os.environ else [*_FLAGS, *_OPTIMISED],
+        define_macros=[("Py_LIMITED_API", "0x030B0000")] if _ABI3 else [],
+        py_limited_api=_ABI3,
+        optional=_TARGET is None,
+    )
+
+
 _WHEEL = {"py_limited_api": "cp311"} if _ABI3 else {}
 if _TARGET:
     _WHEEL["plat_name"] = _wheel_tag(_TARGET)
 
 setup(
     ext_modules=cythonize(
-        [
-            Extension(
-                f"bm25rag.kernels.{name}",
-                [f"bm25rag/kernels/{name}.py"],
-                # Who sets CFLAGS has said how to optimise; they come before these.
-                extra_compile_args=_FLAGS if "CFLAGS" in os.environ else [*_FLAGS, *_OPTIMISED],
-                define_macros=[("Py_LIMITED_API", "0x030B0000")] if _ABI3 else [],
-                py_limited_api=_ABI3,
-                optional=_TARGET is None,
-            )
-            for name in _KERNELS
-        ],
+        [_extension(name, f"{_PATH}/{name}.py") for name in _KERNELS]
+        + [_extension("shared", f"{_PATH}/shared.c")],
+        shared_utility_qualified_name="bm25rag.kernels.shared",
         build_dir="build/c",
         compiler_directives=_DIRECTIVES,
         language_level=3,

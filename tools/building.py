@@ -15,12 +15,17 @@ WHEELS = Path(sys.prefix) / "wheels"
 CORE, EDITABLE = "core", "editable"
 
 
-# The modules that are compiled, and what follows their names.
+# The modules that are compiled, with what they share, and what follows their names.
 SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
 KERNELS = sorted(
-    path.stem
-    for path in (ROOT / "bm25rag" / "kernels").glob("*.py")
-    if "\nimport cython\n" in path.read_text("utf-8")
+    [
+        *(
+            path.stem
+            for path in (ROOT / "bm25rag" / "kernels").glob("*.py")
+            if "\nimport cython\n" in path.read_text("utf-8")
+        ),
+        "shared",
+    ]
 )
 
 

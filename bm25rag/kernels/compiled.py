@@ -21,6 +21,7 @@ from bm25rag.kernels.records import (
 )
 from bm25rag.kernels.scanner import Scanner
 
+find("shared")  # which all import
 load("selecting")  # which another one imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")
 for _name in WRITING:
