@@ -9,7 +9,7 @@ characters. ``docs/languages.md`` says what is done in which language.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from bm25rag.analysis.bigrams import BigramRules
@@ -451,19 +451,21 @@ class _WordTerms(dict[str, tuple[str, ...]]):
         stopwords = analyzer.stopwords
         unwanted = analyzer.query_stopwords if self._wanted else stopwords
         tokens, counts = analyzer.splitter.split_words(words, self._question)
-        stems = analyzer.stems(tokens)
-        found, end = {}, 0
-        for index, word in enumerate(words):
-            start, end = end, end + counts.get(index, 1)
-            pairs = zip(tokens[start:end], stems[start:end], strict=True)
-            # Most are their own stems: one string is kept.
-            found[word] = tuple(
-                token if token == stem else stem
-                for token, stem in pairs
-                if token not in stopwords and token not in unwanted
-            )
+        # Most are their own stems: one string is kept.
+        terms: list[tuple[str, ...]] = [
+            (token if token == stem else stem,)
+            if token not in stopwords and token not in unwanted
+            else ()
+            for token, stem in zip(tokens, analyzer.stems(tokens), strict=True)
+        ]
+        if counts:
+            sizes = (counts.get(index, 1) for index in range(len(words)))
+            spans = pairwise(accumulate(sizes, initial=0))
+            terms = [tuple(chain.from_iterable(terms[start:end])) for start, end in spans]
+        found = dict(zip(words, terms, strict=True))
+        for word, own in found.items():
             if len(word) <= _LONGEST_WORD:
                 if len(self) >= _MOST_WORDS:
                     self.clear()
-                self[word] = found[word]
+                self[word] = own
         return found

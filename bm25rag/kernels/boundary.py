@@ -179,25 +179,29 @@ class Backend(ABC):
         """
         return self._decode(strings, numbers)
 
-    def find_term(self, postings: PostingsArrays, term: bytes, key: int) -> Int64 | None:
-        """Find where the postings of a term begin in each block of documents, and where they end.
+    def find_terms(
+        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
+    ) -> Sequence[int]:
+        """Find where the postings of terms begin in each block of documents, and where they end.
 
         Parameters
         ----------
         postings
             The postings.
-        term
-            The term.
-        key
-            Its CRC-32.
+        terms
+            The terms.
+        keys
+            Their CRC-32.
+        starts
+            Zeros, which take what ``Postings.find`` returns.
 
         Returns
         -------
-        starts
-            As from ``Postings.find``; ``None`` if what that reads is not known to be right, or
-            this backend does not look for terms.
+        rows
+            Which terms are left to Python, since what that reads is not known to be right, or
+            this backend does not look for terms; their ``starts`` may have been written.
         """
-        return None
+        return range(len(terms))
 
     def find_plain_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII: runs of letters, digits and underscores.

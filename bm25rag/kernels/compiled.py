@@ -87,13 +87,15 @@ class CompiledBackend(Backend):
         found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
         return found
 
-    def find_term(self, postings: PostingsArrays, term: bytes, key: int) -> Int64 | None:
-        """Find where the postings of a term begin; see ``Backend``."""
+    def find_terms(
+        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
+    ) -> Sequence[int]:
+        """Find where the postings of terms begin; see ``Backend``."""
         if postings.prepared is None:
-            terms = _prepare_strings(postings.terms)
-            postings.prepared = reading.prepare_postings(postings, terms)
-        starts: Int64 | None = reading.find_term(postings.prepared, term, key)
-        return starts
+            strings = _prepare_strings(postings.terms)
+            postings.prepared = reading.prepare_postings(postings, strings)
+        left: list[int] = reading.find_terms(postings.prepared, terms, keys, starts)
+        return left
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         from bm25rag.kernels.compiled_writing import building

@@ -89,7 +89,7 @@ def prepare_strings(strings):
 
 
 def prepare_postings(postings, terms):
-    """Return ``PostingsArrays`` as ``find_term`` takes them; ``terms`` are prepared."""
+    """Return ``PostingsArrays`` as ``find_terms`` takes them; ``terms`` are prepared."""
     prepared: _Postings = _Postings()
     prepared.blocks = _prepare_blocks(postings.file)
     prepared.terms = terms
@@ -173,15 +173,21 @@ def decode(strings: _Strings, numbers):
     return found
 
 
-def find_term(postings: _Postings, term, key: cython.uint):
-    """Find where the postings of a term begin; see ``Backend.find_term``."""
-    name: cython.const[cython.uchar][::1] = memoryview(term)
-    starts = np.zeros(postings.doc_blocks + 1, np.int64)
-    out: cython.longlong[::1] = view(starts)
+def find_terms(postings: _Postings, terms, keys, starts):
+    """Find where the postings of terms begin; see ``Backend.find_terms``."""
+    left: list = []
+    out: cython.longlong[:, ::1] = view(starts)
+    name: cython.const[cython.uchar][::1]
+    key: cython.uint
     is_right: cython.bint
-    with cython.nogil:
-        is_right = _find_term(postings, name, key, out)
-    return starts if is_right else None
+    row: cython.Py_ssize_t
+    for row, (term, key) in enumerate(zip(terms, keys, strict=True)):
+        name = memoryview(term)
+        with cython.nogil:
+            is_right = _find_term(postings, name, key, out[row])
+        if not is_right:
+            left.append(row)
+    return left
 
 
 @cython.cfunc

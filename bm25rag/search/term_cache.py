@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bm25rag.common.arrays import Float32
+from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import utf8
 from bm25rag.kernels.records import TermArrays
 from bm25rag.scoring.variants import Parameters
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 # Limits of the number and the length of remembered terms that no living document contains, because
 # clients may send any terms.
 MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
+
+# Document frequencies of which the idf is computed at once.
+_TABLED = 1 << 12
 
 
 class TermCacheFullError(Exception):
@@ -108,32 +113,42 @@ class TermCache(dict[str, int]):
     def _add(self, terms: Sequence[str]) -> dict[str, int]:
         """Look up terms, all at once; return the number of each."""
         numbers: dict[str, int] = dict.fromkeys(terms, -1)
-        known, places, frequencies = [], [], []
-        for term in terms:
-            key = utf8(term)
-            found = [view.segment.postings.find(key) for view in self._views]
-            if self._statistics is None:
-                frequency = sum(map(SegmentView.frequency, self._views, found))
-            else:
-                frequency = self._statistics.frequency(key)
-            if frequency:
-                known.append(term)
-                places.append(found)
-                frequencies.append(frequency)
-            elif len(term) <= _LONGEST_UNKNOWN:
-                self[term] = -1
-                self._bound_unknown(term)
-        idf = self._parameters.idf(self._documents, np.array(frequencies, np.float64))
-        for row, term in enumerate(known):
+        keys = [utf8(term) for term in terms]
+        places = [view.segment.postings.find(keys) for view in self._views]
+        if self._statistics is not None:
+            frequencies = list(map(self._statistics.frequency, keys))
+        else:
+            pairs = zip(self._views, places, strict=True)
+            counts = [view.count_living(starts) for view, starts in pairs]
+            frequencies = [sum(own) for own in zip(*counts, strict=True)] or [0] * len(terms)
+        for row, (term, frequency) in enumerate(zip(terms, frequencies, strict=True)):
+            if not frequency:
+                if len(term) <= _LONGEST_UNKNOWN:
+                    self[term] = -1
+                    self._bound_unknown(term)
+                continue
             number = next(self._next, -1)
             if number < 0:
                 raise TermCacheFullError
-            for table, starts in zip(self.starts, places[row], strict=True):
-                table[number] = starts
-            self.frequencies[number], self.idf[number] = frequencies[row], idf[row]
+            for table, starts in zip(self.starts, places, strict=True):
+                table[number] = starts[row]
+            self.frequencies[number], self.idf[number] = frequency, self._idf_of(frequency)
             # A repeated term must have one number, or its parts of a score would be added apart.
             numbers[term] = self.setdefault(term, number)
         return numbers
+
+    @lazy_property
+    def _idfs(self) -> Float32:
+        """The idf of the least document frequencies, which most terms have, from 1 on."""
+        most = max(1, min(_TABLED, self._documents))
+        return self._parameters.idf(self._documents, np.arange(1.0, most + 1))
+
+    def _idf_of(self, frequency: int) -> np.float32:
+        if frequency <= len(self._idfs):
+            known: np.float32 = self._idfs[frequency - 1]
+            return known
+        idf: np.float32 = self._parameters.idf(self._documents, np.array([float(frequency)]))[0]
+        return idf
 
     def _bound_unknown(self, term: str) -> None:
         """Remember an unknown term, and forget all unknown terms if there are too many."""

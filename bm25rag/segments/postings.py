@@ -10,7 +10,7 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,13 +99,13 @@ class Postings:
             file,
         )
 
-    def find(self, term: bytes) -> Int64:
-        """Return where the postings of a term begin in each of s blocks, and where they end.
+    def find(self, terms: Sequence[bytes]) -> Int64:
+        """Return where the postings of n terms begin in each of s blocks, and where they end.
 
         Returns
         -------
         starts
-            Places in ``documents`` and ``codes``, ascending, int64 (s + 1,); all equal if
+            Places in ``documents`` and ``codes``, ascending, int64 (n, s + 1); all equal if
             no document contains the term.
 
         Raises
@@ -113,21 +113,22 @@ class Postings:
         CorruptIndexError
             If the postings come from a file that is damaged there.
         """
+        starts = np.zeros((len(terms), self.doc_blocks.count + 1), np.int64)
+        left: Sequence[int] = range(len(terms))
         if (arrays := self.arrays) is not None:
-            starts = backend.current().find_term(arrays, term, zlib.crc32(term))
-            if starts is not None:
-                return starts
-        number = self.terms.find(term)
-        if number < 0:
-            return np.zeros(self.doc_blocks.count + 1, np.int64)
-        return self.starts(number)
+            keys = list(map(zlib.crc32, terms))
+            left = backend.current().find_terms(arrays, terms, keys, starts)
+        for row in left:
+            number = self.terms.find(terms[row])
+            starts[row] = 0 if number < 0 else self.starts(number)
+        return starts
 
     def starts(self, number: int) -> Int64:
-        """Return the same for a term by its number; raise as ``find``."""
+        """Return the same for a term by its number, (s + 1,); raise as ``find``."""
         return self.doc_blocks.starts(number, self._places)
 
     def documents_of(self, starts: Int64) -> Int64:
-        """Return the documents of a term that ``find`` has found, ascending, int64."""
+        """Return the documents of a term, given its ``starts``, ascending, int64."""
         documents = self.documents[starts[0] : starts[-1]].astype(np.int64)
         if self.doc_blocks.count > 1:
             documents += np.repeat(self.doc_blocks.firsts, np.diff(starts))

@@ -97,15 +97,20 @@ class SegmentView:
                 stored = [change.changed.get(number, before) for number, before in pairs]
         return stored
 
-    def frequency(self, starts: Int64) -> int:
-        """Count the living documents of a term, given what ``Postings.find`` returns for it."""
-        first, last = int(starts[0]), int(starts[-1])
-        if first == last or not len(self.deleted):
-            return last - first
-        removed = self._deleted_postings.get((first, last))
-        if removed is None:
-            removed = self._deleted_postings[first, last] = self._count_deleted(starts)
-        return last - first - removed
+    def count_living(self, starts: Int64) -> list[int]:
+        """Count the living documents of terms, given what ``Postings.find`` returns for them."""
+        counts: list[int] = (starts[:, -1] - starts[:, 0]).tolist()
+        if len(self.deleted):
+            for row, count in enumerate(counts):
+                if count:
+                    counts[row] -= self._deleted_of(starts[row])
+        return counts
+
+    def _deleted_of(self, starts: Int64) -> int:
+        place = int(starts[0]), int(starts[-1])
+        if place not in self._deleted_postings:
+            self._deleted_postings[place] = self._count_deleted(starts)
+        return self._deleted_postings[place]
 
     def _count_deleted(self, starts: Int64) -> int:
         documents, living = self.segment.postings.documents_of(starts), self.living
