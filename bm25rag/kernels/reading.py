@@ -176,7 +176,8 @@ def decode(strings: _Strings, numbers):
 def find_terms(postings: _Postings, terms, keys, starts):
     """Find where the postings of terms begin; see ``Backend.find_terms``."""
     left: list = []
-    out: cython.longlong[:, ::1] = view(starts)
+    out: cython.longlong[::1] = view(starts.reshape(-1))
+    width: cython.Py_ssize_t = postings.doc_blocks + 1
     name: cython.const[cython.uchar][::1]
     key: cython.uint
     is_right: cython.bint
@@ -184,7 +185,7 @@ def find_terms(postings: _Postings, terms, keys, starts):
     for row, (term, key) in enumerate(zip(terms, keys, strict=True)):
         name = memoryview(term)
         with cython.nogil:
-            is_right = _find_term(postings, name, key, out[row])
+            is_right = _find_term(postings, name, key, out[row * width : (row + 1) * width])
         if not is_right:
             left.append(row)
     return left
