@@ -35,10 +35,10 @@ _HEAVY_BY_K = 1 << 10
 # looks at the sums of all documents, instead of those that can be among the best alone.
 SPARSE = 4
 # With this many postings for each term and each document wanted, the kernel adds up 16 bits a
-# posting, and then scores the few documents that can be among the best. Measured at 20,000 to
-# 150,000 passages: k = 10 takes an eighth to a fifth less, k = 100 as much or a tenth less. With
-# 40, 20 terms and k = 100 took a twentieth more at 80,000.
-COARSE = 50
+# posting, and then scores the few documents that can be among the best. Measured at 20,000 to a
+# million passages: k = 10 takes an eighth to a fifth less, k = 100 and 1000 up to a tenth less.
+# With 40, both took a twentieth more than with 100 where they gain little.
+COARSE = 80
 
 
 def search(
