@@ -245,12 +245,12 @@ def _add(
     """
     posting: cython.Py_ssize_t = cursors[term]
     i: cython.Py_ssize_t
-    if posting < stop and documents[stop - 1] < end:
-        for i in range(posting, stop):
-            sums[documents[i] - base] += _part(weights[codes[i]], idf, count)
-        cursors[term] = stop
-        return
     # Four at a time take three quarters of the time.
+    if posting < stop and documents[stop - 1] < end:
+        while posting + 4 <= stop:
+            for i in range(posting, posting + 4):
+                sums[documents[i] - base] += _part(weights[codes[i]], idf, count)
+            posting += 4
     while posting + 4 <= stop and documents[posting + 3] < end:
         for i in range(posting, posting + 4):
             sums[documents[i] - base] += _part(weights[codes[i]], idf, count)
