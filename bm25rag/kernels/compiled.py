@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import Backend
@@ -19,7 +19,9 @@ from bm25rag.kernels.records import (
     StringArrays,
     TermArrays,
 )
-from bm25rag.kernels.scanner import Scanner
+
+if TYPE_CHECKING:
+    from bm25rag.kernels.scanner import Scanner
 
 find("shared")  # which all import
 load("selecting")  # which another one imports

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_UNKNOWN, _LONGEST_UNKNOWN = 1 << 14, 100
 
 # Document frequencies of which the idf is computed at once.
-_TABLED = 1 << 12
+_TABLED = 1 << 10
 
 
 class TermCacheFullError(Exception):
