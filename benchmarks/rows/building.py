@@ -28,6 +28,8 @@ def measure(report: Report, quick: bool) -> None:
     _two_threads(report, SCIFACT if quick else ENWIKI, 3)
     for size in () if quick else (60_000, 150_000):
         _new_process(report, ENWIKI, size, 5)
+    if not quick:
+        _from_terms(report, ENWIKI, 60_000, 5)
 
 
 def _start(stack: ExitStack, names: tuple[str, ...]) -> tuple[dict[str, Worker], dict[str, str]]:
@@ -89,13 +91,14 @@ def _two_threads(report: Report, corpus: Corpus, rounds: int) -> None:
 _CLOCK = """
 import json, os, time
 texts = json.load(open({texts!r}))[:{size}]
-{pin}
+{before}
 start = time.perf_counter()
 {code}
 print(time.perf_counter() - start)
 """
 # tantivy's own thread has a CPU to itself.
 _ONE_CPU = "os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])"
+# What comes before the clock starts, and what is timed.
 _BUILDS = {
     OURS: (
         _ONE_CPU,
@@ -127,17 +130,48 @@ index.reload()
 }
 
 
+_TERMS = _ONE_CPU + "\nterms = [text.split() for text in texts]\n"
+_OURS = "from bm25rag import Analyzer, BM25Index"
+_FROM_TERMS = {
+    "lists of terms": (_TERMS + _OURS, f"BM25Index.from_texts(terms, k1={K1}, b={B})"),
+    "a callable": (
+        _ONE_CPU + "\n" + _OURS,
+        f"BM25Index.from_texts(texts, analyzer=Analyzer(tokenizer=str.split), k1={K1}, b={B})",
+    ),
+    "bm25s": (
+        _TERMS + BM25S_ALONE,
+        f"bm25s.BM25(k1={K1}, b={B}, backend='numpy').index(terms, show_progress=False)",
+    ),
+}
+
+
 def _new_process(report: Report, corpus: Corpus, size: int, rounds: int) -> None:
     """Measure the import and the build together, in a process that did neither before."""
-    texts = WORK / "texts.json"
-    texts.write_text(json.dumps(corpus.texts()))
-    times: dict[str, list[float]] = {name: [] for name in _BUILDS}
-    for _ in range(rounds):
-        for name, (pin, code) in _BUILDS.items():
-            program = _CLOCK.format(texts=str(texts), size=size, pin=pin, code=code)
-            times[name].append(float(run_code(program)))
-    figures = {name: Figure(median(own), own) for name, own in times.items()}
+    figures = _clocked(_BUILDS, corpus, size, rounds)
     work = f"a new process: import, and build {size:,} passages, 1 thread"
     for peer, targets in (("bm25s", (8.0, 12.0)), ("tantivy", (3.0, 4.0))):
         both = {name: figures[name] for name in (OURS, peer)}
         report.add(raced("building from raw text", work, "s", both, *targets))
+
+
+def _from_terms(report: Report, corpus: Corpus, size: int, rounds: int) -> None:
+    """Measure building without analysis: from lists of terms, and with a callable."""
+    figures = _clocked(_FROM_TERMS, corpus, size, rounds)
+    for given in ("lists of terms", "a callable"):
+        both = {OURS: figures[given], "bm25s": figures["bm25s"]}
+        work = f"build {size:,} passages, {given}, 1 thread"
+        report.add(raced("building from terms", work, "s", both, 5.0, 8.0))
+
+
+def _clocked(
+    builds: dict[str, tuple[str, str]], corpus: Corpus, size: int, rounds: int
+) -> dict[str, Figure]:
+    """Time each of some builds in a new process, in turns."""
+    texts = WORK / "texts.json"
+    texts.write_text(json.dumps(corpus.texts()))
+    times: dict[str, list[float]] = {name: [] for name in builds}
+    for _ in range(rounds):
+        for name, (before, code) in builds.items():
+            program = _CLOCK.format(texts=str(texts), size=size, before=before, code=code)
+            times[name].append(float(run_code(program)))
+    return {name: Figure(median(own), own) for name, own in times.items()}
