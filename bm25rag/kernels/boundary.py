@@ -201,7 +201,11 @@ class Backend(ABC):
             Which terms are left to Python, since what that reads is not known to be right, or
             this backend does not look for terms; their ``starts`` may have been written.
         """
-        return range(len(terms))
+        blocks = -(-postings.size // postings.block_size)
+        check_array("starts", starts, np.int64, dimensions=2)
+        require(len(terms) == len(keys), "terms and keys differ in length")
+        require(starts.shape == (len(terms), blocks + 1), "starts are not of these terms")
+        return self._find_terms(postings, terms, keys, starts)
 
     def find_plain_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII: runs of letters, digits and underscores.
@@ -356,6 +360,11 @@ class Backend(ABC):
 
     @abstractmethod
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None: ...
+
+    @abstractmethod
+    def _find_terms(
+        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
+    ) -> Sequence[int]: ...
 
     @abstractmethod
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...

@@ -89,10 +89,9 @@ class CompiledBackend(Backend):
         found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
         return found
 
-    def find_terms(
+    def _find_terms(
         self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
     ) -> Sequence[int]:
-        """Find where the postings of terms begin; see ``Backend``."""
         if postings.prepared is None:
             strings = _prepare_strings(postings.terms)
             postings.prepared = reading.prepare_postings(postings, strings)

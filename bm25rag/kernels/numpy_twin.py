@@ -27,6 +27,7 @@ from bm25rag.kernels.records import (
     Limits,
     Matches,
     Places,
+    PostingsArrays,
     Queries,
     Run,
     SegmentArrays,
@@ -96,6 +97,11 @@ class NumpyBackend(Backend):
         starts, data = arrays.offsets.data, arrays.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]
         return [str(one, "utf-8", "surrogatepass") for one in views]
+
+    def _find_terms(
+        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
+    ) -> Sequence[int]:
+        return range(len(terms))
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         bounds, strings = offsets.data, data.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from bm25rag.kernels.records import (
     Limits,
     Matches,
     Places,
+    PostingsArrays,
     Queries,
     Run,
     SegmentArrays,
@@ -121,6 +123,10 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: wrong([0], [0, 2]), ValueError, "wrong starts"),
         (lambda: wrong([0, 1], [2, 1, 4]), ValueError, "wrong starts"),
         (lambda: decode(b"\xff", [0, 1], [0]), UnicodeDecodeError, "utf-8"),
+        (lambda: find([b"a"], np.zeros((2, 2), "i8")), ValueError, "starts are not of these terms"),
+        (lambda: find([b"a"], np.zeros((1, 3), "i8")), ValueError, "starts are not of these terms"),
+        (lambda: find([b"a"], np.zeros((1, 2))), TypeError, "starts must be a contiguous"),
+        (lambda: find([b"a"], np.zeros((1, 4), "i8")[:, ::2]), TypeError, "must be a contiguous"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
         (lambda: fill([1], [0]), ValueError, "a term has no cursor"),
@@ -221,6 +227,17 @@ def wrong(documents: Any, starts: Any) -> str | None:
 def decode(data: bytes, offsets: Any, numbers: Any) -> list[str] | None:
     strings = StringArrays(np.array(offsets, np.uint64), np.frombuffer(data, np.uint8))
     return backends.current().decode(strings, numbers)
+
+
+def find(terms: list[bytes], starts: Any) -> Any:
+    """Two documents, both with the one term there is."""
+    none, keys = np.zeros(0, "u4"), [zlib.crc32(term) for term in terms]
+    strings = StringArrays(np.array([0, 1], "u8"), np.frombuffer(b"a", np.uint8))
+    documents, codes, high = np.arange(2, dtype="u2"), np.zeros(2, "u2"), np.zeros(0, "u2")
+    places = np.array([zlib.crc32(b"a")], "u4"), np.array([0, 2], "u4")
+    blocks = none, np.zeros((0, 0), "u4"), none, high
+    postings = PostingsArrays(strings, *places, documents, codes, 1, 2, 65_536, *blocks)
+    return backends.current().find_terms(postings, terms, keys, starts)
 
 
 def count(tokens: Any, counts: Any, terms: int) -> Any:
