@@ -120,6 +120,7 @@ class TermCache(dict[str, int]):
         else:
             pairs = zip(self._views, places, strict=True)
             counts = [view.count_living(starts) for view, starts in pairs]
+            # Without segments, there is nothing to sum.
             frequencies = [sum(own) for own in zip(*counts, strict=True)] or [0] * len(terms)
         for row, (term, frequency) in enumerate(zip(terms, frequencies, strict=True)):
             if not frequency:
@@ -140,15 +141,13 @@ class TermCache(dict[str, int]):
     @lazy_property
     def _idfs(self) -> Float32:
         """The idf of the least document frequencies, which most terms have, from 1 on."""
-        most = max(1, min(_TABLED, self._documents))
+        most = min(_TABLED, self._documents)
         return self._parameters.idf(self._documents, np.arange(1.0, most + 1))
 
-    def _idf_of(self, frequency: int) -> np.float32:
+    def _idf_of(self, frequency: int) -> float:
         if frequency <= len(self._idfs):
-            known: np.float32 = self._idfs[frequency - 1]
-            return known
-        idf: np.float32 = self._parameters.idf(self._documents, np.array([float(frequency)]))[0]
-        return idf
+            return float(self._idfs[frequency - 1])
+        return float(self._parameters.idf(self._documents, np.array([float(frequency)]))[0])
 
     def _bound_unknown(self, term: str) -> None:
         """Remember an unknown term, and forget all unknown terms if there are too many."""
