@@ -2,7 +2,7 @@
 
     pip install . ./integrations/haystack; python examples/haystack_rag.py FOLDER QUESTION [INDEX]
 
-INDEX is the folder of both stores. Run it again, and only files that have changed are indexed.
+INDEX, FOLDER.haystack by default, holds both stores. Run it again, and only changes are indexed.
 OPENAI_MODEL and OPENAI_EMBEDDING_MODEL name models of any OpenAI-compatible endpoint
 (OPENAI_BASE_URL, OPENAI_API_KEY), RERANKER a cross-encoder for sentence-transformers-haystack.
 An offline stand-in takes the place of each that is not named.

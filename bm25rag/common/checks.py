@@ -112,8 +112,8 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise TypeError(message)
     if isinstance(value, Mapping) or hasattr(value, "columns"):  # it would yield its keys
-        one = {"queries": "a query with weights", "vectors": "one vector"}.get(name)
-        hint = "" if one is None else f"put {one} into a list, or "
+        lone = {"queries": "a query with weights", "vectors": "one vector", "metadata": "one dict"}
+        hint = f"put {lone[name]} into a list, or " if name in lone else ""
         raise TypeError(f"{message}; {hint}pick one column of it, such as frame['text']")
     return value
 

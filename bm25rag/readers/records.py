@@ -32,7 +32,9 @@ class Fields(NamedTuple):
     both are missing or blank. Integers become strings.
     ``texts``: the fields with text, joined by a space; missing, null or empty ones are skipped,
     but at least one must be present.
-    ``metadata``: the fields to keep as metadata; None means all others.
+    ``metadata``: the fields to keep as metadata; None means all others. In place of a field
+    ``metadata`` that is an object, as in BEIR and in what ``export`` writes, its own fields are
+    kept then; of the same name, the one beside it counts.
     ``vector``: the field with a sparse vector, which every record has, if only as null; see
     ``parse_vector``. None: records have none.
     """
@@ -78,7 +80,10 @@ class Records(NamedTuple):
         metadata = {} if self.name is None else {"source": self.name}
         if self.fields.metadata is None:
             used = {taken, *self.fields.texts, self.fields.vector}
-            metadata |= {key: value for key, value in record.items() if key not in used}
+            kept = {key: value for key, value in record.items() if key not in used}
+            if isinstance(kept.get("metadata"), Mapping):
+                metadata |= kept.pop("metadata")
+            metadata |= kept
         else:
             metadata |= {key: record[key] for key in self.fields.metadata if key in record}
         if id is None:

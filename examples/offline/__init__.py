@@ -12,7 +12,7 @@ import zlib
 from bm25rag import Analyzer
 
 STAND_IN = "offline stand-in, no model"
-_terms = Analyzer("english").terms
+_analyzer = Analyzer("english")
 
 
 def embed(text: str) -> list[float]:
@@ -42,5 +42,5 @@ def _best_sentence(question: str, text: str) -> str:
 
 def _overlap(question: str, sentence: str) -> float:
     """Return the F1 of the terms of one in the other."""
-    asked, said = {*_terms(question)}, {*_terms(sentence)}
+    asked, said = {*_analyzer.query_terms(question)}, {*_analyzer.terms(sentence)}
     return 2 * len(asked & said) / (len(asked) + len(said) or 1)

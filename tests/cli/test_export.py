@@ -20,6 +20,16 @@ def test_documents_come_in_their_order_and_can_be_indexed_again() -> None:
     assert documents == BM25Index.open(saved).get(document.id for document in documents)
 
 
+def test_the_command_line_indexes_again_what_it_exported() -> None:
+    saved = save_corpus()
+    ok("index", "-", "--output", "again", input=ok("export", saved).stdout)
+    assert BM25Index.open("again").get(["sea"]) == BM25Index.open(saved).get(["sea"])
+    found = rows(
+        ok("search", "again", "red", "--filter", '{"year": 2021}', "--format", "jsonl").stdout
+    )
+    assert [row["id"] for row in found] == ["car"]
+
+
 def test_a_filter_chooses_documents() -> None:
     saved = save_corpus()
     chosen = rows(ok("export", saved, "--filter", '{"year": {"$gte": 2022}}').stdout)

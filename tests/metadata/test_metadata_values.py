@@ -192,6 +192,8 @@ def test_a_data_frame_or_a_mapping_in_place_of_texts_is_refused_with_a_hint() ->
             index.add(given)
         with pytest.raises(TypeError, match=r"queries must be .*pick one column"):
             index.search_batch(given)
+    with pytest.raises(TypeError, match=r"metadata must be .*put one dict into a list"):
+        index.add(["red cat"], metadata={"year": 2020})
     assert index.add(frame["text"], ids=frame["id"]) == ["a"]
 
 

@@ -42,6 +42,19 @@ def test_a_row_is_a_document() -> None:
     assert document == Document("u", "b")
 
 
+def test_an_object_named_metadata_is_the_metadata_with_what_is_beside_it() -> None:
+    row = {"id": "a", "text": "b", "year": 2020, "metadata": {"year": 1999, "lang": "en", "id": 7}}
+
+    def read(row: dict[str, Any], *kept: str) -> dict[str, Any]:
+        (document,) = read_rows([row], Fields(metadata=kept or None))
+        return dict(document.metadata)
+
+    assert read(row) == {"year": 2020, "lang": "en", "id": 7}
+    assert read(row | {"metadata": {}}) == {"year": 2020}
+    assert read(row | {"metadata": "none"}) == {"year": 2020, "metadata": "none"}
+    assert read(row, "metadata") == {"metadata": row["metadata"]}
+
+
 def test_rows_are_asked_for_one_by_one() -> None:
     rows = Rows(*ROWS.rows)
     assert next(read_rows(rows)).id == "7"
