@@ -26,6 +26,9 @@ _PATH = "bm25rag/kernels"
 _KERNELS = sorted(
     path.stem for path in Path(_PATH).glob("*.py") if "\nimport cython\n" in path.read_text("utf-8")
 )
+# What Cython writes for memoryviews. The file must have the name of the module, or it would be
+# put into sys.modules as "shared", too.
+_SHARED = "bm25rag.kernels.shared"
 # A product and a sum are rounded each for itself, or scores would depend on the processor.
 _FLAGS = ["-ffp-contract=off", "-fwrapv"]
 # zig keeps a register for the frame pointer, which costs the walk of postings 6 to 9 %.
@@ -132,8 +135,8 @@ if _TARGET:
 setup(
     ext_modules=cythonize(
         [_extension(name, f"{_PATH}/{name}.py") for name in _KERNELS]
-        + [_extension("shared", f"{_PATH}/shared.c")],
-        shared_utility_qualified_name="bm25rag.kernels.shared",
+        + [_extension("shared", f"{_PATH}/{_SHARED}.c")],
+        shared_utility_qualified_name=_SHARED,
         build_dir="build/c",
         compiler_directives=_DIRECTIVES,
         language_level=3,

@@ -17,7 +17,6 @@ from functools import cache
 
 from bm25rag.common.checks import check_choice
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.numpy_twin import NumpyBackend
 
 _forced: ContextVar[str | None] = ContextVar("bm25rag_backend", default=None)
 
@@ -89,7 +88,11 @@ def _default() -> Backend:
 @cache
 def _named(name: str) -> Backend:
     loaded = _load()
-    return NumpyBackend() if name == "numpy" or isinstance(loaded, str) else loaded
+    if name != "numpy" and not isinstance(loaded, str):
+        return loaded
+    from bm25rag.kernels.numpy_twin import NumpyBackend  # most processes do without
+
+    return NumpyBackend()
 
 
 @cache

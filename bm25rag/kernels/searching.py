@@ -81,7 +81,7 @@ _INFINITY = cython.declare(cython.double, float("inf"))
 # In coarse sums, the largest f has so many levels, and all terms can add so many units.
 _LEVELS = 65535.0
 _UNITS = cython.declare(cython.double, 32000.0)
-# They are for many windows, queries with a posting for so many documents at least, and no more
+# They are for several windows, queries with a posting for so many documents at least, and no more
 # terms than these.
 _DENSE = cython.declare(cython.Py_ssize_t, 12)
 _MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
@@ -1184,8 +1184,7 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
     Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than
     2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
-    for enough postings to pay for scoring documents again, more sums than the processor's first
-    cache holds, and ordinary numbers.
+    for enough postings to pay for scoring documents again, several windows, and ordinary numbers.
     """
     total: cython.double = 0.0
     smallest: cython.double = _INFINITY

@@ -15,14 +15,17 @@ from typing import Any
 
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
-from bm25rag.metadata.storable import plain_metadata
 
+# Levels of dicts and lists in metadata.
+DEEPEST = 100
 # Made once: json.dumps takes three times as long. Depth is checked elsewhere.
 _write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def encode_metadata(metadata: object, document: str) -> bytes:
     """Write metadata as JSON, ``{}`` as nothing; raises what ``plain_metadata`` raises."""
+    from bm25rag.metadata.storable import plain_metadata  # a process that serves does without
+
     return write_metadata(plain_metadata(metadata, document), document)
 
 

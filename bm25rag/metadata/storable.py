@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.errors import MetadataError
-
-# Levels of dicts and lists in metadata.
-DEEPEST = 100
+from bm25rag.metadata.codec import DEEPEST
 
 # JSON's own types, whose values need no check: Python writes and reads NaN and infinities too.
 PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})

@@ -12,7 +12,6 @@ from bm25rag.common.arrays import Bool, Float64, Int64
 from bm25rag.common.threads import thread_pool
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts
 from bm25rag.kernels.records import Limits, Matches
 from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.results import BatchResult
@@ -229,6 +228,8 @@ def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
     terms
         The terms of the query, or their weights.
     """
+    from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts  # searches do without
+
     cache, queries = resolve_queries(snapshot, [terms])
     numbers, counts = distinct(queries.terms.tolist(), queries.weights.tolist())
     idf = cache.idf[numbers]

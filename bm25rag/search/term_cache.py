@@ -106,6 +106,8 @@ class TermCache(dict[str, int]):
         try:
             return list(map(self.__getitem__, terms))
         except KeyError:
+            if not self.capacity:  # as that of a new snapshot, or all would be looked up twice
+                raise TermCacheFullError from None
             known = {term: number for term in terms if (number := self.get(term)) is not None}
             found = self._add([term for term in dict.fromkeys(terms) if term not in known]) | known
             return [found[term] for term in terms]

@@ -18,11 +18,10 @@ from bm25rag.columns.merge import join_tables
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.codec import decode_metadata
+from bm25rag.metadata.codec import DEEPEST, decode_metadata
 from bm25rag.metadata.field import STRING, Field
 from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.fields import Fields
-from bm25rag.metadata.storable import DEEPEST
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.array_file import ArraysFile, damage

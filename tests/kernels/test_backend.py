@@ -85,6 +85,16 @@ def test_without_compiled_code_numpy_answers_and_says_so_once(
     assert reason in said
 
 
+def test_loading_the_kernels_puts_nothing_of_another_name_into_sys_modules() -> None:
+    names, _ = run(
+        "import sys; from bm25rag.kernels import backend; backend.current();"
+        f"print(*(name for name, one in sys.modules.items() if {str(PACKAGE)!r} in str(one)))",
+        BM25RAG_KERNELS="",
+    )
+    assert "bm25rag.kernels.shared" in names.split()
+    assert all(name.startswith("bm25rag") for name in names.split())
+
+
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(ValueError, match="name must be one of"), backend.use("fortran"):
         pass
