@@ -1208,16 +1208,8 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
         walked += postings
         if postings * _FREQUENT >= segment.size:
             frequent += postings
-    query.prune = (
-        whole
-        and total * _SLACK < smallest * 536870912.0
-        and query.length > 1
-        and frequent >= limits.heavy
-        and 2 * frequent >= walked
-    )
     query.coarse = (
-        not query.prune
-        and limits.allowed.shape[0] == 0
+        limits.allowed.shape[0] == 0
         and segment.levels.shape[0] > 0
         and segment.size > limits.window
         and query.length <= _MOST_TERMS
@@ -1226,6 +1218,14 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
         and smallest >= _NORMAL
         and weighted >= _NORMAL
         and abs(query.shift) <= total < _HUGE
+    )
+    query.prune = (
+        not query.coarse
+        and whole
+        and total * _SLACK < smallest * 536870912.0
+        and query.length > 1
+        and frequent >= limits.heavy
+        and 2 * frequent >= walked
     )
     return smallest > 0.0 and weighted > 0.0
 
