@@ -1,11 +1,7 @@
 """Search: the best k documents of each query of a batch.
 
 Documents are walked in windows whose sums stay in the cache, terms in the order of the
-query, so every sum is that of the score's definition. A query with terms that are in very
-many documents has its terms sorted by what they can add at most, if sums are exact in any
-order: once the k-th best score is known, terms whose bounds together cannot reach it are
-not walked any more for themselves, but looked up for the documents that still can (MaxScore:
-Turtle and Flood, 1995).
+query, so every sum is that of the score's definition.
 
 Parts are positive, so a sum only grows: a document that can be among the best is listed by the
 posting that takes its sum beyond what it must exceed, and the sums of all others are never
@@ -15,7 +11,11 @@ its sums are looked at instead, which is less work for every posting.
 
 A query with many postings for each document wanted is answered in two steps: sums of 16 bits,
 which take two thirds of the time, say which few documents can be among the best, and these are
-looked up and scored as defined.
+looked up and scored as defined. Where that cannot be, as under a filter, a query with terms that
+are in very many documents has its terms sorted by what they can add at most, if sums are exact in
+any order. In both cases, once the k-th best score is known, terms whose bounds together cannot
+reach it, or a share of it, are not walked any more for themselves, but looked up for the documents
+that still can (MaxScore: Turtle and Flood, 1995).
 
 A window's sums begin at 0 with its first document. ``_add``, ``_list`` and ``_list_few`` are one
 loop written three times, since a choice inside it would be made for every posting.
