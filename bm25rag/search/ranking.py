@@ -25,9 +25,9 @@ _BLOCKS_PER_THREAD = 16
 WINDOW = 16384
 
 # If the frequent terms of a query have this many postings, at least and for each document wanted,
-# and its sums are not coarse, the kernel tries to look documents up in them instead of walking them. Measured at 150,000 and
-# 1 M passages: with fewer postings that costs as much as it saves; with stop words kept, k = 10
-# takes a half to a third of the time.
+# and its sums are not coarse, the kernel tries to look documents up in them instead of walking
+# them. Measured at 150,000 and 1 M passages: with fewer postings that costs as much as it saves;
+# with stop words kept, k = 10 takes a half to a third of the time.
 HEAVY = 1 << 16
 _HEAVY_BY_K = 1 << 10
 # With at most this many documents for each posting, and all documents in one window, the kernel
