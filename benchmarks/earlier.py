@@ -62,6 +62,12 @@ class _Version:
             env={**os.environ, "PYTHONPATH": str(folder.resolve())},
         )
 
+    def __enter__(self) -> _Version:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # closes its input, which ends it
+
     def time(self, *what: Any) -> float:
         """Return microseconds a query."""
         assert self._process.stdin is not None
@@ -91,7 +97,11 @@ def main() -> None:
     """Print a line for each row: both medians, and how many times as fast this version is."""
     if len(sys.argv) != 2 or not Path(sys.argv[1], "bm25rag").is_dir():
         sys.exit("usage: python -m benchmarks.earlier FOLDER, a checkout of the earlier version")
-    earlier, now = _Version(Path(sys.argv[1])), _Version(_HERE)
+    with _Version(Path(sys.argv[1])) as earlier, _Version(_HERE) as now:
+        _compare(earlier, now)
+
+
+def _compare(earlier: _Version, now: _Version) -> None:
     print("| µs a query, median of turns | earlier | now | times as fast |\n|---|---|---|---|")
     for corpus, name, k in _rows():
         corpus.prepare()

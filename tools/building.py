@@ -17,16 +17,11 @@ CORE, EDITABLE = "core", "editable"
 
 # The modules that are compiled, with what they share, and what follows their names.
 SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
-KERNELS = sorted(
-    [
-        *(
-            path.stem
-            for path in (ROOT / "bm25rag" / "kernels").glob("*.py")
-            if "\nimport cython\n" in path.read_text("utf-8")
-        ),
-        "shared",
-    ]
-)
+KERNELS = [
+    path.stem
+    for path in (ROOT / "bm25rag" / "kernels").glob("*.py")
+    if "\nimport cython\n" in path.read_text("utf-8")
+] + ["shared"]
 
 
 def run(

@@ -44,7 +44,6 @@ class Engine(ABC):
         self.folder = folder
         self.queries: Queries = []
         self.ready: list[Any] = []
-        self.texts: list[str] = []
 
     def index(self, corpus: Path, limit: int | None = None) -> float:
         """Index the prepared terms of the first documents; seconds."""
@@ -99,27 +98,6 @@ class Engine(ABC):
         """Stay on one CPU."""
         limit(1)
 
-    def raw(self, corpus: Corpus, threads: int, turn: int) -> float:
-        """Build from raw text until it can be searched; seconds. A warm-up takes some texts."""
-        if not self.texts:
-            self.texts = corpus.texts()
-        texts = self.texts if turn >= 0 else self.texts[:2000]
-        with quiet():
-            start = perf_counter()
-            self.build_raw(texts, threads)
-            return perf_counter() - start
-
-    def question(self, questions: list[str], k: int, turn: int) -> float:
-        """Answer raw questions one by one, on what ``raw`` built; seconds a question."""
-        return fmean(one_by_one(lambda question: self.answer_raw(question, k), questions, turn))
-
-    def new_question(self, questions: list[str], k: int, turn: int) -> float:
-        """Do as ``question`` for some that it was never asked; a warm-up takes half of all."""
-        half = len(questions) // 2
-        size = half // NEW_ROUNDS
-        first = half + turn * size
-        return self.question(questions[:half] if turn < 0 else questions[first:][:size], k, turn)
-
     # --- what an engine must know ---------------------------------------------------
 
     @abstractmethod
@@ -138,21 +116,46 @@ class Engine(ABC):
     def results(self, queries: list[Any], k: int) -> Found:
         """Return the best k of each query as arrays."""
 
-    def save(self, folder: Path) -> None:
-        """Write the index down."""
-        raise NotImplementedError
 
-    def load(self, folder: Path) -> None:
-        """Map a written index into memory."""
-        raise NotImplementedError
+class RawBuilder(Engine):
+    """An engine that has an analysis of its own for English texts."""
 
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.texts: list[str] = []
+
+    def raw(self, corpus: Corpus, threads: int, turn: int) -> float:
+        """Build from raw text until it can be searched; seconds. A warm-up takes some texts."""
+        if not self.texts:
+            self.texts = corpus.texts()
+        texts = self.texts if turn >= 0 else self.texts[:2000]
+        with quiet():
+            start = perf_counter()
+            self.build_raw(texts, threads)
+            return perf_counter() - start
+
+    @abstractmethod
     def build_raw(self, texts: list[str], threads: int) -> None:
         """Index raw English texts."""
-        raise NotImplementedError
 
+
+class RawEngine(RawBuilder):
+    """One that answers raw English questions, too."""
+
+    def question(self, questions: list[str], k: int, turn: int) -> float:
+        """Answer raw questions one by one, on what ``raw`` built; seconds a question."""
+        return fmean(one_by_one(lambda question: self.answer_raw(question, k), questions, turn))
+
+    def new_question(self, questions: list[str], k: int, turn: int) -> float:
+        """Do as ``question`` for some that it was never asked; a warm-up takes half of all."""
+        half = len(questions) // 2
+        size = half // NEW_ROUNDS
+        first = half + turn * size
+        return self.question(questions[:half] if turn < 0 else questions[first:][:size], k, turn)
+
+    @abstractmethod
     def answer_raw(self, question: str, k: int) -> Any:
         """Answer a raw English question."""
-        raise NotImplementedError
 
 
 def padded(found: list[tuple[list[int], list[float]]], k: int) -> Found:

@@ -12,10 +12,10 @@ import numpy as np
 import Stemmer
 
 from benchmarks.engines import K1, B
-from benchmarks.engines.base import Engine, Found
+from benchmarks.engines.base import Found, RawEngine
 
 
-class Numba(Engine):
+class Numba(RawEngine):
     """The faster backend."""
 
     backend: ClassVar[str] = "numba"

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.corpora import Queries
 from benchmarks.engines import K1, B
-from benchmarks.engines.base import Engine, Found, padded
+from benchmarks.engines.base import Found, RawEngine, padded
 from bm25rag.evaluation.systems.lucene import LuceneIndex, java_class, lucene_jar
 
 _MEGABYTES = 1000.0  # of the buffer, as tantivy has
@@ -21,7 +21,7 @@ _MEGABYTES = 1000.0  # of the buffer, as tantivy has
 _WARM_FIRST, _WARM = 6.0, 2.0
 
 
-class Lucene(Engine):
+class Lucene(RawEngine):
     """An index on disk of one segment, without positions; lengths are rounded to a byte.
 
     A round is one call of the virtual machine: nothing of Python runs between two queries.

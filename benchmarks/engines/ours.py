@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engines import K1, B
-from benchmarks.engines.base import Engine, Found
+from benchmarks.engines.base import Found, RawEngine
 from bm25rag import Analyzer, BatchResult, BM25Index
 from bm25rag.scoring.variants import VariantName
 
 _STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
 
 
-class Ours(Engine):
+class Ours(RawEngine):
     """The library as its users have it."""
 
     _index: BM25Index

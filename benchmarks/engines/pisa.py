@@ -13,13 +13,13 @@ from pyterrier_pisa import PisaIndex
 
 from benchmarks.corpora import Queries
 from benchmarks.engines import K1, B
-from benchmarks.engines.base import Engine, Found, padded
+from benchmarks.engines.base import Found, RawEngine, padded
 from bm25rag.evaluation.systems.pisa import PisaSearcher
 
 _TRIED = 60  # queries
 
 
-class Pisa(Engine):
+class Pisa(RawEngine):
     """An index on disk, compressed by SIMD-BP128, mapped into memory.
 
     Its idf is robertson's, floored. Of raw questions, the algorithm is its default.

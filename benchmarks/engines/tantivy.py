@@ -11,12 +11,12 @@ from tantivy import Occur, Query
 
 from benchmarks.corpora import Queries
 from benchmarks.engines import K1
-from benchmarks.engines.base import Engine, Found, padded
+from benchmarks.engines.base import Found, RawBuilder, padded
 
 _MEMORY = 1_000_000_000  # so that a thread makes one segment, which is searched fastest
 
 
-class Tantivy(Engine):
+class Tantivy(RawBuilder):
     """An index in memory."""
 
     scale = 1 / (K1 + 1)

@@ -10,6 +10,8 @@ import numpy as np
 
 # Of a weight: sums of products with such ones stay far below the largest float32 and float64.
 LARGEST_WEIGHT = 1e30
+# Levels of dicts and lists in metadata.
+DEEPEST = 100
 
 
 def check_count(name: str, value: object, *, least: int = 0) -> int:

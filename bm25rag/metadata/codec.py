@@ -16,8 +16,6 @@ from typing import Any
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, MetadataError
 
-# Levels of dicts and lists in metadata.
-DEEPEST = 100
 # Made once: json.dumps takes three times as long. Depth is checked elsewhere.
 _write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_ascii=False).encode
 

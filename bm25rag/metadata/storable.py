@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from bm25rag.common.checks import DEEPEST
 from bm25rag.errors import MetadataError
-from bm25rag.metadata.codec import DEEPEST
 
 # JSON's own types, whose values need no check: Python writes and reads NaN and infinities too.
 PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.stemming import snowball_version
+from bm25rag.common.checks import DEEPEST
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.codec import DEEPEST
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.manifest import manifest_path, natural

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
-from benchmarks import hybrid, large, quality, scale, vectors
+from benchmarks import earlier, hybrid, large, quality, scale, vectors
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.plots import Box, frontier, placed
@@ -58,6 +58,19 @@ def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_
     assert large.build(large.Ours(), TINY, folder, 512 << 20)["passages a second"] > 0
     served = large.serve(large.Ours(), TINY, folder)
     assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
+
+
+def test_two_versions_take_turns(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["earlier", str(ROOT)])
+    monkeypatch.setattr(earlier, "_ROUNDS", 1)
+    monkeypatch.setattr(earlier, "_rows", lambda: [(TINY, "questions", 10)])
+    earlier.main()
+    *_, row = capsys.readouterr().out.splitlines()
+    name, *figures = (cell.strip() for cell in row.strip("|").split("|"))
+    assert name == "synthetic-tiny, questions, k=10"
+    assert all(float(figure) > 0 for figure in figures)
 
 
 def test_the_page_on_scale_shows_what_was_measured() -> None:
