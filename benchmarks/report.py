@@ -245,10 +245,10 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     made = Table(*head, box=box.MARKDOWN)
     for line in lines:
         made.add_row(*line)
-    out = Console(file=StringIO(), width=100_000, markup=False)
-    out.print(made)
-    written = out.file.getvalue()  # type: ignore[attr-defined]
-    return "\n".join(re.sub(r" {2,}", " ", line).strip() for line in written.splitlines()).strip()
+    out = StringIO()
+    Console(file=out, width=100_000, markup=False).print(made)
+    written = out.getvalue().splitlines()
+    return "\n".join(re.sub(r" {2,}", " ", line).strip() for line in written).strip()
 
 
 def number(value: float | None, unit: str = "") -> str:
