@@ -16,11 +16,12 @@ from bm25rag.filters.nodes import (
     Or,
     split,
 )
-from bm25rag.filters.operators import Operator
+from bm25rag.filters.operators import AsMoment, Operator
 from bm25rag.filters.parse import FilterSpec, escape_key, parse_filter
 
 __all__ = [
     "And",
+    "AsMoment",
     "CallableFilter",
     "Condition",
     "Filter",

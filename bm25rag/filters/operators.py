@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from bm25rag.common.record import Record
-from bm25rag.filters.values import equal, instant, instant_of, key_of
+from bm25rag.filters.values import equal, instant, instant_of, key_of, moment_of
 
 # Infinities equal nothing and order with nothing, as NaN does; as bounds they are useful.
 _INFINITIES = (math.inf, -math.inf)
@@ -21,8 +21,7 @@ class Operator(Record, ABC):
 
     Operators are equal if their keys are equal, and such operators must pass the same values.
     An adapter may subclass this; ``passes`` is then called once for each distinct value of
-    all documents, where 1 and 1.0 are one value, and for each document with a list, a dict
-    or a datetime.
+    all documents, where 1 and 1.0 are one value, and for each document with a list or a dict.
 
     Parameters
     ----------
@@ -243,6 +242,54 @@ class AsInstant(Operator):
         """Say whether a value names an instant, and this one passes."""
         moment = instant_of(value)
         return moment is not None and self.operand.passes(moment)
+
+
+class AsMoment(Operator):
+    """A comparison of datetimes in which one without a time zone takes that of the other.
+
+    Adapters subclass it to say which strings name a datetime.
+
+    Parameters
+    ----------
+    compare
+        ``operator.eq``, ``lt``, ``le``, ``gt`` or ``ge``.
+    moments
+        What values are compared with: with ``eq``, any number of datetimes, otherwise one.
+    reading
+        Tells from others how strings are read; strings are read again if it changes.
+    """
+
+    __slots__ = ("compare", "reading")
+    name = "moment"
+
+    def __init__(
+        self, compare: Callable[[Any, Any], Any], moments: Sequence[datetime], reading: Hashable
+    ) -> None:
+        operand = tuple(map(moment_of, moments))
+        super().__init__(operand, (type(self), compare.__name__, frozenset(operand), reading))
+        self.compare: Final = compare
+        self.reading: Final = reading
+
+    @abstractmethod
+    def read(self, text: str) -> datetime | None:
+        """Return the datetime that a string names; called once for each unusual spelling.
+
+        The usual ones are ``2024-05-01`` and ``2024-05-01T12:00:00``, with fractions of a second
+        in three or six digits, and with ``Z`` or an offset such as ``+02:00``.
+        """
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Say whether a value names a datetime, and this one passes."""
+        named = self.read(value) if type(value) is str else value
+        if type(named) is not datetime:
+            return False
+        one = moment_of(named)
+        return any(
+            self.compare(one.instant, other.instant)
+            if one.aware and other.aware
+            else self.compare(one.clock, other.clock)
+            for other in self.operand
+        )
 
 
 OPERATORS: dict[str, type[Operator]] = {

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Hashable, Iterable
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 _YEAR_ONE = datetime(1, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,6 +55,28 @@ def instant(moment: datetime) -> timedelta:
     return since if offset is None else since - offset
 
 
+def ticks(instant: timedelta) -> int:
+    """Return a time since the year 1 in microseconds."""
+    return instant // _MICROSECOND
+
+
+class Moment(NamedTuple):
+    """A datetime in numbers: what its clock shows, the instant, and whether it has a time zone.
+
+    Both count microseconds since the year 1; without a time zone they are the same.
+    """
+
+    clock: int
+    instant: int
+    aware: bool
+
+
+def moment_of(value: datetime) -> Moment:
+    """Return a datetime in numbers."""
+    clock = ticks(value.replace(tzinfo=None) - _YEAR_ONE)
+    return Moment(clock, ticks(instant(value)), value.utcoffset() is not None)
+
+
 def instant_of(value: Any) -> timedelta | None:
     """Return the instant that an ISO string, a date (midnight UTC) or a datetime names, or None."""
     kind = type(value)
@@ -87,7 +109,7 @@ def canonical(value: Any) -> str:
         case datetime():
             return canonical(instant(value))
         case timedelta():
-            return f"@{value // _MICROSECOND}"
+            return f"@{ticks(value)}"
         case date():
             return value.isoformat()
         case list():

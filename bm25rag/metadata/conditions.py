@@ -14,6 +14,7 @@ from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.filters import Condition, Operator
 from bm25rag.filters.operators import (
     AsInstant,
+    AsMoment,
     Comparison,
     Contains,
     ContainsFolded,
@@ -25,14 +26,14 @@ from bm25rag.filters.operators import (
     LessOrEqual,
     StartsWith,
 )
-from bm25rag.filters.values import instant_of
+from bm25rag.filters.values import instant_of, ticks
 from bm25rag.metadata.field import (
     DATE,
     FALSE,
     FLAGS,
     KNOWN,
     LIST,
-    MOMENT,
+    NAIVE,
     NULL,
     NUMBERS,
     OTHER,
@@ -40,18 +41,19 @@ from bm25rag.metadata.field import (
     SHAPE,
     STRING,
     TRUE,
+    UTC,
     WHOLE,
+    ZONED,
     Field,
     Path,
     StringRange,
     shape_of,
-    ticks,
 )
 from bm25rag.metadata.fields import Fields
-from bm25rag.metadata.instants import NO_INSTANT, instants_of
+from bm25rag.metadata.instants import NO_MOMENT, Moments, Texts, read_iso
 
 # Kinds of which a field does not hold the whole value.
-_PARTLY_KNOWN = (LIST, MOMENT, SHAPE)
+_PARTLY_KNOWN = (LIST, SHAPE)
 
 
 def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -> Bool:
@@ -104,7 +106,9 @@ def _passing_values(field: Field, operator: Operator) -> Bool:
             _mark_tested(field, passing, OTHER, operator)
         case AsInstant(comparison):
             passing |= _passing_values(field, comparison)  # of dates and datetimes
-            _mark_instants(field, passing, comparison)
+            _mark_instants(field, passing, STRING, comparison)
+        case AsMoment():
+            _mark_moments(field, passing, operator)
         case _:
             for kind in KNOWN:
                 _mark_tested(field, passing, kind, operator)
@@ -126,6 +130,8 @@ def _mark_equal(field: Field, passing: Bool, operands: Sequence[Any]) -> None:
     for kind, keys in keys_by_kind.items():
         if field.has(kind):
             passing[field.starts[kind] + _find(field, kind, keys)] = True
+    if UTC in keys_by_kind:
+        _mark_named(field, passing, ZONED, np.isin, keys_by_kind[UTC])
 
 
 def _find(field: Field, kind: int, keys: list[Any]) -> Int64:
@@ -167,6 +173,8 @@ def _mark_range(field: Field, passing: Bool, comparison: Comparison) -> None:
             passing[codes.start : edge] = True
         else:
             passing[edge : codes.stop] = True
+        if kind == UTC:
+            _mark_named(field, passing, ZONED, comparison.compare, key)
 
 
 _FLAG_OF = {None: NULL, False: FALSE, True: TRUE}
@@ -182,9 +190,10 @@ def _keys_of(operand: Any) -> list[tuple[int, Any]]:
     if kind is str:
         return [(STRING, utf8(operand))]
     if kind is timedelta:  # an operand of $date
-        return [(DATE, ticks(operand)), (MOMENT, ticks(operand))]
+        return [(DATE, ticks(operand)), (NAIVE, ticks(operand)), (UTC, ticks(operand))]
     if kind is date or kind is datetime:
-        return [(DATE if kind is date else MOMENT, ticks(instant_of(operand) or timedelta()))]
+        key = ticks(instant_of(operand) or timedelta())
+        return [(DATE, key)] if kind is date else [(NAIVE, key), (UTC, key)]
     return []
 
 
@@ -204,17 +213,62 @@ def _mark_prefix(field: Field, passing: Bool, prefix: bytes) -> None:
     passing[start + first : start + last] = True
 
 
-def _mark_instants(field: Field, passing: Bool, comparison: Operator) -> None:
-    """Mark the strings that name an instant which passes."""
-    instants = field.instants
-    if instants is None:
-        instants = field.instants = instants_of(field.strings_of(STRING))
-    codes = field.codes_of(STRING)
+def _mark_instants(field: Field, passing: Bool, kind: int, comparison: Operator) -> None:
+    """Mark the strings of a kind that name an instant which passes."""
     if isinstance(comparison, Comparison):
-        in_order = comparison.compare(instants, ticks(comparison.operand))
-        passing[codes] = in_order & (instants != NO_INSTANT)
+        _mark_named(field, passing, kind, comparison.compare, ticks(comparison.operand))
     elif isinstance(comparison, Equals | In):
-        passing[codes] = np.isin(instants, np.array(list(map(ticks, comparison.members)), np.int64))
+        _mark_named(field, passing, kind, np.isin, list(map(ticks, comparison.members)))
+
+
+def _mark_named(field: Field, passing: Bool, kind: int, compare: Any, operand: Any) -> None:
+    instants = _texts_of(field, kind).read(read_iso).instants
+    passing[field.codes_of(kind)] = compare(instants, operand) & (instants != NO_MOMENT)
+
+
+def _texts_of(field: Field, kind: int) -> Texts:
+    if kind not in field.named:
+        field.named[kind] = Texts(field.strings_of(kind))
+    texts: Texts = field.named[kind]
+    return texts
+
+
+def _mark_moments(field: Field, passing: Bool, operator: AsMoment) -> None:
+    """Mark the datetimes, and the strings that name one, which pass."""
+    for kind in (NAIVE, UTC, STRING, ZONED):
+        if field.has(kind):
+            moments = _moments_of(field, kind, operator)
+            passing[field.codes_of(kind)] = _pass(moments, operator)
+
+
+def _moments_of(field: Field, kind: int, operator: AsMoment) -> Moments:
+    if kind in NUMBERS:
+        numbers = field.numbers_of(kind)
+        return Moments(numbers, numbers, np.full(len(numbers), kind == UTC))
+    if kind == ZONED:
+        return _texts_of(field, kind).read(read_iso)
+    return _texts_of(field, kind).read(operator.read, type(operator), operator.reading)
+
+
+def _pass(moments: Moments, operator: AsMoment) -> Bool:
+    """Return which datetimes pass."""
+
+    def compare(numbers: Int64, keys: list[int]) -> Bool:
+        if len(keys) == 1:
+            one: Bool = operator.compare(numbers, keys[0])
+            return one
+        return np.isin(numbers, keys)
+
+    naive = [other.clock for other in operator.operand if not other.aware]
+    aware = [other for other in operator.operand if other.aware]
+    passing: Bool = compare(moments.clocks, naive)
+    passing |= np.where(
+        moments.aware,
+        compare(moments.instants, [other.instant for other in aware]),
+        compare(moments.clocks, [other.clock for other in aware]),
+    )
+    passing &= moments.clocks != NO_MOMENT
+    return passing
 
 
 # --- lists and dicts ------------------------------------------------------------------------------
@@ -228,7 +282,7 @@ def _undecided(fields: Fields, path: Path, field: Field, operator: Operator) -> 
             for operand in operator.members:
                 if type(operand) is list or type(operand) is dict:
                     undecided |= _may_equal(fields, path, operand)
-        case Comparison() | StartsWith() | Exists() | AsInstant():
+        case Comparison() | StartsWith() | Exists() | AsInstant() | AsMoment():
             pass
         case _:
             undecided = _of_kinds(fields, field, _PARTLY_KNOWN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise, starmap
 from typing import Any, TypeAlias
 
@@ -15,28 +15,24 @@ from bm25rag.columns.column import Column
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
 from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.common.strings import text_of
+from bm25rag.filters.values import ticks
 from bm25rag.metadata.codec import decode_metadata
 
 Path: TypeAlias = tuple[str | None, ...]
 """Keys from the top of the metadata down; behind them None for the elements of lists."""
 
 # The kinds of values, in the order of their codes. Of the first four there is one value each.
-# WHOLE is a number without a fraction that int64 holds, REAL any other float; SHAPE is a dict;
-# OTHER an integer that int64 does not hold, or a list or dict inside a list.
-NULL, FALSE, TRUE, LIST, WHOLE, REAL, DATE, MOMENT, STRING, SHAPE, OTHER = range(11)
-KINDS = 11
+# WHOLE is a number without a fraction that int64 holds, REAL any other float. NAIVE is a datetime
+# without a time zone, UTC one in UTC, ZONED one in another time zone. SHAPE is a dict; OTHER an
+# integer that int64 does not hold, or a list or dict inside a list.
+NULL, FALSE, TRUE, LIST, WHOLE, REAL, DATE, NAIVE, UTC, STRING, ZONED, SHAPE, OTHER = range(13)
+KINDS = 13
 FLAGS = range(NULL, WHOLE)
 NUMBERS = range(WHOLE, STRING)
 STRINGS = range(STRING, KINDS)
 
-_MICROSECOND = timedelta(microseconds=1)
-DAY = timedelta(days=1) // _MICROSECOND
+DAY = ticks(timedelta(days=1))
 LAST_DAY = (date.max.toordinal() - 1) * DAY
-
-
-def ticks(instant: timedelta) -> int:
-    """Return an instant as fields hold it, in microseconds since the year 1."""
-    return instant // _MICROSECOND
 
 
 def shape_of(keys: Iterable[str]) -> str:
@@ -116,8 +112,8 @@ class Field:
         self.starts, self.numbers = starts, numbers
         self.column, self.first, self.spans = column, first, spans
         self._ranked: dict[int, Sequence[Any]] = {}
-        # The instants that the strings name, once $date has asked for them.
-        self.instants: Int64 | None = None
+        # The datetimes that the strings of a kind name, once a filter has asked for them.
+        self.named: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return self.starts[-1]
@@ -152,7 +148,7 @@ class Field:
     def values(self, kind: int) -> list[Any]:
         """Return the values of a kind as metadata have them.
 
-        Not for lists, dicts and datetimes, of which a field holds only a part.
+        Not for lists and dicts, of which a field holds only a part.
         """
         if kind == STRING:
             return self.strings_of(kind).texts()
@@ -179,6 +175,19 @@ def _decode_date(day: int) -> date:
     return date.fromordinal(day // DAY + 1)
 
 
+def _decode_naive(clock: int) -> datetime:
+    return datetime(1, 1, 1) + timedelta(microseconds=clock)
+
+
+def _decode_utc(instant: int) -> datetime:
+    return _decode_naive(instant).replace(tzinfo=timezone.utc)  # noqa: UP017 - UTC is a kind here
+
+
+def _decode_zoned(written: bytes) -> datetime:
+    moment: datetime = _decode_other(b'{"$datetime":"%b"}' % written)
+    return moment
+
+
 _DECODERS: dict[int, Callable[[Any], Any]] = {
     NULL: lambda _: None,
     FALSE: lambda _: False,
@@ -186,6 +195,9 @@ _DECODERS: dict[int, Callable[[Any], Any]] = {
     WHOLE: int,
     REAL: float,
     DATE: _decode_date,
+    NAIVE: _decode_naive,
+    UTC: _decode_utc,
+    ZONED: _decode_zoned,
     OTHER: _decode_other,
 }
 # The kinds of which a field holds whole values.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from bm25rag.metadata.field import (
     FLAGS,
     KINDS,
     LIST,
-    MOMENT,
+    NAIVE,
     NULL,
     NUMBERS,
     OTHER,
@@ -32,13 +32,15 @@ from bm25rag.metadata.field import (
     SHAPE,
     STRING,
     TRUE,
+    UTC,
     WHOLE,
+    ZONED,
     StringRange,
     shape_of,
 )
 from bm25rag.metadata.field_merge import merge_fields, unite
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
-from bm25rag.metadata.instants import NO_INSTANT, instants_of
+from bm25rag.metadata.instants import NO_MOMENT, Moments, Texts, read_iso
 from bm25rag.metadata.paths import Node
 
 # Documents that become fields together, to bound the memory of a build.
@@ -189,14 +191,30 @@ def _sort_bools(values: list[bool]) -> _Sorted:
     yield FALSE, ~true, values[: int((~true).sum())]
 
 
-def _sort_instants(kind: int, values: list[Any]) -> _Sorted:
+def _sort_dates(values: list[Any]) -> _Sorted:
+    clocks = _read_moments(values).clocks
+    if np.any(clocks % DAY):
+        raise CorruptIndexError("stored metadata cannot be read: a date has a time")
+    yield DATE, None, clocks
+
+
+def _sort_datetimes(values: list[Any]) -> _Sorted:
+    clocks, instants, aware = _read_moments(values)
+    utc = aware & (clocks == instants)
+    zoned = aware & ~utc
+    yield NAIVE, ~aware, clocks[~aware]
+    yield UTC, utc, clocks[utc]
+    yield ZONED, zoned, list(compress(values, zoned.tolist()))
+
+
+def _read_moments(values: list[Any]) -> Moments:
     if not all(type(value) is str for value in values):
         raise CorruptIndexError("stored metadata cannot be read: a date is not a string")
     column = build_column(map(utf8, values))
-    instants = instants_of(StringRange(column, 0, len(column)))
-    if np.any(instants == NO_INSTANT) or (kind == DATE and np.any(instants % DAY)):
+    moments = Texts(StringRange(column, 0, len(column))).read(read_iso)
+    if np.any(moments.clocks == NO_MOMENT):
         raise CorruptIndexError("stored metadata cannot be read: a date is not in the calendar")
-    yield kind, None, instants
+    return moments
 
 
 def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
@@ -214,8 +232,8 @@ _SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
     int: _sort_integers,
     float: _sort_floats,
     str: partial(_unchanged, STRING),
-    date: partial(_sort_instants, DATE),
-    datetime: partial(_sort_instants, MOMENT),
+    date: _sort_dates,
+    datetime: _sort_datetimes,
     list: partial(_unchanged, LIST),
     tuple: _sort_shapes,
 }

@@ -1,20 +1,24 @@
-"""The instants that many strings name: the usual spellings all at once, the others one by one.
+"""The datetimes that many strings name: the usual spellings all at once, the others one by one.
 
 NumPy's own parser is not used: NumPy 1.24 crashes on a day that is not in the calendar.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from datetime import datetime
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int32, Int64, UInt8
+from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of
-from bm25rag.filters.values import instant_of
-from bm25rag.metadata.field import StringRange, ticks
+from bm25rag.filters.values import moment_of
+from bm25rag.metadata.field import StringRange
 
-NO_INSTANT = int(np.iinfo(np.int64).min)
+NO_MOMENT = int(np.iinfo(np.int64).min)
 
 # Strings that are read in one step: their columns stay in the cache.
 _BLOCK = 1 << 14
@@ -32,23 +36,81 @@ _SPELLINGS = {
 }
 
 
-def instants_of(strings: StringRange) -> Int64:
-    """Return what ``instant_of`` returns for each string, in ticks; ``NO_INSTANT`` for ``None``."""
-    instants = np.empty(len(strings), np.int64)
-    for first in range(0, len(strings), _BLOCK):
-        starts, data = strings.arrays(first, min(first + _BLOCK, len(strings)))
-        block = instants[first : first + _BLOCK]
-        usual = _read_usual(starts, data, block)
-        for position in np.flatnonzero(~usual).tolist():
-            instant = instant_of(text_of(strings[first + position]))
-            block[position] = NO_INSTANT if instant is None else ticks(instant)
-    return instants
+class Moments(NamedTuple):
+    """Datetimes in numbers, as ``Moment`` has them; ``NO_MOMENT`` for both where there is none."""
+
+    clocks: Int64
+    instants: Int64
+    aware: Bool
 
 
-def _read_usual(starts: Int64, data: UInt8, instants: Int64) -> Bool:
-    """Read the strings that have a usual spelling; return which those are."""
+Read = Callable[[str], datetime | None]
+
+
+def read_iso(text: str) -> datetime | None:
+    """Read a string in ISO 8601, as Python does."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+class Texts:
+    """The datetimes that strings name, kept for the next time.
+
+    Parameters
+    ----------
+    strings
+        The strings.
+    """
+
+    def __init__(self, strings: StringRange) -> None:
+        self._strings = strings
+        self._usual, self._others = _read_usual(strings)
+        self._read: dict[Hashable, tuple[Hashable, Moments]] = {}
+
+    def read(self, read: Read, kind: Hashable = None, reading: Hashable = None) -> Moments:
+        """Return the datetimes.
+
+        Parameters
+        ----------
+        read
+            Reads one string of an unusual spelling.
+        kind, reading
+            Strings are read again for another kind; and if ``reading`` is not what it was.
+        """
+        known = self._read.get(kind)
+        if known is None or known[0] != reading:
+            known = self._read[kind] = reading, self._read_others(read)
+        return known[1]
+
+    def _read_others(self, read: Read) -> Moments:
+        if not len(self._others):
+            return self._usual
+        clocks, instants, aware = self._usual
+        moments = Moments(clocks.copy(), instants.copy(), aware.copy())
+        for position in releasing_gil(self._others.tolist()):
+            named = read(text_of(self._strings[position]))
+            if named is not None:
+                for array, value in zip(moments, moment_of(named), strict=True):
+                    array[position] = value
+        return moments
+
+
+def _read_usual(strings: StringRange) -> tuple[Moments, Int64]:
+    """Read the strings that have a usual spelling; return also the positions of the others."""
+    count = len(strings)
+    clocks, instants = np.full((2, count), NO_MOMENT)
+    aware = np.zeros(count, np.bool_)
+    for first in range(0, count, _BLOCK):
+        last = min(first + _BLOCK, count)
+        block = Moments(clocks[first:last], instants[first:last], aware[first:last])
+        _read_block(*strings.arrays(first, last), block)
+    return Moments(clocks, instants, aware), np.flatnonzero(clocks == NO_MOMENT)
+
+
+def _read_block(starts: Int64, data: UInt8, moments: Moments) -> None:
     lengths = np.diff(starts)
-    usual = np.zeros(len(lengths), np.bool_)
     for length, spelling in _SPELLINGS.items():
         positions = np.flatnonzero(lengths == length)
         if len(positions):
@@ -56,28 +118,28 @@ def _read_usual(starts: Int64, data: UInt8, instants: Int64) -> Bool:
                 text = data[starts[0] : starts[-1]].reshape(-1, length).T.copy()
             else:
                 text = data[starts[positions] + np.arange(length)[:, None]]
-            read, valid = _read(text, spelling)
-            instants[positions[valid]] = read[valid]
-            usual[positions] = valid
-    return usual
+            clocks, instants, valid = _read(text, spelling)
+            read = positions[valid]
+            moments.clocks[read], moments.instants[read] = clocks[valid], instants[valid]
+            moments.aware[read] = spelling.endswith(("Z", "+00:00"))
 
 
-def _read(text: UInt8, spelling: str) -> tuple[Int64, Bool]:
-    """Read strings of one spelling, (length, n): the instants, and which are valid."""
+def _read(text: UInt8, spelling: str) -> tuple[Int64, Int64, Bool]:
+    """Read strings of one spelling, (length, n): clocks, instants, and which are valid."""
     valid = np.ones(text.shape[1], np.bool_)
     for sign, column in zip(spelling, text, strict=True):
         valid &= _fits(sign, column)
-    instants = _days(text, valid).astype(np.int64) * 86_400
+    clocks = _days(text, valid).astype(np.int64) * 86_400
     if "T" in spelling:
-        instants += _seconds(text[11:19], valid)
-    if spelling.endswith("+00:00"):
-        offset = _seconds(text[-5:], valid)
-        instants -= np.where(text[-6] == ord("+"), offset, -offset)
-    instants *= _SECOND
+        clocks += _seconds(text[11:19], valid)
+    clocks *= _SECOND
     if "." in spelling:
         digits = 6 if ".000000" in spelling else 3
-        instants += _number(text[20 : 20 + digits]) * 10 ** (6 - digits)
-    return instants, valid
+        clocks += _number(text[20 : 20 + digits]) * 10 ** (6 - digits)
+    if not spelling.endswith("+00:00"):
+        return clocks, clocks, valid
+    offset = _seconds(text[-5:], valid).astype(np.int64) * _SECOND
+    return clocks, clocks - np.where(text[-6] == ord("+"), offset, -offset), valid
 
 
 def _fits(sign: str, column: UInt8) -> Bool:

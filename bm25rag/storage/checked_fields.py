@@ -10,12 +10,15 @@ from bm25rag.common.strings import text_of
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.field import (
     DATE,
+    DAY,
     FLAGS,
     KINDS,
     LAST_DAY,
+    NAIVE,
     NUMBERS,
     STRING,
     STRINGS,
+    UTC,
     Field,
     Path,
 )
@@ -121,6 +124,7 @@ class CheckedFields(Fields):
             numbers = field.numbers_of(kind)
             if not np.all(numbers[1:] > numbers[:-1]):
                 raise self._arrays["numbers"].reject("does not ascend")
-        days = field.numbers_of(DATE)
-        if len(days) and not 0 <= int(days[0]) <= int(days[-1]) <= LAST_DAY:
-            raise self._arrays["numbers"].reject("has a date outside the calendar")
+        for kind, end in ((DATE, LAST_DAY), (NAIVE, LAST_DAY + DAY - 1), (UTC, LAST_DAY + DAY - 1)):
+            dates = field.numbers_of(kind)
+            if len(dates) and not 0 <= int(dates[0]) <= int(dates[-1]) <= end:
+                raise self._arrays["numbers"].reject("has a date outside the calendar")

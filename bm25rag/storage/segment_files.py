@@ -31,6 +31,8 @@ from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_ma
 if TYPE_CHECKING:
     from bm25rag.storage.checked_fields import CheckedFields
 
+# The kinds of values before datetimes were told apart by their time zones.
+_EARLIER_KINDS = 11
 _RETRIES = 20
 
 
@@ -144,13 +146,18 @@ def _read_doc_blocks(file: ArraysFile, prefix: str, documents: int) -> CheckedDo
 
 
 def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
-    """Read the fields of the metadata; a segment without metadata, or of bm25rag 0.1, has none."""
+    """Read the fields of the metadata; a segment without metadata has none.
+
+    Those of other kinds than ours are made again when they are needed.
+    """
     if "fields.counts" not in file:
         return None
     paths, strings = (
         _read_column(file, name, max(len(_offsets(file, name)) - 1, 0), full=True)
         for name in ("fields.paths", "fields.strings")
     )
+    if len(file.array("fields.counts", "u4")) == _EARLIER_KINDS * len(paths):
+        return None
     from bm25rag.storage.checked_fields import CheckedFields  # many indexes have no metadata
 
     return CheckedFields(file, count, paths, strings)

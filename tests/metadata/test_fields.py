@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +18,13 @@ from bm25rag import BM25Index
 from bm25rag.columns.column import build_column
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, FilterError
-from bm25rag.filters import Condition, Filter, Operator, parse_filter
-from bm25rag.filters.values import instant_of
+from bm25rag.filters import AsMoment, Condition, Filter, Operator, parse_filter
+from bm25rag.filters.values import instant_of, moment_of
 from bm25rag.metadata.conditions import find_strings
-from bm25rag.metadata.field import StringRange, ticks
+from bm25rag.metadata.field import StringRange
 from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.field_merge import unite
-from bm25rag.metadata.instants import NO_INSTANT, instants_of
+from bm25rag.metadata.instants import NO_MOMENT, Texts, read_iso
 from bm25rag.search.filter_masks import masks_of
 from support.filter_strategies import FILTERS, METADATA
 from support.holding import saved_and_opened
@@ -75,6 +77,15 @@ class Missing(Operator):
         return not present
 
 
+class Named(AsMoment):
+    """An adapter's operator that compares datetimes, and reads more than ISO 8601."""
+
+    __slots__ = ()
+
+    def read(self, text: str) -> datetime | None:
+        return datetime(2024, 1, 1) if text in ("a", "ß", "20240101") else read_iso(text)
+
+
 def index_of(metadata: list[dict[str, Any]]) -> BM25Index:
     return BM25Index.from_texts([[]] * len(metadata), metadata=metadata)
 
@@ -102,6 +113,16 @@ def conditions() -> Iterator[dict[str, Any]]:
     yield from ({"v": {name: []}} for name in ("$in", "$nin"))
     yield from ({"v": {"$lt": bound}} for bound in (float("inf"), -float("inf"), 1.25, 2**63 + 1))
     yield from ({name: 1} for name in ("v.a", "v.b", "v.a.a", "v.\\$", "v.", "v.a\\.b", "v.a.b"))
+
+
+def comparisons_of_moments() -> Iterator[AsMoment]:
+    moments = [value for value in EDGES if type(value) is datetime]
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq):
+        for moment in moments:
+            for one in (moment, moment.replace(tzinfo=None), moment.replace(tzinfo=EAST)):
+                yield Named(compare, [one], None)
+    yield Named(operator.eq, moments, None)
+    yield Named(operator.eq, [], None)
 
 
 def readable(specs: Iterator[dict[str, Any]]) -> Iterator[Filter]:
@@ -150,8 +171,8 @@ def test_an_adapters_operator_is_asked_for_values_and_for_documents_where_fields
     corpus: list[dict[str, Any]],
 ) -> None:
     index = index_of(corpus)
-    for operator in (Missing(None), *map(Same, EDGES)):
-        filter = Condition(("v",), operator)
+    for one in (Missing(None), *map(Same, EDGES), *comparisons_of_moments()):
+        filter = Condition(("v",), one)
         assert found(index, filter) == asked(corpus, filter)
 
 
@@ -245,10 +266,12 @@ DAMAGED = st.builds(
 @given(st.lists(SPELLED | DAMAGED | st.text(max_size=33), max_size=20))
 def test_strings_name_at_once_the_instants_that_they_name_alone(texts: list[str]) -> None:
     column = build_column(map(utf8, texts))
-    expected = [instant_of(text) for text in texts]
-    assert instants_of(StringRange(column, 0, len(texts))).tolist() == [
-        NO_INSTANT if instant is None else ticks(instant) for instant in expected
-    ]
+    moments = Texts(StringRange(column, 0, len(texts))).read(read_iso)
+    for text, *named in zip(texts, *map(np.ndarray.tolist, moments), strict=True):
+        alone = read_iso(text)
+        expected = (NO_MOMENT, NO_MOMENT, False) if alone is None else moment_of(alone)
+        assert tuple(named) == expected
+        assert (instant_of(text) is None) == (alone is None)
 
 
 def test_verify_lets_metadata_of_every_kind_through(

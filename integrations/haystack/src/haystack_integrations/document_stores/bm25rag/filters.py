@@ -1,8 +1,7 @@
 """Translates Haystack's filters into the core's.
 
 A comparison becomes a dict in the core's language wherever that means the same. It does not for
-dates: in Haystack a naive date takes the time zone of the other operand, and dateutil parses
-strings. For dates, and for lists and dicts, which compare as in Python, an operator of its own
+dates: see ``dates.py``. For lists and dicts, which compare as in Python, an operator of its own
 calls Haystack's function.
 """
 
@@ -20,6 +19,13 @@ from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
+from haystack_integrations.document_stores.bm25rag.dates import (
+    DateComparison,
+    DateEquality,
+    indexed,
+    read_iso,
+    read_whole,
+)
 
 from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import FilterError as CoreFilterError
@@ -223,12 +229,9 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
         return
     if isinstance(operand, list):
         raise FilterError(f"{at} of {name!r} must not be a list")
-    if isinstance(operand, str):
-        try:
-            datetime.fromisoformat(operand)
-        except ValueError:
-            message = f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
-            raise FilterError(message) from None
+    if isinstance(operand, str) and read_whole(operand) is None:
+        message = f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
+        raise FilterError(message)
 
 
 def _as_stored(operand: Any, at: str) -> Any:
@@ -255,25 +258,44 @@ def _compare(target: _Target, name: str, operand: Any, at: str) -> Filter:
 
 
 def _membership(target: _Target, members: list[Any]) -> Filter:
-    # In Python, and so in Haystack, True equals 1; in the core it does not.
-    plain = [
-        twin
-        for member in members
-        if target.is_plain(member)
-        for twin in (member, *(one for one in (0, 1, False, True) if one == member))
-    ]
-    others = [
-        _as_haystack(target, "==", member) for member in members if not target.is_plain(member)
-    ]
+    plain, dates, others = [], [], []
+    for member in members:
+        if _holds_nan(member):
+            continue  # it equals nothing
+        moment = _moment(member, read_iso)
+        if moment is not None:
+            dates.append(moment)
+        if target.is_plain(member) or (moment is not None and type(member) is str):
+            # In Python, and so in Haystack, True equals 1; in the core it does not.
+            plain += [member, *(one for one in (0, 1, False, True) if one == member)]
+        elif moment is None:
+            others.append(_as_haystack(target, "==", member))
+    if dates:
+        others.append(target.make(DateEquality(dates)))
     return Or((_parse(target, "$in", plain), *others))
 
 
+def _moment(operand: Any, read: Callable[[str], datetime | None]) -> datetime | None:
+    """Return the datetime that an operand names, if the index compares it as Haystack does."""
+    named = read(operand) if type(operand) is str else operand
+    return indexed(named) if type(named) is datetime else None
+
+
+def _holds_nan(value: Any) -> bool:
+    if isinstance(value, list | dict):
+        return any(map(_holds_nan, value.values() if isinstance(value, dict) else value))
+    return bool(value != value)
+
+
 def _ordering(target: _Target, name: str, operand: Any) -> Filter:
-    if operand is None:
+    if operand is None or operand != operand:
         return _NOTHING
-    if isinstance(operand, str | datetime):
-        return _as_haystack(target, name, operand)
     known, compare = _ORDERINGS[name]
+    if isinstance(operand, str | datetime):
+        moment = _moment(operand, read_whole)
+        if moment is None:
+            return _as_haystack(target, name, operand)
+        return target.make(DateComparison(compare, [moment]))
     if not isinstance(operand, bool | int | float):
         return _parse(target, known, operand)
     bools = [one for one in (False, True) if compare(one, operand)]
