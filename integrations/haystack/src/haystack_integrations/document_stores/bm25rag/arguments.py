@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from haystack.dataclasses import Document, SparseEmbedding
 from haystack.document_stores.types import FilterPolicy
+from haystack.utils import Secret
 
 from bm25rag import Analyzer
 from bm25rag.adapters import check_real, is_url
@@ -60,8 +61,12 @@ def check_path(path: object) -> str | None:
     """Return the path or URL of a folder as a string; ``None`` means memory."""
     if path is None:
         return None
+    if isinstance(path, Secret):
+        named, path = path, path.resolve_value()
+        if not path:
+            raise ValueError(f"path must name a folder, but {named!r} is not set, or empty")
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}")
+        raise TypeError(f"path must be a str, a Path, a Secret or None, got {path!r:.100}")
     if path == "":
         raise ValueError("path must name a folder, got ''; leave it out for memory")
     return path if is_url(path) else str(Path(path))

@@ -14,6 +14,7 @@ from typing import Any, Self
 from haystack import default_from_dict, default_to_dict
 from haystack.dataclasses import Document, SparseEmbedding
 from haystack.document_stores.types import DuplicatePolicy
+from haystack.utils import Secret
 from haystack_integrations.document_stores.bm25rag.analyzers import (
     analyzer_from_dict,
     analyzer_to_dict,
@@ -27,7 +28,7 @@ from haystack_integrations.document_stores.bm25rag.operations import Operations
 from haystack_integrations.document_stores.bm25rag.read_threads import ReadThreads
 from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
 
-from bm25rag import Analyzer
+from bm25rag import Analyzer, BM25Index
 from bm25rag.adapters import (
     DeltaOn,
     VariantName,
@@ -52,7 +53,8 @@ class BM25DocumentStore(Operations):
         write is committed before it returns, and locks the folder only until then. A read sees
         the last commit, whichever process made it. Or the URL of a folder, such as
         ``"s3://bucket/index"``, for reading only: the store stays at the commit that was the last
-        when a store was made for that URL.
+        when a store was made for that URL. A ``Secret`` such as
+        ``Secret.from_env_var("BM25_PATH")`` is resolved here, and never written to a dump.
     index
         A name for documents in memory. The stores of a process that have the same name share
         their documents, so the stores of a pipeline still do after ``dumps`` and ``loads``. The
@@ -66,6 +68,11 @@ class BM25DocumentStore(Operations):
         Whether returned documents have their embeddings; the embeddings are stored in any case.
     lock_timeout
         How many seconds a write waits while another process writes to the folder.
+    commit_every
+        0 commits each write before it returns. Otherwise writes are committed together, up to so
+        many seconds after the first of them; ``close``, and the end of the process, commit at
+        once. This process reads them at once, others after the commit, and until then these
+        cannot write. If the process is killed or the machine fails, writes of that time are lost.
 
     Raises
     ------
@@ -90,7 +97,7 @@ class BM25DocumentStore(Operations):
 
     def __init__(
         self,
-        path: str | PathLike[str] | None = None,
+        path: str | PathLike[str] | Secret | None = None,
         *,
         index: str | None = None,
         analyzer: Analyzer | None = None,
@@ -101,6 +108,7 @@ class BM25DocumentStore(Operations):
         delta_on: DeltaOn | None = None,
         return_embedding: bool = True,
         lock_timeout: float = 60.0,
+        commit_every: float = 0.0,
     ) -> None:
         if path is not None and index is not None:
             raise ValueError("index names documents in memory; leave it out if there is a path")
@@ -108,14 +116,16 @@ class BM25DocumentStore(Operations):
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
         if is_url(index):
             raise ValueError("index names documents in memory; a URL is a path")
-        self._path_as_given = check_path(path)
-        self.path: Path | str | None = None
-        if self._path_as_given is not None:
-            remote = is_url(self._path_as_given)
-            self.path = self._path_as_given if remote else Path(self._path_as_given).expanduser()
-        self.index = str(uuid.uuid4()) if path is None and index is None else index
+        named = check_path(path)
+        self._path_as_given = path if isinstance(path, Secret) else named
+        self.path: Path | str | None = named
+        if named is not None and not is_url(named):
+            self.path = Path(named).expanduser()
+        self._unnamed = path is None and index is None
+        self.index = str(uuid.uuid4()) if self._unnamed else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
         self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)
+        self.commit_every = check_real("commit_every", commit_every, 0.0, math.inf)
         settings = {
             "analyzer": check_analyzer(analyzer),
             "variant": variant,
@@ -125,11 +135,30 @@ class BM25DocumentStore(Operations):
             "delta_on": delta_on,
         }
         given = {name: value for name, value in settings.items() if value is not None}
-        self._shared = open_shared_index(self.path or self.index or "", given, self.lock_timeout)
+        self._connect(given)
         # As the index has them: Python's numbers where NumPy's were given.
         current = self._shared.current
         self._given = {name: _plain(getattr(current, name)) for name in given}
+
+    def _connect(self, given: dict[str, Any], content: BM25Index | None = None) -> None:
+        location = self.path or self.index or ""
+        self._shared = open_shared_index(location, given, self.lock_timeout, content)
         self._read_threads = ReadThreads()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings, and the documents if they are in memory."""
+        state = self.__dict__.copy()
+        shared = state.pop("_shared")
+        del state["_read_threads"]
+        return state | {"content": shared.current if self.path is None else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make a copy: with the same folder, the same name, or documents of its own."""
+        content = state.pop("content")
+        self.__dict__.update(state)
+        if self._unnamed:
+            self.index = str(uuid.uuid4())
+        self._connect(self._given, content)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that were given, and where the documents are stored.
@@ -142,10 +171,12 @@ class BM25DocumentStore(Operations):
         settings: dict[str, Any] = dict(self._given)
         if isinstance(analyzer := settings.get("analyzer"), Analyzer):
             settings["analyzer"] = analyzer_to_dict(analyzer)
-        settings["path"] = self._path_as_given
+        path = self._path_as_given
+        settings["path"] = path.to_dict() if isinstance(path, Secret) else path
         settings["index"] = self.index
         settings["return_embedding"] = self.return_embedding
         settings["lock_timeout"] = self.lock_timeout
+        settings["commit_every"] = self.commit_every
         return default_to_dict(self, **settings)
 
     @classmethod
@@ -164,14 +195,18 @@ class BM25DocumentStore(Operations):
         settings = dict(data.get("init_parameters", {}))
         if isinstance(settings.get("analyzer"), dict):
             settings["analyzer"] = analyzer_from_dict(settings["analyzer"])
+        if isinstance(settings.get("path"), dict):
+            settings["path"] = Secret.from_dict(settings["path"])
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     def close(self) -> None:
-        """End the threads of the asynchronous methods once they have finished what they were given.
+        """Commit what ``commit_every`` has delayed, and end the threads of the asynchronous methods.
 
-        The store can still be used: a later call starts new threads.
+        They finish first what they were given. The store can still be used: a later call starts
+        new threads.
         """
         end_write_thread(self)
+        self._shared.commit()
         self._read_threads.close()
 
     # --- asynchronous versions -------------------------------------------------------

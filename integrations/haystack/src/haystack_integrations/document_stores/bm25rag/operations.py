@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from haystack import logging
@@ -60,7 +61,11 @@ class Operations:
 
     return_embedding: bool
     lock_timeout: float
+    commit_every: float
     _shared: SharedIndex
+
+    def _writing(self) -> AbstractContextManager[BM25Index]:
+        return self._shared.writing(self.lock_timeout, self.commit_every)
 
     # --- writing ------------------------------------------------------------------
 
@@ -98,7 +103,7 @@ class Operations:
         if not given:
             return 0  # without waiting for a lock
         records = to_core(given)
-        with self._shared.writing(self.lock_timeout) as index:
+        with self._writing() as index:
             try:
                 written = index.add_documents(records, on_duplicate=_ON_DUPLICATE[policy])
             except DuplicateIdError:
@@ -110,12 +115,12 @@ class Operations:
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents; unknown ids are ignored."""
         if wanted := check_strings("document_ids", document_ids):
-            with self._shared.writing(self.lock_timeout) as index:
+            with self._writing() as index:
                 index.delete(wanted)
 
     def delete_all_documents(self) -> None:
         """Delete all documents."""
-        with self._shared.writing(self.lock_timeout) as index:
+        with self._writing() as index:
             index.delete(index.ids())
 
     def delete_by_filter(self, filters: dict[str, Any]) -> int:
@@ -126,7 +131,7 @@ class Operations:
         FilterError
             If the filter is malformed or empty; for all, use ``delete_all_documents``.
         """
-        with self._shared.writing(self.lock_timeout) as index:
+        with self._writing() as index:
             return int(index.delete(_matching_ids(index, filters)))
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
@@ -150,7 +155,7 @@ class Operations:
         """
         if not isinstance(meta, dict):
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
-        with self._shared.writing(self.lock_timeout) as index:
+        with self._writing() as index:
             found = index.get(_matching_ids(index, filters))
             return index.update_metadata(
                 [document.id for document in found],
