@@ -21,6 +21,7 @@
         └── RemoteError                     a remote store does not answer, or refuses
 
     AnalyzerChangedWarning (UserWarning)    stemmer or Unicode tables differ from the index's
+    UncommittedWarning (UserWarning)        changes that were never committed are lost
 
 Wrong types and values of arguments are plain ``TypeError`` and ``ValueError``
 that name the argument, what was expected and what came.
@@ -46,6 +47,7 @@ __all__ = [
     "ShardUnavailableError",
     "StorageError",
     "TokenizerRequiredError",
+    "UncommittedWarning",
     "UntrustedIndexError",
 ]
 
@@ -175,3 +177,7 @@ class RemoteError(StorageError):
 
 class AnalyzerChangedWarning(UserWarning):
     """The installed stemmer or Unicode tables give other terms than those in the index."""
+
+
+class UncommittedWarning(UserWarning):
+    """A writer was closed, deleted or left open at exit; what it had not committed is lost."""
