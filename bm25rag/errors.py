@@ -78,7 +78,7 @@ class MetadataError(BM25Error, ValueError):
     Parameters
     ----------
     document
-        The id of the document.
+        The id of the document; empty where the caller gave none, and the row has to do.
     key
         The keys that lead to the value, joined by dots; empty for the metadata as a whole.
     problem
@@ -98,8 +98,9 @@ class MetadataError(BM25Error, ValueError):
 
     def __str__(self) -> str:
         where = f"{self.row}: " if self.row else ""
+        whose = f" of document {self.document!r}" if self.document else ""
         place = f" at {self.key!r}" if self.key else ""
-        return f"{where}metadata of document {self.document!r}{place}: {self.problem}"
+        return f"{where}metadata{whose}{place}: {self.problem}"
 
     def at(self, row: str) -> MetadataError:
         """Return the same error, with the row that caused it."""

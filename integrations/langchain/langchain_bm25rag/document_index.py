@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.indexing import UpsertResponse
+from langchain_core.indexing import RecordManager, UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from bm25rag.adapters import in_write_thread
-from langchain_bm25rag.documents import add_documents, read_ids, to_document
+from bm25rag import Deleted
+from bm25rag.adapters import OnDuplicate
+from langchain_bm25rag.aligning import align_records
+from langchain_bm25rag.documents import read_documents, write
+from langchain_bm25rag.filters import Filter, delete
 from langchain_bm25rag.searching import SearchingBM25
+from langchain_bm25rag.steps import arun, run
+from langchain_bm25rag.threads import mirrors, runs, writing
 
 
 class BM25DocumentIndex(SearchingBM25, DocumentIndex):
@@ -21,59 +26,75 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
     ``BM25DocumentIndex(index=retriever.index)``.
     """
 
-    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Add all documents, or none on error, replacing those with the same ids.
+    model_config = SearchingBM25.model_config
+
+    def upsert(
+        self, items: Iterable[Document], /, *, on_duplicate: OnDuplicate = "replace", **kwargs: Any
+    ) -> UpsertResponse:
+        """Add all documents, or none on error.
 
         Parameters
         ----------
         items
             The documents; one without an id gets a UUID.
+        on_duplicate
+            What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
+            new one, or raise an ``"error"`` and write nothing.
         **kwargs
             Not accepted.
 
         Raises
         ------
         TypeError
-            If an element is not a document, or a keyword is given.
+            If an element is not a document, or another keyword is given.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
+        DuplicateIdError
+            If an id is there already and ``on_duplicate`` is ``"error"``.
         """
-        _refuse("upsert", kwargs)
-        return UpsertResponse(succeeded=add_documents(self.index, items), failed=[])
+        refuse("upsert", kwargs, "on_duplicate")
+        written = write(self.index, read_documents(items), "documents", on_duplicate)
+        return UpsertResponse(succeeded=written, failed=[])
 
-    async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+    @runs(upsert, writing)
+    def aupsert(self) -> None:
         """Run ``upsert`` in a thread."""
-        return await in_write_thread(self.index, self.upsert, items, **kwargs)
 
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Delete documents; unknown ids are ignored.
+    def delete(
+        self,
+        ids: Iterable[str | float] | None = None,
+        *,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> DeleteResponse:
+        """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
         ----------
         ids
-            The ids; a number becomes a string.
+            The ids; a number becomes a string. ``None`` for all documents that the filter passes.
+        filter
+            As in searches; documents that it rejects stay.
         **kwargs
             Not accepted.
 
         Raises
         ------
         TypeError
-            If ``ids`` holds anything but strings and numbers, or a keyword is given.
+            If ``ids`` holds anything but strings and numbers, or another keyword is given.
         ValueError
-            If no ids are given.
+            If neither is given, or the filter rejects nothing.
         """
-        _refuse("delete", kwargs)
-        if ids is None:
-            message = "ids must be given; an empty list deletes nothing"
-            raise ValueError(message)
-        deleted = self.index.delete(read_ids(ids))
-        return DeleteResponse(
-            succeeded=list(deleted.ids), num_deleted=len(deleted.ids), failed=[], num_failed=0
-        )
+        refuse("delete", kwargs, "filter")
+        return self._deleted(delete(self.index, ids, filter))
 
-    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+    @runs(delete, writing)
+    def adelete(self) -> None:
         """Run ``delete`` in a thread."""
-        return await in_write_thread(self.index, self.delete, ids, **kwargs)
+
+    def _deleted(self, deleted: Deleted) -> DeleteResponse:
+        ids = list(deleted.ids)
+        return DeleteResponse(succeeded=ids, num_deleted=len(ids), failed=[], num_failed=0)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Return documents in the order of the ids; unknown ids are skipped.
@@ -90,11 +111,30 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         TypeError
             If ``ids`` holds anything but strings and numbers, or a keyword is given.
         """
-        _refuse("get", kwargs)
-        return [to_document(found) for found in self.index.get(read_ids(ids))]
+        refuse("get", kwargs)
+        return self.get_by_ids(ids)
+
+    def align(self, records: RecordManager) -> None:
+        """Make the index and a record manager forget what only one of the two knows.
+
+        After a crash they can differ; the run of ``index()`` that follows adds what is wanted.
+
+        Parameters
+        ----------
+        records
+            The record manager. Nothing else may write to its namespace, or to the index.
+        """
+        run(align_records(self, records))
+
+    @mirrors(align, writing)
+    async def aalign(self, records: RecordManager) -> None:
+        """Do what ``align`` does, with the asynchronous methods of the record manager."""
+        await arun(align_records(self, records), self.index)
 
 
-def _refuse(method: str, kwargs: dict[str, Any]) -> None:
+def refuse(method: str, kwargs: dict[str, Any], takes: str = "") -> None:
+    """Raise ``TypeError`` for keywords that a method does not take."""
     if kwargs:
-        message = f"{method} takes no keywords, got {', '.join(kwargs)}"
+        beside = f", besides {takes}" if takes else ""
+        message = f"{method} takes no keywords, got {', '.join(kwargs)}{beside}"
         raise TypeError(message)

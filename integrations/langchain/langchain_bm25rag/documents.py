@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sized
 from numbers import Number
 from typing import Any
 from uuid import uuid4
@@ -11,10 +11,17 @@ from langchain_core.documents import Document
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import check_sequence
+from bm25rag.adapters import OnDuplicate, check_sequence
 from bm25rag.errors import MetadataError
 
 _END = object()
+
+
+class _Unnamed(StoredDocument):
+    """A document that came without an id; messages must not name the UUID that it got."""
+
+    __slots__ = ()
+
 
 # The fields of a document that are not the index's.
 _REST = {
@@ -52,31 +59,6 @@ def to_document(found: StoredDocument | Hit) -> Document:
     return document
 
 
-def add_documents(index: BM25Index, documents: Iterable[Document]) -> list[str]:
-    """Add all documents, or none on error, replacing those with the same ids.
-
-    Parameters
-    ----------
-    index
-        The index to add to.
-    documents
-        As in ``read_documents``.
-
-    Returns
-    -------
-    ids
-        The id of each document.
-
-    Raises
-    ------
-    TypeError
-        If an element is not a document.
-    MetadataError
-        If metadata cannot be stored; the message names row, document and key.
-    """
-    return write(index, read_documents(documents))
-
-
 def read_documents(
     documents: Iterable[Document], ids: Iterable[str | float | None] | None = None
 ) -> Iterator[StoredDocument]:
@@ -96,9 +78,12 @@ def read_documents(
     ValueError
         If there are more or fewer ids than documents.
     """
-    found = _from_documents(iter(check_sequence("documents", documents, "Document")))
+    if isinstance(documents, Document):  # which is an iterable, of its fields
+        message = "documents must be an iterable of Document, got one Document: put it in a list"
+        raise TypeError(message)
+    found = _from_documents(_iterate("documents", documents, "Document"))
     if ids is not None:
-        found = _with_ids(found, iter(check_sequence("ids", ids, "str")))
+        found = _with_ids(found, _iterate("ids", ids, "str"))
     return found
 
 
@@ -128,17 +113,20 @@ def read_texts(
     """
     optional = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
     columns = {
-        name: iter(check_sequence(name, values, kind))
+        name: _iterate(name, values, kind)
         for name, (values, kind) in optional.items()
         if values is not None and not (isinstance(values, Sized) and len(values) == 0)
     }
-    return _from_texts(iter(check_sequence("texts", texts, "str")), columns)
+    return _from_texts(_iterate("texts", texts, "str"), columns)
 
 
 def write(
-    index: BM25Index, documents: Iterable[StoredDocument], source: str = "documents"
+    index: BM25Index,
+    documents: Iterable[StoredDocument],
+    source: str = "documents",
+    on_duplicate: OnDuplicate = "replace",
 ) -> list[str]:
-    """Add all documents, or none on error, replacing those with the same ids.
+    """Add all documents, or none on error.
 
     Parameters
     ----------
@@ -148,32 +136,75 @@ def write(
         From ``read_documents`` or ``read_texts``.
     source
         The caller's argument that holds the metadata.
+    on_duplicate
+        As in ``BM25Index.add``.
 
     Returns
     -------
     ids
-        The id of each document.
+        The id of each document, without those that were skipped.
 
     Raises
     ------
     MetadataError
         If metadata cannot be stored; the message names row, document and key.
+    DuplicateIdError
+        If an id is there already and ``on_duplicate`` is ``"error"``.
     """
     ids: list[str] = []
+    named = bytearray()  # a byte for each document
 
-    def noting_ids() -> Iterator[StoredDocument]:
+    def noting() -> Iterator[StoredDocument]:
         for document in documents:
             ids.append(document.id)
+            named.append(type(document) is not _Unnamed)
             yield document
 
     try:
-        index.add_documents(noting_ids(), on_duplicate="replace")
+        written = index.add_documents(noting(), on_duplicate=on_duplicate)
     except MetadataError as error:
-        raise error.at(error.row.replace("documents", source)) from None
-    return ids
+        row = error.row.replace("documents", source)
+        document = error.document if named[int(error.row[10:-1])] else ""
+        raise MetadataError(document, error.key, error.problem, row) from None
+    return ids if on_duplicate == "replace" else written
 
 
-def read_ids(ids: Iterable[str | float]) -> list[str]:
+def replace_metadata(
+    index: BM25Index, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
+) -> int:
+    """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
+
+    Parameters
+    ----------
+    index
+        The index.
+    ids
+        The ids; a number becomes a string.
+    metadatas
+        The whole new metadata of each.
+
+    Returns
+    -------
+    count
+        How many documents were changed.
+
+    Raises
+    ------
+    TypeError
+        If an argument or an element has the wrong type.
+    ValueError
+        If the two differ in length.
+    MetadataError
+        If metadata cannot be stored.
+    """
+    given = [None if one is None else dict(one) for one in _iterate("metadatas", metadatas, "dict")]
+    try:
+        return index.update_metadata(read_ids(ids), given)
+    except MetadataError as error:
+        raise error.at(error.row.replace("metadata", "metadatas")) from None
+
+
+def read_ids(ids: Iterable[str | float] | None) -> list[str]:
     """Return document ids as they are stored: a number becomes a string.
 
     Raises
@@ -181,7 +212,7 @@ def read_ids(ids: Iterable[str | float]) -> list[str]:
     TypeError
         If they are not an iterable of strings and numbers.
     """
-    given = check_sequence("ids", ids, "str")
+    given = _iterate("ids", ids, "str")
     return [_id_of(id, row, " or a number") for row, id in enumerate(given)]
 
 
@@ -191,8 +222,10 @@ def _from_documents(documents: Iterator[Any]) -> Iterator[StoredDocument]:
             got = type(document).__name__
             message = f"documents[{row}] must be a LangChain Document, got {got}"
             raise TypeError(message)
-        id = str(uuid4()) if document.id is None else document.id
-        yield StoredDocument(id, document.page_content, document.metadata)
+        if document.id is None:
+            yield _Unnamed(str(uuid4()), document.page_content, document.metadata)
+        else:
+            yield StoredDocument(document.id, document.page_content, document.metadata)
 
 
 def _with_ids(documents: Iterator[StoredDocument], ids: Iterator[Any]) -> Iterator[StoredDocument]:
@@ -202,7 +235,8 @@ def _with_ids(documents: Iterator[StoredDocument], ids: Iterator[Any]) -> Iterat
         if id is _END:
             raise _wrong_length("ids", f"only {row}", "document")
         if id is not None:
-            document.id = _id_of(id, row, ", a number or None")
+            id = _id_of(id, row, ", a number or None")
+            document = StoredDocument(id, document.text, document.metadata)
         yield document
     if next(ids, _END) is not _END:
         raise _wrong_length("ids", f"more than {row + 1}", "document")
@@ -225,8 +259,10 @@ def _from_texts(
             message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
             raise TypeError(message)
         id = values.get("ids")
-        id = str(uuid4()) if id is None else _id_of(id, row, ", a number or None")
-        yield StoredDocument(id, text, dict(metadata or {}))
+        if id is None:
+            yield _Unnamed(str(uuid4()), text, dict(metadata or {}))
+        else:
+            yield StoredDocument(_id_of(id, row, ", a number or None"), text, dict(metadata or {}))
     for name, column in columns.items():
         if next(column, _END) is not _END:
             raise _wrong_length(name, f"more than {row + 1}")
@@ -239,6 +275,16 @@ def _id_of(id: object, row: int, or_none: str) -> str:
         return str(id)
     message = f"ids[{row}] must be a str{or_none}, got {id!r:.100}"
     raise TypeError(message)
+
+
+def _iterate(name: str, values: object, kind: str) -> Iterator[Any]:
+    if isinstance(values, AsyncIterable):
+        message = (
+            f"{name} must be an iterable of {kind}, got {type(values).__name__}: async iterables "
+            "are for the method with an a in front, such as aadd_documents"
+        )
+        raise TypeError(message)
+    return iter(check_sequence(name, values, kind))
 
 
 def _wrong_length(name: str, got: str, what: str = "text") -> ValueError:

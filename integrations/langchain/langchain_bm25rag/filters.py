@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
-from bm25rag import BM25Index, Hit
+from bm25rag import BM25Index, Deleted, Hit
+from bm25rag.adapters import read_hits
 from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
 from bm25rag.filters import Filter as ParsedFilter
-from langchain_bm25rag.documents import to_document
+from langchain_bm25rag.documents import read_ids, to_document
 
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
 """The values of ``filter`` except None."""
+
+Question: TypeAlias = str | Mapping[str, float]
+"""A text, or terms and their weights."""
 
 
 def read_filter(filter: Any) -> ParsedFilter | None:
@@ -48,7 +52,15 @@ def copy_filter(filter: Any) -> Any:
 
 
 def search(
-    index: BM25Index, query: str, k: int, filter: Filter | None, min_score: float | None
+    index: BM25Index,
+    query: Question,
+    k: int,
+    filter: Filter | None,
+    min_score: float | None,
+    *,
+    correct: bool = False,
+    expand: bool = False,
+    offset: int = 0,
 ) -> list[Hit]:
     """Search the index under a filter that may hold callables on documents.
 
@@ -56,13 +68,107 @@ def search(
     ----------
     index
         The index.
-    query, k, min_score
-        As in ``BM25Index.search``.
+    query, k, min_score, correct, offset
+        As in ``BM25Index.search``. A blank text and a filter ask for all documents that pass.
     filter
         As in ``read_filter``.
+    expand
+        Whether to expand the query first, as ``BM25Index.expand`` does.
+
+    Returns
+    -------
+    hits
+        With texts and metadata, which are read all at once.
     """
     searched, parsed = narrow(index, filter)
-    return searched.search(query, k, parsed, min_score)
+    if is_filter_alone(query, parsed):
+        return passing(searched, parsed, k, min_score, offset)
+    if expand:
+        terms = searched.correct(query, parsed).terms if correct else query
+        query, correct = searched.expand(terms, filter=parsed), False
+    hits = searched.search(query, k, parsed, min_score, correct, offset=offset)
+    read_hits(hits, "text", "metadata")
+    return hits
+
+
+def is_filter_alone(query: Question, filter: ParsedFilter | None) -> bool:
+    """Say whether there is no question, but a filter."""
+    return filter is not None and isinstance(query, str) and not query.strip()
+
+
+def passing(
+    index: BM25Index, filter: ParsedFilter | None, k: int, min_score: float | None, offset: int
+) -> list[Hit]:
+    """Return the documents that pass a filter, in document order, with a score of 0.
+
+    Parameters
+    ----------
+    index
+        The index.
+    filter
+        The filter.
+    k, min_score, offset
+        As in ``search``.
+    """
+    index.search("", k, None, min_score, offset=offset)  # checks them
+    if min_score is not None and min_score > 0:
+        return []
+    found = index.get(index.ids(filter, k=k, offset=offset))
+    return [Hit(one.id, 0.0, one.text, one.metadata, one.payload) for one in found]
+
+
+def delete(index: BM25Index, ids: Iterable[str | float] | None, filter: Filter | None) -> Deleted:
+    """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
+
+    Parameters
+    ----------
+    index
+        The index.
+    ids
+        The ids; a number becomes a string. ``None`` for all documents that the filter passes.
+    filter
+        As in ``read_filter``; documents that it rejects stay.
+
+    Raises
+    ------
+    TypeError
+        If ``ids`` is not an iterable of strings and numbers.
+    ValueError
+        If neither is given, or the filter rejects nothing.
+    """
+    parsed = _check_choice(ids, filter_of(index, filter))  # callables see it while it is locked
+    return index.delete(None if ids is None else read_ids(ids), parsed)
+
+
+def choose(index: BM25Index, ids: Iterable[str | float] | None, filter: Filter | None) -> list[str]:
+    """Return the ids of the documents that ``delete`` would delete, and unknown ones.
+
+    Parameters
+    ----------
+    index, ids, filter
+        As in ``delete``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As from ``delete``.
+    """
+    snapshot = index.snapshot()
+    parsed = _check_choice(ids, filter_of(snapshot, filter))
+    if ids is None:
+        return snapshot.ids(parsed)
+    given = read_ids(ids)
+    return given if parsed is None else [found.id for found in snapshot.get(given, parsed)]
+
+
+def _check_choice(ids: object, filter: ParsedFilter | None) -> ParsedFilter | None:
+    if ids is None and filter is None:
+        message = (
+            "ids must be given, or a filter that rejects something; an empty list deletes "
+            "nothing, and index.ids() are those of all documents"
+        )
+        raise ValueError(message)
+    return filter
 
 
 def narrow(index: BM25Index, filter: Filter | None) -> tuple[BM25Index, ParsedFilter | None]:
@@ -88,7 +194,7 @@ def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None
     Parameters
     ----------
     snapshot
-        A snapshot of the index that will be searched.
+        A snapshot of the index that will be searched, or an index that nothing can change then.
     filter
         As in ``read_filter``.
     """

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any, Self
 
 from langchain_core.documents import Document
-from langchain_core.runnables import run_in_executor
 
 from bm25rag import Analyzer
-from bm25rag.adapters import Tokenizer, in_write_thread
-from langchain_bm25rag.documents import (
-    add_documents,
-    read_ids,
-    read_texts,
-    to_document,
-    write,
-)
+from bm25rag.adapters import OnDuplicate, Tokenizer
+from langchain_bm25rag.documents import read_documents, read_ids, read_texts, write
+from langchain_bm25rag.filters import Filter, delete
 from langchain_bm25rag.searching import SearchingBM25
 from langchain_bm25rag.settings import make_index, naming_preprocess_func, with_variant
-from langchain_bm25rag.threads import in_build_thread
+from langchain_bm25rag.threads import building, runs, streams, writing
 
 
 class BM25Retriever(SearchingBM25):
     """An exact, updatable, durable BM25 retriever.
 
     It returns only documents that contain a term of the query, as new objects equal to those
-    that were stored. ``k``, ``filter`` and ``min_score`` are arguments of the constructor, and of
-    each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch`` and ``bind``, where ``None`` means
-    the constructor's.
+    that were stored. ``k``, ``filter``, ``min_score``, ``correct``, ``expand`` and ``offset`` are
+    arguments of the constructor, and of each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch``
+    and ``bind``, where ``None`` means the constructor's. A question is a text, or a dict of terms
+    and their weights; a blank one with a filter returns all that passes, in document order.
 
     Examples
     --------
@@ -48,7 +43,14 @@ class BM25Retriever(SearchingBM25):
         *,
         analyzer: Analyzer | None = None,
         bm25_variant: str | None = None,
-        **kwargs: Any,
+        k: int = 4,
+        filter: Filter | None = None,
+        min_score: float | None = None,
+        correct: bool = False,
+        expand: bool = False,
+        score_key: str | None = None,
+        id_key: str | None = None,
+        **fields: Any,
     ) -> Self:
         """Index texts.
 
@@ -71,8 +73,8 @@ class BM25Retriever(SearchingBM25):
         bm25_variant
             ``"okapi"`` or ``"plus"``, the names of langchain-community's class, for the default
             variant or ``"bm25+"``.
-        **kwargs
-            Other fields: ``k``, ``filter``, ``min_score``, ``score_key``, ``id_key``, ``tags``, ...
+        k, filter, min_score, correct, expand, score_key, id_key, **fields
+            The fields: ``offset``, ``tags``, ``metadata``, ... too.
 
         Raises
         ------
@@ -83,8 +85,17 @@ class BM25Retriever(SearchingBM25):
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """
-        params = with_variant(bm25_params, bm25_variant)
-        retriever = cls(index=make_index(analyzer, preprocess_func, params), **kwargs)
+        retriever = cls(
+            index=make_index(analyzer, preprocess_func, with_variant(bm25_params, bm25_variant)),
+            k=k,
+            filter=filter,
+            min_score=min_score,
+            correct=correct,
+            expand=expand,
+            score_key=score_key,
+            id_key=id_key,
+            **fields,
+        )
         with naming_preprocess_func(preprocess_func):
             write(retriever.index, read_texts(texts, metadatas, ids), "metadatas")
         return retriever
@@ -98,7 +109,14 @@ class BM25Retriever(SearchingBM25):
         preprocess_func: Tokenizer | None = None,
         analyzer: Analyzer | None = None,
         bm25_variant: str | None = None,
-        **kwargs: Any,
+        k: int = 4,
+        filter: Filter | None = None,
+        min_score: float | None = None,
+        correct: bool = False,
+        expand: bool = False,
+        score_key: str | None = None,
+        id_key: str | None = None,
+        **fields: Any,
     ) -> Self:
         """Index documents.
 
@@ -106,75 +124,43 @@ class BM25Retriever(SearchingBM25):
         ----------
         documents
             Any iterable; it may be empty. A document without an id gets a UUID.
-        bm25_params, preprocess_func, analyzer, bm25_variant, **kwargs
+        bm25_params, preprocess_func, analyzer, bm25_variant
             As in ``from_texts``, which also lists the exceptions.
+        k, filter, min_score, correct, expand, score_key, id_key, **fields
+            The fields.
         """
-        params = with_variant(bm25_params, bm25_variant)
-        retriever = cls(index=make_index(analyzer, preprocess_func, params), **kwargs)
+        retriever = cls(
+            index=make_index(analyzer, preprocess_func, with_variant(bm25_params, bm25_variant)),
+            k=k,
+            filter=filter,
+            min_score=min_score,
+            correct=correct,
+            expand=expand,
+            score_key=score_key,
+            id_key=id_key,
+            **fields,
+        )
         with naming_preprocess_func(preprocess_func):
-            add_documents(retriever.index, documents)
+            retriever.add_documents(documents)
         return retriever
 
-    @classmethod
-    async def afrom_texts(
-        cls,
-        texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
-        ids: Iterable[str | float | None] | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Tokenizer | None = None,
-        *,
-        analyzer: Analyzer | None = None,
-        bm25_variant: str | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Run ``from_texts`` in a thread."""
-        return await in_build_thread(
-            cls.from_texts,
-            texts,
-            metadatas,
-            ids,
-            bm25_params,
-            preprocess_func,
-            analyzer=analyzer,
-            bm25_variant=bm25_variant,
-            **kwargs,
-        )
-
-    @classmethod
-    async def afrom_documents(
-        cls,
-        documents: Iterable[Document],
-        *,
-        bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Tokenizer | None = None,
-        analyzer: Analyzer | None = None,
-        bm25_variant: str | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Run ``from_documents`` in a thread."""
-        return await in_build_thread(
-            cls.from_documents,
-            documents,
-            bm25_params=bm25_params,
-            preprocess_func=preprocess_func,
-            analyzer=analyzer,
-            bm25_variant=bm25_variant,
-            **kwargs,
-        )
-
-    def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Add all documents, or none on error, replacing those with the same ids.
+    def add_documents(
+        self, documents: Iterable[Document], *, on_duplicate: OnDuplicate = "replace"
+    ) -> list[str]:
+        """Add all documents, or none on error.
 
         Parameters
         ----------
         documents
             Any iterable; a document without an id gets a UUID.
+        on_duplicate
+            What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
+            new one, or raise an ``"error"`` and write nothing.
 
         Returns
         -------
         ids
-            The id of each document.
+            The id of each document, without those that were skipped.
 
         Raises
         ------
@@ -182,22 +168,47 @@ class BM25Retriever(SearchingBM25):
             If an element is not a document.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
+        DuplicateIdError
+            If an id is there already and ``on_duplicate`` is ``"error"``.
         ReadOnlyError
             If the index was opened for reading.
         """
-        return add_documents(self.index, documents)
+        return write(self.index, read_documents(documents), "documents", on_duplicate)
 
-    async def aadd_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Run ``add_documents`` in a thread."""
-        return await in_write_thread(self.index, self.add_documents, documents)
+    @streams(add_documents, writing)
+    async def aadd_documents(  # type: ignore[empty-body]
+        self,
+        documents: Iterable[Document] | AsyncIterable[Document],
+        *,
+        on_duplicate: OnDuplicate = "replace",
+    ) -> list[str]:
+        """Run ``add_documents`` in a thread; ``documents`` may be an async iterable."""
 
-    def delete(self, ids: Iterable[str | float]) -> int:
-        """Delete documents; unknown ids are ignored.
+    @classmethod
+    @streams(from_texts, building)
+    async def afrom_texts(  # type: ignore[empty-body]
+        cls, texts: Iterable[str] | AsyncIterable[str], *args: Any, **kwargs: Any
+    ) -> Self:
+        """Run ``from_texts`` in a thread; ``texts`` may be an async iterable."""
+
+    @classmethod
+    @streams(from_documents, building, add_documents)
+    async def afrom_documents(  # type: ignore[empty-body]
+        cls, documents: Iterable[Document] | AsyncIterable[Document], **kwargs: Any
+    ) -> Self:
+        """Run ``from_documents`` in a thread; ``documents`` may be an async iterable."""
+
+    def delete(
+        self, ids: Iterable[str | float] | None = None, *, filter: Filter | None = None
+    ) -> int:
+        """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
         ----------
         ids
-            The ids; a number becomes a string.
+            The ids; a number becomes a string. ``None`` for all documents that the filter passes.
+        filter
+            As in searches; documents that it rejects stay.
 
         Returns
         -------
@@ -208,30 +219,14 @@ class BM25Retriever(SearchingBM25):
         ------
         TypeError
             If ``ids`` is not an iterable of strings and numbers.
+        ValueError
+            If there are no ids, and the filter rejects nothing.
         ReadOnlyError
             If the index was opened for reading.
         """
-        return self.index.delete(read_ids(ids))
+        given = None if ids is None and filter is not None else read_ids(ids)
+        return delete(self.index, given, filter)
 
-    async def adelete(self, ids: Iterable[str | float]) -> int:
+    @runs(delete, writing)
+    def adelete(self) -> None:
         """Run ``delete`` in a thread."""
-        return await in_write_thread(self.index, self.delete, ids)
-
-    def get_by_ids(self, ids: Iterable[str | float]) -> list[Document]:
-        """Return documents in the order of the ids; unknown ids are skipped.
-
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string.
-
-        Raises
-        ------
-        TypeError
-            If ``ids`` is not an iterable of strings and numbers.
-        """
-        return [to_document(found) for found in self.index.get(read_ids(ids))]
-
-    async def aget_by_ids(self, ids: Iterable[str | float]) -> list[Document]:
-        """Run ``get_by_ids`` in a thread."""
-        return await run_in_executor(None, self.get_by_ids, ids)

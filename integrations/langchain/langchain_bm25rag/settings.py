@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Number
+from os import PathLike
 from typing import Any
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer
+from bm25rag.adapters import Mode, Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
 # Okapi there floors the idf relative to the mean idf; the default variant's is never negative.
@@ -17,6 +19,11 @@ _ELSEWHERE = {
     "never negative, and variant='robertson' floors it at 0, as epsilon=0 did",
     "tokenizer": "give the callable as preprocess_func",
 }
+
+
+def without_none(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None: what a subclass overrides need not take the others."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def make_index(
@@ -55,6 +62,50 @@ def make_index(
             raise TypeError(message)
         analyzer = Analyzer(tokenizer=preprocess_func)
     return BM25Index(analyzer, **_checked(bm25_params))
+
+
+def open_index(
+    path: str | PathLike[str],
+    mode: Mode,
+    analyzer: Analyzer | None,
+    tokenizer: Tokenizer | None,
+    bm25_params: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> BM25Index:
+    """Open the index in a folder; to write, make it if there is none.
+
+    Parameters
+    ----------
+    path, mode
+        As in ``BM25Index.open``, but for ``"w"``, which is ``"a"`` here.
+    analyzer, bm25_params
+        The settings of a new index; an existing one must have the same.
+    tokenizer
+        A callable in place of an analyzer.
+    options
+        Other arguments of ``BM25Index.open``: ``mmap``, ``timeout``, ...
+
+    Raises
+    ------
+    StorageError
+        As from ``BM25Index.open``.
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If the existing index has different settings, or both an analyzer and a callable are given.
+    """
+    make_index(analyzer, tokenizer, bm25_params, "tokenizer")  # checks them
+    params = dict(bm25_params or {})
+    settings = {"analyzer": analyzer, "tokenizer": tokenizer, **params, **options}
+    try:
+        return BM25Index.open(path, "a" if mode == "w" else mode, **settings)
+    except ValueError as error:
+        name, _, problem = str(error).partition(" is ")
+        if type(error) is not ValueError or name not in params:
+            raise
+        problem = problem.replace("was made with", "has").replace(f"leave {name}", "leave it")
+        message = f"bm25_params[{name!r}] is {problem}"
+        raise ValueError(message) from None
 
 
 def with_variant(
@@ -119,9 +170,7 @@ def _checked(bm25_params: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(bm25_params)
 
 
-def check_call(
-    name: str, query: object, given: Mapping[str, Any], takes: str = "k, filter and min_score"
-) -> None:
+def check_call(name: str, query: object, given: Mapping[str, Any], takes: str) -> None:
     """Check those arguments of a search that the core does not check.
 
     Parameters
@@ -133,22 +182,27 @@ def check_call(
     given
         Other keywords; LangChain's own ``verbose`` may be among them.
     takes
-        The keywords that a call takes.
+        What a call takes, and where else to give what it does not.
 
     Raises
     ------
     TypeError
-        If the query is not a text, or a keyword is unknown.
+        If the query is neither a text nor weights of terms, or a keyword is unknown.
     """
-    if not isinstance(query, str):
+    if not isinstance(query, str) and not _is_weighted(query):
         message = f"query must be a str, got {type(query).__name__}{_hint(query)}"
         raise TypeError(message)
     if unknown := [each for each in given if each != "verbose"]:
-        message = (
-            f"{name} takes {takes} for each call, got {', '.join(unknown)}; "
-            "a retriever takes everything else in its constructor"
-        )
+        message = f"{name} takes {takes.format(', '.join(unknown))}"
         raise TypeError(message)
+
+
+def _is_weighted(query: object) -> bool:
+    return (
+        isinstance(query, Mapping)
+        and bool(query)
+        and all(isinstance(weight, Number) for weight in query.values())
+    )
 
 
 def _hint(query: object) -> str:

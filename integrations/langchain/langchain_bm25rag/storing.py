@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Mode, Tokenizer, in_write_thread
-from langchain_bm25rag.opening import open_index
+from bm25rag.adapters import Mode, Tokenizer
+from bm25rag.errors import ReadOnlyError
+from langchain_bm25rag.documents import replace_metadata
+from langchain_bm25rag.settings import open_index
+from langchain_bm25rag.steps import Plan, Step, arun, run
+from langchain_bm25rag.threads import runs, writing
 
 
 class Stored:
@@ -23,73 +27,66 @@ class Stored:
         path: str | PathLike[str],
         *,
         mode: Mode = "r",
-        mmap: bool = True,
+        analyzer: Analyzer | None = None,
         tokenizer: Tokenizer | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
+        mmap: bool = True,
         verify: bool = False,
         untrusted: bool = False,
         timeout: float = 0.0,
-        analyzer: Analyzer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **fields: Any,
     ) -> Self:
-        """Open what ``save`` wrote, or any saved ``BM25Index``.
-
-        Parameters
-        ----------
-        path
-            The folder, or its URL for ``mode="r"``.
-        mode
-            ``"r"`` to search; ``refresh`` then loads later commits. ``"w"`` to write too: the
-            folder is locked until ``close``, and made if it is missing; ``commit`` makes the
-            changes durable, and ``with`` commits and closes.
-        mmap
-            Whether to map the files into memory rather than read them.
-        tokenizer
-            The ``preprocess_func`` that the index was made with, if any.
-        verify
-            Whether to check every byte on opening.
-        untrusted
-            Whether the folder comes from an untrusted source; see ``BM25Index.open``.
-        timeout
-            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
-        analyzer, bm25_params
-            As in ``BM25Retriever.from_texts``: the settings of a new index. An existing one must
-            have the same.
-        **kwargs
-            Other arguments of the constructor, which are not saved.
-
-        Raises
-        ------
-        StorageError
-            If the folder holds no index, a damaged one, or one that ``untrusted`` refuses, or if
-            another writer still has it open.
-        TokenizerRequiredError
-            If the index was made with a callable and ``tokenizer`` is missing.
-        ValueError
-            If the index was made with a different ``analyzer`` or ``bm25_params``.
-        """
-        options = {
-            "mode": mode,
-            "mmap": mmap,
-            "verify": verify,
-            "untrusted": untrusted,
-            "timeout": timeout,
-        }
+        """Open a saved index; subclasses say what ``fields`` there are."""
+        options = {"mmap": mmap, "verify": verify, "untrusted": untrusted, "timeout": timeout}
+        index = open_index(path, mode, analyzer, tokenizer, bm25_params, options)
         construct: Callable[..., Self] = cls
-        index = open_index(path, analyzer, tokenizer, bm25_params, options)
         try:
-            return construct(index=index, **kwargs)
+            return construct(index=index, **fields)
         except BaseException:
             index.close()  # otherwise the folder stays locked while a traceback holds the index
             raise
+
+    def update_metadata(
+        self, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
+    ) -> int:
+        """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
+
+        Parameters
+        ----------
+        ids
+            The ids; a number becomes a string.
+        metadatas
+            The whole new metadata of each.
+
+        Returns
+        -------
+        count
+            How many documents were changed.
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type.
+        ValueError
+            If the two differ in length.
+        MetadataError
+            If metadata cannot be stored; the message names row, document and key.
+        ReadOnlyError
+            If the index was opened for reading.
+        """
+        return replace_metadata(self.index, ids, metadatas)
+
+    @runs(update_metadata, writing)
+    def aupdate_metadata(self) -> None:
+        """Run ``update_metadata`` in a thread."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save documents, analyzer and parameters in a folder or to a URL, in one atomic step."""
         self.index.save(path)
 
-    async def asave(self, path: str | PathLike[str]) -> None:
+    @runs(save, writing)
+    def asave(self) -> None:
         """Run ``save`` in a thread."""
-        await in_write_thread(self.index, self.save, path)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -97,13 +94,27 @@ class Stored:
         Raises
         ------
         ReadOnlyError
-            If this was not opened with ``mode="w"``.
+            If this was not opened for writing.
         """
         self.index.commit()
 
-    async def acommit(self) -> None:
+    @runs(commit, writing)
+    def acommit(self) -> None:
         """Run ``commit`` in a thread."""
-        await in_write_thread(self.index, self.commit)
+
+    def rollback(self) -> None:
+        """Go back to the last commit.
+
+        Raises
+        ------
+        ReadOnlyError
+            If this was not opened for writing.
+        """
+        self.index.rollback()
+
+    @runs(rollback, writing)
+    def arollback(self) -> None:
+        """Run ``rollback`` in a thread."""
 
     def refresh(self) -> bool:
         """Load the last commit of the folder, which another process may have made.
@@ -120,19 +131,20 @@ class Stored:
         """
         return self.index.refresh()
 
-    async def arefresh(self) -> bool:
+    @runs(refresh, writing)
+    def arefresh(self) -> None:
         """Run ``refresh`` in a thread."""
-        return await in_write_thread(self.index, self.refresh)
 
     def close(self) -> None:
         """Release the writer's lock without a commit; do nothing if there is no lock.
 
-        Warns
-        -----
-        ResourceWarning
-            If there are uncommitted changes; they are lost.
+        Warns if there are uncommitted changes, which are lost.
         """
         self.index.close()
+
+    @runs(close, writing)
+    def aclose(self) -> None:
+        """Run ``close`` in a thread."""
 
     def __enter__(self) -> Self:
         return self
@@ -144,4 +156,28 @@ class Stored:
         trace: TracebackType | None,
     ) -> None:
         """Commit, or after an error return to the last commit; then close."""
-        self.index.__exit__(kind, error, trace)
+        run(self._finishing(error))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Do what ``with`` does, with the asynchronous methods."""
+        await arun(self._finishing(error), self.index)
+
+    def _finishing(self, error: BaseException | None) -> Plan[None]:
+        try:
+            yield Step(self, "commit" if error is None else "rollback")
+        except ReadOnlyError:
+            pass  # there is nothing to commit to
+        except BaseException:
+            if error is None:
+                yield Step(self, "rollback")
+            raise
+        finally:
+            yield Step(self, "close")
