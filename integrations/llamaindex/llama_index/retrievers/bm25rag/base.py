@@ -420,8 +420,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "expand": options.expand,
             "min_score": options.min_score,
         }
-        settings = saved.model_copy(update=changed)
-        persistence.save(self.bm25, path, settings)
+        persistence.save(self.bm25, path, saved.changed(changed))
 
     async def apersist(self, path: str | PathLike[str]) -> None:
         """Run ``persist`` in a thread."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
@@ -52,9 +53,23 @@ class Settings(BaseModel):
     # Of the dense store's vectors; 0 if unknown.
     dimension: int = 0
 
+    def changed(self, given: Mapping[str, Any]) -> Self:
+        """Return settings of which some are others.
+
+        Raises
+        ------
+        ValueError
+            If one has the wrong type.
+        """
+        return self.model_validate({**dict(self), **given})
+
+    def write_to(self, extra: dict[str, Any]) -> dict[str, Any]:
+        """Return what is saved with an index; what others stored with it stays."""
+        return extra | {_KEY: self.model_dump(mode="json")}
+
 
 def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> None:
-    """Save an index and the settings; what others stored with the index stays.
+    """Save an index and the settings.
 
     Raises
     ------
@@ -66,7 +81,7 @@ def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> N
             "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
             "them, or give a tokenizer, to the constructor and when loading"
         )
-    index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
+    index.save(folder, extra=settings.write_to(index.extra))
 
 
 def load(folder: str | PathLike[str], tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:
