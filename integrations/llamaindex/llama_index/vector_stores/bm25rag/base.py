@@ -15,7 +15,6 @@ from llama_index.core.bridge.pydantic import (
     BaseModel,
     PrivateAttr,
     model_serializer,
-    model_validator,
 )
 from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.vector_stores.simple import DEFAULT_VECTOR_STORE, NAMESPACE_SEP
@@ -111,6 +110,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         As in ``BM25Retriever``. The index in the folder of ``path`` must have those that are given.
     timeout
         How many seconds a write to ``path`` waits while another process writes there.
+    class_name
+        Not used; LlamaIndex writes it in every dict.
 
     Raises
     ------
@@ -156,6 +157,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         b: float | None = None,
         variant: VariantName | None = None,
         timeout: float = 60.0,
+        class_name: str | None = None,
     ) -> None:
         parts = {
             "dense": dense,
@@ -394,7 +396,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         query
-            Its ``query_str`` may also be a list of terms, or a mapping of terms to weights. Mode ``text_search`` returns the ``similarity_top_k`` best by BM25, ``sparse`` those by
+            Its ``query_str`` may also be a list of terms, or a mapping of terms to weights. Mode
+            ``text_search`` returns the ``similarity_top_k`` best by BM25, ``sparse`` those by
             sparse vectors, or by BM25 if there are none and no ``sparse_query_fn``; both of them
             ``sparse_top_k``, if that is given. Mode ``hybrid`` fuses at least ``fetch_k`` of each
             leg, or ``sparse_top_k`` of BM25's and the sparse vectors' if that is given, and returns
@@ -494,8 +497,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         fs
             ``None``, or a local file system.
         dense
-            The dense store, such as ``SimpleVectorStore.from_persist_path(f"{persist_path}.dense")``.
-            It must be given if there was one; ``None`` does without.
+            The dense store, such as ``SimpleVectorStore.from_persist_path(path + ".dense")``. It
+            must be given if there was one; ``None`` does without.
         sparse_doc_fn, sparse_query_fn
             The functions, which are not saved, as their vectors are. They must be given if there
             were such; ``None`` does without.
@@ -585,13 +588,6 @@ class BM25VectorStore(BasePydanticVectorStore):
             **{name: None for name, value in self._parts.items() if value is None},
             "class_name": self.class_name(),
         }
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_class_name(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            return {name: value for name, value in data.items() if name != "class_name"}
-        return data
 
     def __getstate__(self) -> dict[str, Any]:
         for name, value in self._parts.items():

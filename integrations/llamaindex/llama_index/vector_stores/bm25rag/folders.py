@@ -1,9 +1,9 @@
-"""Where a store is saved: the folder that is its own, and the one that LlamaIndex names as a file.
+"""Where a store is saved: a folder of its own, and one that LlamaIndex names as a file.
 
-``StorageContext.persist`` tells every vector store to save itself as a file, ``NAME.json``. Here the
-folder next to it is ``NAME.bm25``, and the file only says so. ``StorageContext.from_defaults``
-without a vector store reads all such files as those of a ``SimpleVectorStore``, which this one makes
-fail: in place of a number it has a sentence, which the error repeats.
+``StorageContext.persist`` tells every vector store to save itself as a file, ``NAME.json``. Here
+that means the folder ``NAME.bm25`` next to it, and the file only says so. Without a vector store,
+``StorageContext.from_defaults`` reads all such files as those of a ``SimpleVectorStore``. This one
+makes it fail: in place of a number there is a sentence, which the error repeats.
 """
 
 from __future__ import annotations

@@ -55,9 +55,9 @@ class Searching:
         scope = Scope.of(query, self._nodes.snapshot())
         by_words = mode in (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE)
         k = self._count(query, mode)
-        if scope.filter is not None and is_blank(query.query_str):
-            if by_words or self._vectors is None or _has_none(query.query_embedding):
-                return _result(self._nodes.find(query, scope, k, options))
+        no_vector = by_words or self._vectors is None or _has_none(query.query_embedding)
+        if scope.filter is not None and is_blank(query.query_str) and no_vector:
+            return _result(self._nodes.find(query, scope, k, options))
         if mode is VectorStoreQueryMode.SPARSE:
             _refuse_rewriting(options, mode, self._nodes.encodes_queries)
             found = self._nodes.with_scores(self._nodes.find_sparse(query, scope, k, options))

@@ -88,14 +88,12 @@ def settings_of(
 
 def _missing(name: str, saved: Settings) -> str:
     if name == "dense":
-        what = f"dense must be given: the index was saved with a dense store ({saved.dense})"
-        how = "which persist() saved at its own path with '.dense' added if it is one in memory"
-        without = "to do without: 'text_search' and 'default' are BM25 then"
         return (
-            f"{what}, {how}. Give dense=..., such as {saved.dense}.from_persist_path(path + "
-            f"'.dense'), or dense=None {without}"
+            f"dense must be given: the index was saved with a dense store ({saved.dense}). Give "
+            "dense=..., such as SimpleVectorStore.from_persist_path(path + '.dense'), where "
+            "persist(path) saves one in memory, or dense=None to do without, by BM25 alone"
         )
     return (
-        f"{name} must be given: the index was saved with sparse vectors of such a function, which "
-        f"is not saved. Give {name}=..., or {name}=None to do without"
+        f"{name} must be given: the index was saved by a store with such a function, which is not "
+        f"saved. Give {name}=..., or {name}=None to do without"
     )
