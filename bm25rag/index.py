@@ -922,7 +922,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        from bm25rag.metadata.codec import encode_metadata
+        from bm25rag.common.codec import encode_metadata
 
         wanted = check_ids(ids)
         given = list(check_sequence("metadata", metadata, "dicts"))

@@ -12,12 +12,12 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
+from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
 from bm25rag.kernels.records import SegmentArrays
-from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView

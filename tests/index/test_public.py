@@ -160,8 +160,8 @@ def undeclared(source: str) -> list[str]:
         ("from bm25rag.errors import LockedError", []),
         ("from langchain_bm25rag.filters import search", []),
         (
-            "from bm25rag.metadata.codec import encode_metadata",
-            ["bm25rag.metadata.codec.encode_metadata"],
+            "from bm25rag.common.codec import encode_metadata",
+            ["bm25rag.common.codec.encode_metadata"],
         ),
         ("def late():\n    from bm25rag import index", ["bm25rag.index"]),
         ("import bm25rag.analysis", ["bm25rag.analysis"]),
