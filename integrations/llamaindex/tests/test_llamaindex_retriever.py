@@ -342,9 +342,9 @@ def test_aretrieve_leaves_the_event_loop_free(nodes: list[TextNode]) -> None:
     released = threading.Event()
     search = retriever.bm25.search
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **more: Any) -> Any:
         assert released.wait(10), "the event loop was blocked"
-        return search(*arguments)
+        return search(*arguments, **more)
 
     retriever.bm25.search = slow  # type: ignore[method-assign]  # stands for a long search
 

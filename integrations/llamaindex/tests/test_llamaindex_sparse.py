@@ -195,7 +195,11 @@ def test_a_dense_store_is_a_third_of_them(alpha: float, nodes: list[TextNode]) -
         [leg if w else [] for leg, w in zip(rankings, weights, strict=True)], "minmax", weights
     )
     assert scored(store, question("a kitten chases", "hybrid", alpha=alpha, **asked)) == expected
-    without = BM25VectorStore(store.bm25, dense=store.dense)
+    with pytest.raises(
+        ValueError, match=r"leave the sparse vectors .* out: give .*sparse_query_fn="
+    ):
+        BM25VectorStore(store.bm25, dense=store.dense).query(question("a kitten", "hybrid"))
+    without = BM25VectorStore(store.bm25, dense=store.dense, sparse_query_fn=None)
     both = fuse([rankings[0], rankings[2]], "minmax", [0.5, 0.5])
     assert scored(without, question("a kitten chases", "hybrid", **asked)) == both
 
@@ -373,7 +377,12 @@ def test_the_folder_holds_the_vectors_and_not_the_functions(
     again.add([node("new", "A kitten")])
     assert set(ask(again, "feline")) == {"cat", "dog", "new"}
 
-    without = BM25VectorStore.from_persist_path(path)
+    for missing in ("sparse_doc_fn", "sparse_query_fn"):
+        given = {"sparse_doc_fn": encode, "sparse_query_fn": encode}
+        del given[missing]
+        with pytest.raises(ValueError, match=f"^{missing} must be given"):
+            BM25VectorStore.from_persist_path(path, **given)
+    without = BM25VectorStore.from_persist_path(path, sparse_doc_fn=None, sparse_query_fn=None)
     assert ask(without, "cats", "text_search") == ask(without, "cats", "default") == ["cat", "dog"]
     with pytest.raises(ValueError, match=r"'sparse' needs .* give .*\(sparse_query_fn=\.\.\.\)"):
         without.query(question("cats"))

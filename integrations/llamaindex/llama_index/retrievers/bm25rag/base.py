@@ -35,7 +35,9 @@ from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
 from llama_index.retrievers.bm25rag.modes import choose_mode
+from llama_index.retrievers.bm25rag.questions import Expand, Options, Question
 from llama_index.retrievers.bm25rag.scored import with_text
+from llama_index.retrievers.bm25rag.twins import add_twins
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread
@@ -84,6 +86,14 @@ class BM25Retriever(NodeStore, BaseRetriever):
     k1, b, variant
         The parameters of BM25 and the member of its family, as in ``bm25rag.BM25Index``;
         ``None`` for its defaults.
+    correct
+        Whether to correct words of a question that no node has, as ``BM25Index.correct`` does.
+    expand
+        Whether to expand a question by words of the nodes that answer it best (RM3), as
+        ``BM25Index.expand`` does; or a mapping of its ``fb_docs``, ``fb_terms`` and
+        ``original_query_weight``.
+    min_score
+        The least score of a node that is returned; ``None`` for any.
 
     Raises
     ------
@@ -115,6 +125,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         k1: float | None = None,
         b: float | None = None,
         variant: VariantName | None = None,
+        correct: bool = False,
+        expand: Expand = False,
+        min_score: float | None = None,
     ) -> None:
         if existing_bm25 is None and nodes is None:
             raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
@@ -122,6 +135,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         BaseRetriever.__init__(self, callback_manager, known, None, verbose)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
+        self._options = Options(correct, expand, min_score).checked()
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -130,6 +144,10 @@ class BM25Retriever(NodeStore, BaseRetriever):
         NodeStore.__init__(self, index, metadata_mode, known, verbose)
         if nodes is not None:
             self.add_nodes(nodes)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        add_twins(cls)
 
     @classmethod
     def from_defaults(
@@ -153,6 +171,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         k1: float | None = None,
         b: float | None = None,
         variant: VariantName | None = None,
+        correct: bool = False,
+        expand: Expand = False,
+        min_score: float | None = None,
     ) -> Self:
         """Make a retriever from nodes, from a docstore, or from the docstore of an index.
 
@@ -170,7 +191,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             As in the constructor.
         tokenizer, metadata_mode, callback_manager, existing_bm25, objects, object_map
             As in the constructor.
-        k1, b, variant
+        k1, b, variant, correct, expand, min_score
             As in the constructor.
 
         Raises
@@ -206,6 +227,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
             k1=k1,
             b=b,
             variant=variant,
+            correct=correct,
+            expand=expand,
+            min_score=min_score,
         )
 
     def __repr__(self) -> str:
@@ -274,50 +298,73 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     def search(
         self,
-        query: QueryType,
+        query: QueryBundle | Question,
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
+        correct: bool | None = None,
+        expand: Expand | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
     ) -> list[NodeWithScore]:
         """Retrieve with different settings, for this query only.
 
         Parameters
         ----------
         query
-            A string or a query bundle.
+            A text, a query bundle, a list of terms, or a mapping of terms to weights. Without any
+            word, all nodes that pass the filters are found, in the order of the index, with score
+            0; without filters, none.
         similarity_top_k
             The maximum number of nodes to return; ``None`` for the retriever's.
         filters
             Which nodes may be returned; ``None`` for the retriever's filters.
             ``MetadataFilters(filters=[])`` lets every node pass.
+        correct, expand, min_score
+            As in the constructor; ``None`` for the retriever's.
+        offset
+            How many of the best nodes to leave out, as on a second page.
 
         Raises
         ------
         TypeError
             If an argument has the wrong type.
         ValueError
-            If ``similarity_top_k`` is negative.
+            If a number is out of range.
         """
-        return self._changed(similarity_top_k, filters).retrieve(query)
+        options = self._options.changed(
+            correct=correct, expand=expand, min_score=min_score, offset=offset
+        )
+        return self._changed(similarity_top_k, filters, options).retrieve(_bundle(query))
 
     async def asearch(
         self,
-        query: QueryType,
+        query: QueryBundle | Question,
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
+        correct: bool | None = None,
+        expand: Expand | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
     ) -> list[NodeWithScore]:
         """Run ``search`` in a thread.
 
         Parameters
         ----------
-        query, similarity_top_k, filters
+        query, similarity_top_k, filters, correct, expand, min_score, offset
             As in ``search``.
         """
-        return await self._changed(similarity_top_k, filters).aretrieve(query)
+        options = self._options.changed(
+            correct=correct, expand=expand, min_score=min_score, offset=offset
+        )
+        return await self._changed(similarity_top_k, filters, options).aretrieve(_bundle(query))
 
-    def _changed(self, similarity_top_k: int | None, filters: MetadataFilters | None) -> Self:
+    def _changed(
+        self, similarity_top_k: int | None, filters: MetadataFilters | None, options: Options
+    ) -> Self:
         changed = copy.copy(self)  # the same index, callbacks and objects
+        changed._options = options
         if similarity_top_k is not None:
             changed.similarity_top_k = similarity_top_k
         if filters is not None:
@@ -326,11 +373,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         # Filters are translated for the very state that is searched, whatever is written meanwhile.
-        index = self.bm25 if self._filters is None else self.bm25.snapshot()
+        whole = self._filters is None and not self._options.expand
+        index = self.bm25 if whole else self.bm25.snapshot()
         filter = translate(self._filters, index)
-        return self._with_scores(
-            index.search(query_bundle.query_str, self._similarity_top_k, filter)
-        )
+        question: Question = query_bundle.query_str
+        return self._find(index, question, self._similarity_top_k, filter, self._options)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -361,14 +408,19 @@ class BM25Retriever(NodeStore, BaseRetriever):
         NotAnIndexError
             If the folder holds something else.
         """
-        settings = persistence.Settings(
-            similarity_top_k=self._similarity_top_k,
-            filters=self._filters,
-            metadata_mode=self._metadata_mode,
-            verbose=self._verbose,
-            object_ids=held_index_ids(self.bm25, self.object_map),
-        )
-        persistence.save(self.bm25, path, settings)
+        mode, options = self._metadata_mode, self._options
+        saved = persistence.saved_settings(self.bm25) or persistence.Settings(metadata_mode=mode)
+        changed = {
+            "metadata_mode": mode,
+            "similarity_top_k": self._similarity_top_k,
+            "filters": self._filters,
+            "verbose": self._verbose,
+            "object_ids": held_index_ids(self.bm25, self.object_map),
+            "correct": options.correct,
+            "expand": options.expand,
+            "min_score": options.min_score,
+        }
+        persistence.save(self.bm25, path, saved.changed(changed))
 
     async def apersist(self, path: str | PathLike[str]) -> None:
         """Run ``persist`` in a thread."""
@@ -383,6 +435,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
         callback_manager: CallbackManager | None = None,
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | None = None,
+        verbose: bool | None = None,
+        correct: bool | None = None,
+        expand: Expand | None = None,
+        min_score: float | None = None,
     ) -> Self:
         """Load a retriever that ``persist`` saved; it can be changed in memory.
 
@@ -394,6 +452,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
+        similarity_top_k, filters, verbose, correct, expand, min_score
+            As in the constructor, in place of what was saved.
 
         Raises
         ------
@@ -407,15 +467,25 @@ class BM25Retriever(NodeStore, BaseRetriever):
             If an object is missing.
         """
         index, settings = persistence.load(path, tokenizer)
+        given = {
+            "similarity_top_k": similarity_top_k,
+            "filters": filters,
+            "verbose": verbose,
+            "correct": correct,
+            "expand": expand,
+            "min_score": min_score,
+        }
+        chosen = {
+            name: getattr(settings, name) if value is None else value
+            for name, value in given.items()
+        }
         retriever = cls(
             existing_bm25=index,
-            similarity_top_k=settings.similarity_top_k,
             callback_manager=callback_manager,
             objects=objects,
             object_map=object_map,
-            verbose=settings.verbose,
-            filters=settings.filters,
             metadata_mode=settings.metadata_mode,
+            **chosen,
         )
         missing = held_index_ids(index, set(settings.object_ids) - retriever.object_map.keys())
         if missing:
@@ -424,3 +494,10 @@ class BM25Retriever(NodeStore, BaseRetriever):
                 "give them again as objects= or object_map="
             )
         return retriever
+
+
+def _bundle(query: QueryBundle | Question) -> QueryType:
+    """Return a question as LlamaIndex passes it on; what is no text is left to the core."""
+    if isinstance(query, str | QueryBundle):
+        return query
+    return QueryBundle(query)  # type: ignore[arg-type]  # LlamaIndex checks nothing

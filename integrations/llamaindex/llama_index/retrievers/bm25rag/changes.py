@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,11 +15,17 @@ from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes, c
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, read_documents
 from llama_index.retrievers.bm25rag.modes import choose_mode
-from llama_index.retrievers.bm25rag.nodes import live_object, to_document, to_node
+from llama_index.retrievers.bm25rag.nodes import (
+    live_object,
+    to_document,
+    to_node,
+    with_new_metadata,
+)
+from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 
 from bm25rag import BM25Index, Deleted, Document, Hit
-from bm25rag.adapters import in_write_thread, read_hits
+from bm25rag.adapters import OnDuplicate, check_sequence, in_write_thread, read_hits
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 
@@ -92,32 +99,94 @@ class NodeStore:
         """Return True even without nodes: LlamaIndex asks whether there is a retriever."""
         return True
 
-    def add_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
-        """Add all nodes, or none if anything is wrong; return their ids.
+    def add_nodes(
+        self, nodes: Iterable[BaseNode], on_duplicate: OnDuplicate = "replace"
+    ) -> list[str]:
+        """Add all nodes, or none if anything is wrong; return the ids of those added.
 
-        A node replaces one with the same id. The objects of index nodes, such as retrievers,
-        go into ``object_map``, and leave it with the node.
+        The objects of index nodes, such as retrievers, go into ``object_map``, and leave it with
+        the node.
+
+        Parameters
+        ----------
+        nodes
+            The nodes.
+        on_duplicate
+            What to do if an id exists already, or occurs twice in the call: ``"replace"`` keeps the
+            last node, ``"skip"`` the first, and ``"error"`` adds nothing.
 
         Raises
         ------
         TypeError
             If an element is not a node.
+        DuplicateIdError
+            If an id is there already and ``on_duplicate`` is ``"error"``.
         MetadataError
             If the metadata of a node cannot be stored; the message names node and key.
         """
         given = check_nodes(nodes)
         documents = self._to_documents(given)
         try:
-            ids = self.bm25.add_documents(documents, on_duplicate="replace", progress=self._verbose)
+            with self._writing() as index:
+                ids = index.add_documents(
+                    documents, on_duplicate=on_duplicate, progress=self._verbose
+                )
         except MetadataError as error:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
-        for node, stored in zip(given, documents, strict=True):
+        for node, stored in _added(given, documents, ids, on_duplicate).values():
             self._forget_objects([node.node_id])
             live = live_object(node)
             if live is not None and isinstance(node, IndexNode):
                 self._live[node.node_id] = Live(node.index_id, live, stored)
                 self._objects[node.index_id] = live
         return ids
+
+    def update_metadata(
+        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+    ) -> int:
+        """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
+
+        Filters see the new metadata. The indexed text stays as it is, also where metadata are a
+        part of it: ``add_nodes`` indexes a changed node again.
+
+        Parameters
+        ----------
+        node_ids
+            The nodes.
+        metadata
+            The whole new metadata of each.
+
+        Returns
+        -------
+        count
+            How many nodes were changed.
+
+        Raises
+        ------
+        TypeError
+            If an argument or an element has the wrong type.
+        ValueError
+            If the two differ in length.
+        MetadataError
+            If metadata cannot be stored; the message names node and key.
+        """
+        ids = check_node_ids(node_ids)
+        given = list(check_sequence("metadata", metadata, "dicts"))
+        if len(given) != len(ids):
+            raise ValueError(
+                f"metadata must be one dict for each of {len(ids)} node_ids, got {len(given)}"
+            )
+        with self._writing() as index:
+            held = {document.id: document for document in read_documents(index, ids)}
+            try:
+                new = {
+                    id: with_new_metadata(held[id], one)
+                    for id, one in zip(ids, given, strict=True)
+                    if id in held
+                }
+                return index.update_metadata(list(new), list(new.values()))
+            except MetadataError as error:
+                raise _of_node(error, "metadata") from None
 
     def delete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
@@ -144,7 +213,7 @@ class NodeStore:
         ValueError
             If neither is given, or ``filters`` is empty.
         """
-        index = self.bm25.snapshot()
+        index = self._snapshot()
         ids = ids_to_delete(index, node_ids, filters)
         # Others may write meanwhile: a node must still pass the filters when it is deleted.
         return self._delete(ids, translate(filters, index, lasting=True))
@@ -156,7 +225,7 @@ class NodeStore:
 
     def clear(self) -> Deleted:
         """Delete all nodes; return how many they were."""
-        return self._delete(self.bm25.ids())
+        return self._delete(self._snapshot().ids())
 
     def get_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
@@ -181,7 +250,7 @@ class NodeStore:
             If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
             wrong.
         """
-        index = self.bm25.snapshot()
+        index = self._snapshot()
         found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
         return [self._to_node(document) for document in found]
 
@@ -222,9 +291,17 @@ class NodeStore:
 
     # --- asynchronous twins ---------------------------------------------------------
 
-    async def aadd_nodes(self, nodes: Iterable[BaseNode]) -> list[str]:
+    async def aadd_nodes(
+        self, nodes: Iterable[BaseNode], on_duplicate: OnDuplicate = "replace"
+    ) -> list[str]:
         """Run ``add_nodes`` in a thread."""
-        return await in_write_thread(self.bm25, self.add_nodes, nodes)
+        return await in_write_thread(self.bm25, self.add_nodes, nodes, on_duplicate)
+
+    async def aupdate_metadata(
+        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+    ) -> int:
+        """Run ``update_metadata`` in a thread."""
+        return await in_write_thread(self.bm25, self.update_metadata, node_ids, metadata)
 
     async def adelete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
@@ -262,6 +339,29 @@ class NodeStore:
 
     # --- internals ----------------------------------------------------------------------
 
+    def _snapshot(self) -> BM25Index:
+        """Return the index as it is now, whatever is written later."""
+        return self.bm25.snapshot()
+
+    @contextmanager
+    def _writing(self) -> Iterator[BM25Index]:
+        """Give the index to write to."""
+        yield self.bm25
+
+    def _find(
+        self,
+        index: BM25Index,
+        question: Question,
+        k: int,
+        filter: FilterSpec | None,
+        options: Options,
+    ) -> list[NodeWithScore]:
+        """Return the k best nodes; if only a filter says which, the first, with score 0."""
+        if filter is None or not is_blank(question):
+            return self._with_scores(search(index, question, k, filter, options))
+        passing = index.get(index.ids(filter, k=k, offset=options.offset))
+        return [NodeWithScore(node=self._to_node(document), score=0.0) for document in passing]
+
     def _with_scores(self, hits: Sequence[Hit]) -> list[NodeWithScore]:
         """Return the nodes of all hits of a search."""
         read_hits(hits, "text", "metadata", "payload")
@@ -277,7 +377,8 @@ class NodeStore:
             raise _of_node(error, f"nodes[{number}]") from None
 
     def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
-        deleted = self.bm25.delete(ids, filter)
+        with self._writing() as index:
+            deleted = index.delete(ids, filter)
         self._forget_objects(deleted.ids)
         return deleted
 
@@ -304,6 +405,20 @@ class NodeStore:
         if live is not None and isinstance(node, IndexNode):
             node.obj = live.obj
         return node
+
+
+def _added(
+    nodes: Sequence[BaseNode],
+    documents: Sequence[Document],
+    ids: Iterable[str],
+    on_duplicate: OnDuplicate,
+) -> dict[str, tuple[BaseNode, Document]]:
+    """Return by id the nodes that were added, and as what."""
+    pairs = list(zip(nodes, documents, strict=True))
+    if on_duplicate == "skip":
+        pairs.reverse()  # so that the first of an id is the last
+    by_id = {node.node_id: (node, stored) for node, stored in pairs}
+    return {id: by_id[id] for id in ids}
 
 
 def ids_to_delete(

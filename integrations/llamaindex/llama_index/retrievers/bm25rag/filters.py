@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from itertools import chain, product
 from typing import Any
@@ -108,13 +108,22 @@ def translate(
 
 
 def _translate_one(filter: MetadataFilter, index: BM25Index, lasting: bool) -> FilterSpec:
-    build = _OPERATORS.get(filter.operator)
-    if build is None:
+    of_elements, build = _OF_ELEMENTS.get(filter.operator), _OPERATORS.get(filter.operator)
+    if of_elements is not None:
+        spec = of_elements(filter, lasting or _may_be_text(filter.key, index))
+    elif build is not None:
+        spec = build(filter)
+    else:
         raise ValueError(f"filter on {filter.key!r}: unknown operator {filter.operator!r}")
-    spec = build(filter)
     if filter.key in _SOURCE_KEYS:
         return _with_lost_sources(spec, index, lasting)
     return _with_dates(spec, filter, index, lasting)
+
+
+def _may_be_text(key: str, index: BM25Index) -> bool:
+    """Whether a value of a key may be compared as text; a date is one."""
+    path = escape_key(key)
+    return key in _SOURCE_KEYS or bool(index.count({"$or": [{path: {"$gte": ""}}, *_dates(path)]}))
 
 
 def _with_lost_sources(spec: FilterSpec, index: BM25Index, lasting: bool) -> FilterSpec:
@@ -145,7 +154,7 @@ def _with_dates(
     texts = [value for value in asked if isinstance(value, str)]
     path = escape_key(filter.key)
     dated: list[FilterSpec] = []
-    dates = {"$or": [{path: {"$gte": date.min}}, {path: {"$gte": datetime.min}}]}
+    dates = {"$or": _dates(path)}
     if texts and (lasting or index.count(dates)):
         dated.append(dates)
     if any(map(_DATE.match, texts)):  # a date inside a list is stored unlike other text
@@ -160,6 +169,10 @@ def _with_dates(
 
     either = _one_of(dated)
     return {"$or": [{"$and": [spec, {"$not": either}]}, {"$and": [either, passes]}]}
+
+
+def _dates(path: str) -> list[FilterSpec]:
+    return [{path: {"$gte": date.min}}, {path: {"$gte": datetime.min}}]
 
 
 def _refuse(filter: MetadataFilter, expected: str) -> TypeError:
@@ -264,14 +277,35 @@ def _contains(filter: MetadataFilter, value: Any) -> FilterSpec:
     return {"$or": [elements, _passing(filter, [{"$exists": True}], f".{escape_key(value)}")]}
 
 
-def _each(filter: MetadataFilter) -> list[FilterSpec]:
+def _elements(filter: MetadataFilter) -> Sequence[Any]:
     if not isinstance(filter.value, (list, str)):
         raise _refuse(filter, "a list")
-    return [_contains(filter, value) for value in filter.value]
+    return filter.value
 
 
-def _all(filter: MetadataFilter) -> FilterSpec:
-    return {"$and": [{_path(filter.key): {"$ne": None}}, *_each(filter)]}
+def _any(filter: MetadataFilter, texts: bool) -> FilterSpec:
+    """Pass what contains one of the values.
+
+    ``$containsAny`` is quicker by far than as many ``$contains``, which only texts need.
+    """
+    path, values = _path(filter.key), _elements(filter)
+    parts = [{path: {"$containsAny": [one for each in values for one in _equals(filter, each)]}}]
+    for value in values:
+        if isinstance(value, str):
+            parts.append({f"{path}.{escape_key(value)}": {"$exists": True}})
+            parts += [{path: {"$contains": value}}] if texts else []
+    return _one_of(parts)
+
+
+def _all(filter: MetadataFilter, texts: bool) -> FilterSpec:
+    """Pass what contains all of the values."""
+    path, values = _path(filter.key), _elements(filter)
+    equal = [_equals(filter, value) for value in values]
+    if texts or not values or any(len(each) != 1 for each in equal):
+        return {"$and": [{path: {"$ne": None}}, *(_contains(filter, value) for value in values)]}
+    keys = [{f"{path}.{escape_key(str(value))}": {"$exists": True}} for value in values]
+    in_dict = {"$and": keys} if all(isinstance(value, str) for value in values) else _NOTHING
+    return _one_of([{path: {"$containsAll": [one for (one,) in equal]}}, in_dict])
 
 
 def _text(name: str) -> Callable[[MetadataFilter], FilterSpec]:
@@ -297,10 +331,14 @@ _OPERATORS: dict[FilterOperator, Callable[[MetadataFilter], FilterSpec]] = {
     FilterOperator.LTE: _ordered("$lte", operator.le),
     FilterOperator.IN: _in,
     FilterOperator.NIN: lambda filter: {"$not": _in(filter)},
-    FilterOperator.ANY: lambda filter: _one_of(_each(filter)),
-    FilterOperator.ALL: _all,
     FilterOperator.CONTAINS: lambda filter: _contains(filter, filter.value),
     FilterOperator.TEXT_MATCH: _text("$contains"),
     FilterOperator.TEXT_MATCH_INSENSITIVE: _text("$icontains"),
     FilterOperator.IS_EMPTY: _is_empty,
+}
+
+# They also take whether a value may be a text.
+_OF_ELEMENTS: dict[FilterOperator, Callable[[MetadataFilter, bool], FilterSpec]] = {
+    FilterOperator.ANY: _any,
+    FilterOperator.ALL: _all,
 }

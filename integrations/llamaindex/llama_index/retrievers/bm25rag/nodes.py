@@ -106,6 +106,24 @@ def upgrade(index: BM25Index, mode: MetadataMode) -> None:
         index.update_metadata(list(changed), list(changed.values()))
 
 
+def with_new_metadata(found: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what stands in place of a stored node's metadata: others, as ``to_document`` does.
+
+    Raises
+    ------
+    MetadataError
+        If they cannot be stored; the message names node and key.
+    """
+    stored_fields = parse_payload(found)
+    if stored_fields is None or not isinstance(metadata or {}, dict):  # the core refuses the latter
+        return metadata or {}
+    written, dates = _write_dates(metadata or {}, found.id)
+    mode = mode_in(stored_fields) or MetadataMode.EMBED
+    lookup = lookup_fields(mode, source_of(stored_fields), index_id_of(stored_fields))
+    # Also without dates, or those in the payload would come back.
+    return {**written, NODE_KEY: {**lookup, DATES: dates or "{}"}}
+
+
 def live_object(node: BaseNode) -> object | None:
     """Return an index node's object if it cannot be stored: a retriever, a query engine."""
     if not isinstance(node, IndexNode) or isinstance(node.obj, BaseNode):
@@ -224,7 +242,8 @@ def to_node(found: Hit | Stored) -> BaseNode:
     stored_fields = parse_payload(found)
     if stored_fields is None:
         return TextNode(id_=found.id, text=found.text or "", metadata=found.metadata)
-    dates = stored_fields.get(DATES) or (lookup.get(DATES) if isinstance(lookup, dict) else None)
+    # In the metadata if those were written after the node.
+    dates = (lookup.get(DATES) if isinstance(lookup, dict) else None) or stored_fields.get(DATES)
     if isinstance(dates, str):
         _revive(found.metadata, dates)
     try:

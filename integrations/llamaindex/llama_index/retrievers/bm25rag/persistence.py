@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any, Self
 
-from llama_index.core.bridge.pydantic import BaseModel, ValidationError
+from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
+from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.retrievers.bm25rag.analysis import Stemming
@@ -16,6 +19,7 @@ from llama_index.retrievers.bm25rag.nodes import upgrade
 from bm25rag import BM25Index
 from bm25rag.adapters import Tokenizer, is_url
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
+from bm25rag.fusion import FusionMethod
 
 _KEY = "llama_index"
 _BM25S = "params.index.json"
@@ -24,19 +28,48 @@ _CLASSES = "classes"
 
 
 class Settings(BaseModel):
-    """What a retriever or a store has beyond its index."""
+    """What a retriever or a store has beyond its index; each keeps what the other saved."""
 
-    similarity_top_k: int
-    filters: MetadataFilters | None
     metadata_mode: MetadataMode
-    verbose: bool
-    object_ids: list[str]
-    # Of a store's vectors; 0 if unknown.
+
+    # Of a retriever.
+    similarity_top_k: int = DEFAULT_SIMILARITY_TOP_K
+    filters: MetadataFilters | None = None
+    verbose: bool = False
+    object_ids: list[str] = Field(default_factory=list)
+    correct: bool = False
+    expand: bool | dict[str, Any] = False
+    min_score: float | None = None
+
+    # Of a store.
+    alpha: float = 0.5
+    method: FusionMethod = "minmax"
+    rank_constant: int = 60
+    fetch_k: int = 50
+    # What cannot be saved and must be given again: the dense store, by the name of its class, and
+    # the functions for sparse vectors, by those of the arguments.
+    dense: str | None = None
+    encoders: list[str] = Field(default_factory=list)
+    # Of the dense store's vectors; 0 if unknown.
     dimension: int = 0
+
+    def changed(self, given: Mapping[str, Any]) -> Self:
+        """Return settings of which some are others.
+
+        Raises
+        ------
+        ValueError
+            If one has the wrong type.
+        """
+        return self.model_validate({**dict(self), **given})
+
+    def write_to(self, extra: dict[str, Any]) -> dict[str, Any]:
+        """Return what is saved with an index; what others stored with it stays."""
+        return extra | {_KEY: self.model_dump(mode="json")}
 
 
 def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> None:
-    """Save an index and the settings; what others stored with the index stays.
+    """Save an index and the settings.
 
     Raises
     ------
@@ -48,7 +81,7 @@ def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> N
             "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
             "them, or give a tokenizer, to the constructor and when loading"
         )
-    index.save(folder, extra=index.extra | {_KEY: settings.model_dump(mode="json")})
+    index.save(folder, extra=settings.write_to(index.extra))
 
 
 def load(folder: str | PathLike[str], tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:

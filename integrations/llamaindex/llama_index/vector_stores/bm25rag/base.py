@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterable, Sequence
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from fsspec import AbstractFileSystem
-from fsspec.implementations.local import LocalFileSystem
-from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
+from llama_index.core.bridge.pydantic import (
+    BaseModel,
+    PrivateAttr,
+    model_serializer,
+)
 from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.vector_stores.simple import DEFAULT_VECTOR_STORE, NAMESPACE_SEP
 from llama_index.core.vector_stores.types import (
@@ -26,14 +30,31 @@ from llama_index.retrievers.bm25rag import persistence
 from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_LANGUAGE,
     DEFAULT_PATTERN,
+    NO_ANALYSIS,
     StemmerLike,
+    make_analyzer,
 )
 from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
+from llama_index.retrievers.bm25rag.persistence import Settings
+from llama_index.retrievers.bm25rag.twins import add_twins
 from llama_index.vector_stores.bm25rag.calls import Calls, arun, run
 from llama_index.vector_stores.bm25rag.encoding import SparseEncoderCallable
+from llama_index.vector_stores.bm25rag.folders import (
+    Folder,
+    check_local,
+    folder_of,
+    write_signpost,
+)
 from llama_index.vector_stores.bm25rag.legs import Legs
 from llama_index.vector_stores.bm25rag.searching import Searching
+from llama_index.vector_stores.bm25rag.settings import (
+    AS_SAVED,
+    ENCODERS,
+    FUSION,
+    check_fusion,
+    settings_of,
+)
 from llama_index.vector_stores.bm25rag.vectors import Vectors
 from llama_index.vector_stores.bm25rag.writing import Writing
 
@@ -57,8 +78,13 @@ class BM25VectorStore(BasePydanticVectorStore):
     existing_bm25
         A core index to use, with its own analyzer and parameters, such as that of a folder,
         ``BM25Index.open(path, mode="w")``: ``store.bm25.commit()`` saves changes then.
+    path
+        A folder to keep the nodes in, made if it is missing, in place of ``existing_bm25``. Each
+        write is committed before it returns, and locks the folder only until then; a query sees
+        the last commit, whichever process made it. Settings are saved there.
     dense
-        Any vector store of LlamaIndex. Nodes are added to both and deleted from both.
+        Any vector store of LlamaIndex. Nodes are added to both and deleted from both. If the index
+        was saved with one, it must be given; ``None`` does without.
     sparse_doc_fn
         A function that returns the sparse vectors of a list of texts, which are stored with the
         nodes. It is called once with all texts of an ``add``, as they are indexed for BM25.
@@ -66,7 +92,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         The same for queries. Both are as LlamaIndex's ``QdrantVectorStore`` takes them, and return
         a tuple of lists of indices and lists of values; or else a vector for each text: a mapping
         from terms, or their numbers, to weights, something with ``indices`` and ``values``, or a
-        mapping of these two.
+        mapping of these two. If the index was saved with them, they must be given; ``None`` does
+        without.
     alpha
         The weight of the vectors in mode ``hybrid``, from 0 (BM25 alone) to 1 (vectors alone); a
         query may have another. If there are sparse and dense ones, it is that of the dense ones,
@@ -75,18 +102,26 @@ class BM25VectorStore(BasePydanticVectorStore):
         How the results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
         ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
-        How many nodes of each leg are fused, unless the query asks for more.
+        How many nodes of each leg are fused, unless the query asks for more. ``None`` for this
+        and the three before is what was saved with the index, or 0.5, ``minmax``, 60 and 50.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
         As in ``BM25Retriever``.
     k1, b, variant
-        As in ``BM25Retriever``.
+        As in ``BM25Retriever``. The index in the folder of ``path`` must have those that are given.
+    timeout
+        How many seconds a write to ``path`` waits while another process writes there.
+    class_name
+        Not used; LlamaIndex writes it in every dict.
 
     Raises
     ------
     TypeError
         If an argument has the wrong type.
     ValueError
-        If a value is wrong, or settings of the index are given with ``existing_bm25``.
+        If a value is wrong, ``dense`` or a function is missing that the index was saved with, or
+        settings of the index are given with ``existing_bm25`` or differ from those in the folder.
+    NotAnIndexError
+        If the folder holds something else.
     """
 
     stores_text: bool = True
@@ -95,18 +130,23 @@ class BM25VectorStore(BasePydanticVectorStore):
     _vectors: Vectors | None = PrivateAttr()
     _writing: Writing = PrivateAttr()
     _searching: Searching = PrivateAttr()
+    _settings: Settings = PrivateAttr()
+    # What a dict or JSON cannot hold, and other arguments.
+    _parts: dict[str, Any] = PrivateAttr()
+    _given: dict[str, Any] = PrivateAttr()
 
     def __init__(
         self,
         existing_bm25: BM25Index | None = None,
         *,
-        dense: BasePydanticVectorStore | None = None,
-        sparse_doc_fn: SparseEncoderCallable | None = None,
-        sparse_query_fn: SparseEncoderCallable | None = None,
-        alpha: float = 0.5,
-        method: FusionMethod = "minmax",
-        rank_constant: int = 60,
-        fetch_k: int = 50,
+        path: str | PathLike[str] | None = None,
+        dense: BasePydanticVectorStore | None = AS_SAVED,
+        sparse_doc_fn: SparseEncoderCallable | None = AS_SAVED,
+        sparse_query_fn: SparseEncoderCallable | None = AS_SAVED,
+        alpha: float | None = None,
+        method: FusionMethod | None = None,
+        rank_constant: int | None = None,
+        fetch_k: int | None = None,
         language: str | None = DEFAULT_LANGUAGE,
         stemmer: StemmerLike | None = None,
         skip_stemming: bool = False,
@@ -116,19 +156,53 @@ class BM25VectorStore(BasePydanticVectorStore):
         k1: float | None = None,
         b: float | None = None,
         variant: VariantName | None = None,
+        timeout: float = 60.0,
+        class_name: str | None = None,
     ) -> None:
-        super().__init__(stores_text=True, is_embedding_query=dense is not None)
-        index = choose_index(
-            existing_bm25,
-            (language, stemmer, skip_stemming, token_pattern, tokenizer),
-            {"variant": variant, "k1": k1, "b": b},
+        parts = {
+            "dense": dense,
+            "sparse_doc_fn": sparse_doc_fn,
+            "sparse_query_fn": sparse_query_fn,
+        }
+        vectors = None if dense is AS_SAVED or dense is None else Vectors(dense)
+        super().__init__(stores_text=True, is_embedding_query=vectors is not None)
+        encoders = {name: None if parts[name] is AS_SAVED else parts[name] for name in ENCODERS}
+        fusion = check_fusion(
+            dict(zip(FUSION, (alpha, method, rank_constant, fetch_k), strict=True))
         )
-        self._nodes = Legs(index, metadata_mode, sparse_doc_fn, sparse_query_fn)
-        self._vectors = None if dense is None else Vectors(dense)
-        self._writing = Writing(self._nodes, self._vectors)
-        self._searching = Searching(
-            self._nodes, self._vectors, alpha, method, rank_constant, fetch_k
-        )
+        analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)
+        parameters = {"variant": variant, "k1": k1, "b": b}
+        index: BM25Index | Folder
+        if path is None:
+            index = choose_index(existing_bm25, analysis, parameters)
+        elif existing_bm25 is not None:
+            raise ValueError("path names the folder of an index; leave existing_bm25 out")
+        else:
+            analyzer = None if analysis == NO_ANALYSIS else make_analyzer(*analysis)
+            index = Folder(path, timeout, analyzer, parameters)
+        self._nodes = Legs(index, metadata_mode, **encoders)
+        self._settings = settings_of(self.bm25, self._nodes.metadata_mode, fusion, parts)
+        if isinstance(index, Folder):
+            index.remember(self._settings)
+        if vectors is not None:
+            vectors.dimension = self._settings.dimension
+        self._vectors = vectors
+        self._writing = Writing(self._nodes, vectors)
+        without_vectors = sparse_query_fn is None
+        self._searching = Searching(self._nodes, vectors, self._settings, without_vectors)
+        self._parts = {"dense": self.dense, **encoders}
+        self._given = {
+            "language": language,
+            "stemmer": stemmer,
+            "skip_stemming": skip_stemming,
+            "token_pattern": token_pattern,
+            **parameters,
+            "timeout": timeout,
+        }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        add_twins(cls)
 
     @classmethod
     def class_name(cls) -> str:
@@ -138,7 +212,7 @@ class BM25VectorStore(BasePydanticVectorStore):
     @property
     def bm25(self) -> BM25Index:
         """The index, which can be shared with a retriever, and has ``commit`` and ``refresh``."""
-        return self._nodes.bm25
+        return self._nodes.current()
 
     @property
     def client(self) -> BM25Index:
@@ -163,12 +237,15 @@ class BM25VectorStore(BasePydanticVectorStore):
         nodes
             The nodes; for a dense store, with embeddings of one dimension.
         **kwargs
-            For ``add`` of the dense store.
+            ``on_duplicate``, as in ``BM25Retriever.add_nodes``: ``"skip"`` keeps the nodes that are
+            there, ``"error"`` refuses them. All others are for ``add`` of the dense store.
 
         Raises
         ------
         TypeError
             If an element is not a node.
+        DuplicateIdError
+            If an id is there already and ``on_duplicate`` is ``"error"``.
         ValueError
             If a node has no embedding for the dense store, one of another dimension, or NaN in it;
             or nodes are searched by sparse vectors, and ``sparse_doc_fn`` is missing.
@@ -245,6 +322,33 @@ class BM25VectorStore(BasePydanticVectorStore):
         """Run ``delete_nodes`` in a thread, and the dense store's ``adelete_nodes``."""
         await self._awrite(self._writing.delete_nodes(node_ids, filters, delete_kwargs))
 
+    def update_metadata(
+        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+    ) -> int:
+        """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
+
+        Filters see the new metadata, and results have them. A dense store keeps what it knows of
+        the old ones: what it returns is checked by the new ones, but ``add`` the nodes again if
+        filters must choose by them there.
+
+        Parameters
+        ----------
+        node_ids, metadata
+            As in ``BM25Retriever.update_metadata``, which also lists the exceptions.
+
+        Returns
+        -------
+        count
+            How many nodes were changed.
+        """
+        return self._nodes.update_metadata(node_ids, metadata)
+
+    async def aupdate_metadata(
+        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+    ) -> int:
+        """Run ``update_metadata`` in a thread."""
+        return await in_write_thread(self._nodes.bm25, self.update_metadata, node_ids, metadata)
+
     def clear(self) -> None:
         """Delete all nodes, from the dense store first.
 
@@ -260,7 +364,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         await self._awrite(self._writing.clear())
 
     async def _awrite(self, calls: Calls[_T]) -> _T:
-        return await arun(calls, self.dense, partial(in_write_thread, self.bm25))
+        return await arun(calls, self.dense, partial(in_write_thread, self._nodes.bm25))
 
     # --- reading ------------------------------------------------------------------
 
@@ -280,24 +384,30 @@ class BM25VectorStore(BasePydanticVectorStore):
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
         """Run ``get_nodes`` in a thread."""
-        return await self._nodes.aget_nodes(node_ids, filters)
+        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Find the best nodes of those that pass the filters, ``node_ids`` and ``doc_ids``.
 
-        Empty lists of ids let all nodes pass, as LlamaIndex's retriever gives them.
+        Empty lists of ids let all nodes pass, as LlamaIndex's retriever gives them. If there is
+        neither a word nor an embedding to search by, but filters or ids, the result is the first
+        nodes that pass, in the order of the index, with score 0.
 
         Parameters
         ----------
         query
-            Mode ``text_search`` returns the ``similarity_top_k`` best by BM25, ``sparse`` those by
+            Its ``query_str`` may also be a list of terms, or a mapping of terms to weights. Mode
+            ``text_search`` returns the ``similarity_top_k`` best by BM25, ``sparse`` those by
             sparse vectors, or by BM25 if there are none and no ``sparse_query_fn``; both of them
             ``sparse_top_k``, if that is given. Mode ``hybrid`` fuses at least ``fetch_k`` of each
             leg, or ``sparse_top_k`` of BM25's and the sparse vectors' if that is given, and returns
             ``hybrid_top_k``, or else ``similarity_top_k``, nodes. All other modes ask the dense
             store; without one, ``default`` is BM25.
         **kwargs
-            For ``query`` of the dense store.
+            ``correct`` and ``expand``, as in ``BM25Retriever``, for the words of the query;
+            ``min_score``, the least score of a node that is returned; and ``offset``, how many of
+            the best nodes to leave out. All others are for ``query`` of the dense store. The
+            retriever of an index passes them on: ``as_retriever(vector_store_kwargs={...})``.
 
         Returns
         -------
@@ -310,7 +420,8 @@ class BM25VectorStore(BasePydanticVectorStore):
             If an argument or a field of the query has the wrong type.
         ValueError
             If the mode needs a dense store, ``sparse_query_fn``, ``query_str`` or
-            ``query_embedding`` that is missing, the embedding has another dimension than those in
+            ``query_embedding`` that is missing, or does not ask what an option is for, the
+            embedding has another dimension than those in
             the dense store, or a number is out of range.
         SparseEncoderError
             If ``sparse_query_fn`` fails, or returns anything but a finite vector.
@@ -326,7 +437,7 @@ class BM25VectorStore(BasePydanticVectorStore):
     # --- saving -------------------------------------------------------------------
 
     def persist(self, persist_path: str, fs: AbstractFileSystem | None = None) -> None:
-        """Save index, analysis and nodes in a folder, ``persist_path``.
+        """Save index, analysis, nodes and settings in a folder.
 
         The dense store is asked to persist itself at the same path with ``.dense`` added, which
         stores that keep their data elsewhere ignore. Into the folder that it was loaded from or
@@ -335,7 +446,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         persist_path
-            The folder; ``StorageContext.persist`` gives one of a name that ends with ``.json``.
+            The folder; or a path ``NAME.json``, as ``StorageContext.persist`` gives it: the folder
+            is ``NAME.bm25`` then, and the file says so to whoever reads it for another store's.
         fs
             ``None``, or a local file system.
 
@@ -346,21 +458,18 @@ class BM25VectorStore(BasePydanticVectorStore):
         NotAnIndexError
             If the folder holds something else.
         """
-        _check_local(fs)
-        mode = self._nodes.metadata_mode
-        settings = persistence.saved_settings(self.bm25) or persistence.Settings(
-            similarity_top_k=DEFAULT_SIMILARITY_TOP_K,
-            filters=None,
-            metadata_mode=mode,
-            verbose=False,
-            object_ids=[],
-        )
+        check_local(fs)
         changed = {
-            "metadata_mode": mode,
             "object_ids": held_index_ids(self.bm25, self._nodes.object_map),
             "dimension": 0 if self._vectors is None else self._vectors.dimension,
         }
-        persistence.save(self.bm25, persist_path, settings.model_copy(update=changed))
+        settings = self._settings.changed(changed)
+        place, own = folder_of(persist_path), self._nodes.folder
+        if own is not None and own.is_at(place):
+            own.remember(settings)
+        else:
+            persistence.save(self.bm25, place, settings)
+        write_signpost(persist_path)
         if self.dense is not None:
             self.dense.persist(f"{persist_path}.dense", fs=fs)
 
@@ -370,13 +479,13 @@ class BM25VectorStore(BasePydanticVectorStore):
         persist_path: str,
         fs: AbstractFileSystem | None = None,
         *,
-        dense: BasePydanticVectorStore | None = None,
-        sparse_doc_fn: SparseEncoderCallable | None = None,
-        sparse_query_fn: SparseEncoderCallable | None = None,
-        alpha: float = 0.5,
-        method: FusionMethod = "minmax",
-        rank_constant: int = 60,
-        fetch_k: int = 50,
+        dense: BasePydanticVectorStore | None = AS_SAVED,
+        sparse_doc_fn: SparseEncoderCallable | None = AS_SAVED,
+        sparse_query_fn: SparseEncoderCallable | None = AS_SAVED,
+        alpha: float | None = None,
+        method: FusionMethod | None = None,
+        rank_constant: int | None = None,
+        fetch_k: int | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> Self:
         """Load what ``persist`` saved, of a store or a retriever; it can be changed in memory.
@@ -384,13 +493,19 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         persist_path
-            The folder.
+            As it was given to ``persist``.
         fs
             ``None``, or a local file system.
         dense
-            The dense store: ``SimpleVectorStore.from_persist_path(f"{persist_path}.dense")``.
-        sparse_doc_fn, sparse_query_fn, alpha, method, rank_constant, fetch_k, tokenizer
-            As in the constructor; they are not saved, but sparse vectors are.
+            The dense store, such as ``SimpleVectorStore.from_persist_path(path + ".dense")``. It
+            must be given if there was one; ``None`` does without.
+        sparse_doc_fn, sparse_query_fn
+            The functions, which are not saved, as their vectors are. They must be given if there
+            were such; ``None`` does without.
+        alpha, method, rank_constant, fetch_k
+            As in the constructor, in place of what was saved.
+        tokenizer
+            The tokenizer that it was made with, if any.
 
         Raises
         ------
@@ -401,11 +516,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         TokenizerRequiredError
             If it was made with a tokenizer and ``tokenizer`` is missing.
         ValueError
-            If ``fs`` is not local.
+            If ``fs`` is not local, or ``dense`` or a function is missing.
         """
-        _check_local(fs)
-        index, settings = persistence.load(persist_path, tokenizer)
-        store = cls(
+        check_local(fs)
+        index, settings = persistence.load(folder_of(persist_path), tokenizer)
+        return cls(
             index,
             dense=dense,
             sparse_doc_fn=sparse_doc_fn,
@@ -416,9 +531,6 @@ class BM25VectorStore(BasePydanticVectorStore):
             fetch_k=fetch_k,
             metadata_mode=settings.metadata_mode,
         )
-        if store._vectors is not None:
-            store._vectors.dimension = settings.dimension
-        return store
 
     @classmethod
     def from_persist_dir(
@@ -442,10 +554,51 @@ class BM25VectorStore(BasePydanticVectorStore):
         name = f"{namespace}{NAMESPACE_SEP}{DEFAULT_PERSIST_FNAME}"
         return cls.from_persist_path(str(Path(persist_dir) / name), fs, **kwargs)
 
+    # --- as a dict, JSON and a pickle ------------------------------------------------
 
-def _check_local(fs: AbstractFileSystem | None) -> None:
-    if fs is not None and not isinstance(fs, LocalFileSystem):
-        raise ValueError(
-            f"fs must be a local file system or None, got {type(fs).__name__}: the files of an "
-            "index are mapped into memory"
-        )
+    @model_serializer(mode="wrap")
+    def custom_model_dump(self, handler: Any, info: Any) -> dict[str, Any]:
+        """Return the arguments that make this store again from its folder, for ``from_dict``.
+
+        Parameters
+        ----------
+        handler, info
+            Pydantic's, and not used.
+
+        Raises
+        ------
+        ValueError
+            If the nodes are not in a folder of the store's own.
+        """
+        if self._nodes.folder is None:
+            raise ValueError(
+                "a BM25VectorStore in memory cannot be written as a dict or JSON, which do not "
+                "hold its nodes: save it with persist(path) and load it with "
+                "BM25VectorStore.from_persist_path(path), or make it with "
+                "BM25VectorStore(path=...), of which a dict or JSON hold the settings"
+            )
+        plain = (str, int, float, bool)
+        return {
+            "path": self._nodes.folder.path,
+            **{name: value for name, value in self._given.items() if isinstance(value, plain)},
+            "language": self._given["language"],
+            **{name: getattr(self._settings, name) for name in FUSION},
+            "metadata_mode": self._nodes.metadata_mode.value,
+            # What is left out must be given to from_dict.
+            **{name: None for name, value in self._parts.items() if value is None},
+            "class_name": self.class_name(),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name, value in self._parts.items():
+            try:
+                pickle.dumps(value)
+            except Exception as error:
+                raise TypeError(
+                    f"{name} of the BM25VectorStore cannot be pickled ({error}): give a function "
+                    "or store that can, or pickle the path of a saved store and load it there"
+                ) from error
+        return BaseModel.__getstate__(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        BaseModel.__setstate__(self, state)

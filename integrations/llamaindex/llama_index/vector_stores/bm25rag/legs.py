@@ -7,7 +7,8 @@ an error, or leaves fewer nodes than pass, it is asked again without, for more a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,8 +24,10 @@ from llama_index.retrievers.bm25rag.changes import NodeStore
 from llama_index.retrievers.bm25rag.checks import check_node_ids
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
+from llama_index.retrievers.bm25rag.questions import Options, search
 from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
+from llama_index.vector_stores.bm25rag.folders import Folder
 
 from bm25rag import BM25Index, Document, Hit
 from bm25rag.filters import FilterSpec
@@ -45,7 +48,7 @@ class Scope(NamedTuple):
     filter: FilterSpec | None
 
     @classmethod
-    def of(cls, query: VectorStoreQuery, index: BM25Index) -> Scope:
+    def of(cls, query: VectorStoreQuery, snapshot: BM25Index) -> Scope:
         """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex.
 
         Raises
@@ -53,7 +56,6 @@ class Scope(NamedTuple):
         TypeError, ValueError
             If filters or ids are wrong.
         """
-        snapshot = index.snapshot()
         parts = [translate(check_filters(query.filters), snapshot)]
         if query.node_ids:
             parts.append(set(check_node_ids(query.node_ids)))
@@ -79,7 +81,7 @@ class Legs(NodeStore):
     Parameters
     ----------
     bm25
-        The index that holds them.
+        The index that holds them; or the folder.
     metadata_mode, sparse_doc_fn, sparse_query_fn
         As in ``BM25VectorStore``.
 
@@ -91,14 +93,50 @@ class Legs(NodeStore):
 
     def __init__(
         self,
-        bm25: BM25Index,
+        bm25: BM25Index | Folder,
         metadata_mode: MetadataMode | None,
         sparse_doc_fn: SparseEncoderCallable | None,
         sparse_query_fn: SparseEncoderCallable | None,
     ) -> None:
-        super().__init__(bm25, metadata_mode, {}, verbose=False)
+        self.folder = bm25 if isinstance(bm25, Folder) else None
+        index = bm25.reader if isinstance(bm25, Folder) else bm25
+        super().__init__(index, metadata_mode, {}, verbose=False)
         self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
         self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | ({} if self.folder is None else {"bm25": None})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.folder is not None:
+            self.bm25 = self.folder.reader
+
+    def current(self) -> BM25Index:
+        """Return the index; that of a folder as any process has committed it."""
+        if self.folder is not None:
+            self.bm25.refresh()
+        return self.bm25
+
+    def snapshot(self) -> BM25Index:
+        """Return the index as it is now, whatever is written later."""
+        return self.current().snapshot()
+
+    _snapshot = snapshot
+
+    @contextmanager
+    def _writing(self) -> Iterator[BM25Index]:
+        """Give the index to write to; that of a folder is locked, and committed at the end."""
+        if self.folder is None:
+            yield self.bm25
+        else:
+            with self.folder.writing() as index:
+                yield index
+
+    def check_writable(self) -> None:
+        """Raise what a write would raise if the index cannot be written to."""
+        if self.folder is None:
+            self.bm25.delete([])
 
     @property
     def encodes_queries(self) -> bool:
@@ -110,7 +148,9 @@ class Legs(NodeStore):
         """Which text is indexed."""
         return self._metadata_mode
 
-    def find_words(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[Hit]:
+    def find_words(
+        self, query: VectorStoreQuery, scope: Scope, k: int, options: Options
+    ) -> list[Hit]:
         """Find the k best nodes that contain a word of the query.
 
         Raises
@@ -118,9 +158,11 @@ class Legs(NodeStore):
         ValueError
             If the query has no ``query_str``.
         """
-        return scope.snapshot.search(_text_of(query), k, scope.filter)
+        return search(scope.snapshot, _text_of(query), k, scope.filter, options)
 
-    def find_sparse(self, query: VectorStoreQuery, scope: Scope, k: int) -> list[Hit]:
+    def find_sparse(
+        self, query: VectorStoreQuery, scope: Scope, k: int, options: Options
+    ) -> list[Hit]:
         """Find the k best nodes by their sparse vectors, or by BM25 if there are none.
 
         Raises
@@ -132,14 +174,25 @@ class Legs(NodeStore):
             If ``sparse_query_fn`` fails.
         """
         if self._of_queries is not None:
-            (vector,) = self._of_queries.encode([_text_of(query)])
-            return scope.snapshot.vectors.search(vector, k, scope.filter)
+            text = _text_of(query)
+            if not isinstance(text, str):
+                kind = type(text).__name__
+                raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
+            (vector,) = self._of_queries.encode([text])
+            vectors, floor = scope.snapshot.vectors, options.min_score
+            return vectors.search(vector, k, scope.filter, floor, offset=options.offset)
         if scope.snapshot.vectors:
             raise ValueError(
-                "query mode 'sparse' needs a vector of the query, as the nodes have sparse "
-                "vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
+                f"query mode {query.mode.value!r} needs a vector of the query, as the nodes have "
+                "sparse vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
             )
-        return self.find_words(query, scope, k)
+        return self.find_words(query, scope, k, options)
+
+    def find(
+        self, query: VectorStoreQuery, scope: Scope, k: int, options: Options
+    ) -> list[NodeWithScore]:
+        """Return the nodes that ``find_words`` finds; without a word, the first that pass."""
+        return self._find(scope.snapshot, query.query_str or "", k, scope.filter, options)
 
     def with_scores(self, hits: Sequence[Hit]) -> list[NodeWithScore]:
         """Return the nodes of all hits of a search."""
@@ -240,7 +293,7 @@ class Legs(NodeStore):
             return nodes
         alone = NodeStore(BM25Index(), MetadataMode.NONE, {}, verbose=False)
         alone.add_nodes(nodes.values())
-        scope = Scope.of(query, alone.bm25)
+        scope = Scope.of(query, alone.bm25.snapshot())
         return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
 
 

@@ -17,6 +17,8 @@ from llama_index.vector_stores.bm25rag.calls import Call, Calls, DenseStoreError
 from llama_index.vector_stores.bm25rag.legs import Legs
 from llama_index.vector_stores.bm25rag.vectors import Vectors, check_options
 
+from bm25rag.adapters import OnDuplicate
+
 
 class Writing:
     """Adds and deletes; the methods of ``BM25VectorStore`` say how, and list the exceptions.
@@ -34,23 +36,30 @@ class Writing:
 
     def add(self, nodes: Sequence[BaseNode], options: dict[str, Any]) -> Calls[list[str]]:
         """Add nodes; return the id of each."""
-        check_options("add", options, self._vectors)
+        others = dict(options)
+        on_duplicate: OnDuplicate = others.pop("on_duplicate", "replace")
+        check_options("add", others, self._vectors)
         given = check_nodes(nodes)
         ids = [node.node_id for node in given]
         if self._vectors is None:
-            self._nodes.add_nodes(given)
+            self._nodes.add_nodes(given, on_duplicate)
             return ids
         store = self._vectors.store
         dimension = self._vectors.check_nodes(given)
-        last = {node.node_id: node for node in given}
-        replaced = [id for id in last if id in self._nodes.bm25]
-        self._nodes.add_nodes(given)
-        again = "BM25 finds the nodes; add them again for the dense store"
-        yield from _delete_by_id(replaced, again)
-        if last:
-            new = yield Call("add", {"nodes": list(last.values()), **options}, again)
+        before = self._nodes.snapshot()
+        added = set(self._nodes.add_nodes(given, on_duplicate))
+        first = on_duplicate == "skip"
+        wanted = {
+            node.node_id: node
+            for node in (reversed(given) if first else given)
+            if node.node_id in added
+        }
+        again = "BM25 finds the nodes; add them again, to replace them, for the dense store"
+        yield from _delete_by_id([id for id in wanted if id in before], again)
+        if wanted:
+            new = yield Call("add", {"nodes": list(wanted.values()), **others}, again)
             self._vectors.dimension = dimension
-            if not store.stores_text and list(new) != list(last):
+            if not store.stores_text and list(new) != list(wanted):
                 raise DenseStoreError(
                     f"the dense store ({type(store).__name__}) keeps no nodes, and gives "
                     "them ids of its own, so its results are unknown: give one that keeps theirs, "
@@ -63,7 +72,7 @@ class Writing:
         check_options("delete", options, self._vectors)
         check_ref_doc_id(ref_doc_id)
         of_source = MetadataFilters(filters=[MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)])
-        ids = ids_to_delete(self._nodes.bm25.snapshot(), None, of_source)
+        ids = ids_to_delete(self._nodes.snapshot(), None, of_source)
         # A pipeline without a splitter adds documents as they are, and deletes them like this.
         itself = self._nodes.get_nodes([ref_doc_id])
         whole = [node.node_id for node in itself if node.ref_doc_id is None]
@@ -82,7 +91,7 @@ class Writing:
     ) -> Calls[None]:
         """Delete nodes by id, by filters, or both."""
         check_options("delete_nodes", options, self._vectors)
-        ids = ids_to_delete(self._nodes.bm25.snapshot(), node_ids, filters)
+        ids = ids_to_delete(self._nodes.snapshot(), node_ids, filters)
         if ids:  # without any, some stores delete everything
             yield from self._delete_vectors("delete_nodes", {"node_ids": list(ids)}, options)
             self._nodes.delete_nodes(ids, filters)
@@ -97,7 +106,7 @@ class Writing:
     def _delete_vectors(
         self, method: str, arguments: dict[str, Any], options: dict[str, Any]
     ) -> Calls[None]:
-        self._nodes.bm25.delete([])  # raises if the index cannot be written to
+        self._nodes.check_writable()
         if self._vectors is not None:
             after = f"the BM25 index has not changed, and {method} can be called again"
             yield Call(method, {**arguments, **options}, after)

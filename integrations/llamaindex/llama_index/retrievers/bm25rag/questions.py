@@ -1,0 +1,82 @@
+"""What may be asked of an index: a question in any of the core's forms, with its options."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeAlias
+
+from bm25rag import BM25Index, Hit
+from bm25rag.adapters import check_count, check_real
+from bm25rag.filters import FilterSpec
+
+Question: TypeAlias = str | Sequence[str] | Mapping[str, float]
+"""A text, the terms of one, or terms and their weights."""
+
+Expand: TypeAlias = bool | Mapping[str, Any]
+"""Whether to expand questions, or the arguments of ``BM25Index.expand``."""
+
+_OF_EXPAND = ("fb_docs", "fb_terms", "original_query_weight")
+
+
+class Options(NamedTuple):
+    """How a question is answered; ``BM25Retriever`` says what each means."""
+
+    correct: bool = False
+    expand: Expand = False
+    min_score: float | None = None
+    offset: int = 0
+
+    @classmethod
+    def taken_from(cls, given: dict[str, Any]) -> Self:
+        """Take the options out of other arguments, and check them."""
+        return cls(**{name: given.pop(name) for name in cls._fields if name in given}).checked()
+
+    def checked(self) -> Self:
+        """Return the same, or raise what is wrong with it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an option has the wrong type or value; the message names it.
+        """
+        if not isinstance(self.correct, bool):
+            raise TypeError(f"correct must be a bool, got {type(self.correct).__name__}")
+        _check_expand(self.expand)
+        if self.min_score is not None:
+            check_real("min_score", self.min_score, -math.inf, math.inf)
+        return self._replace(offset=check_count("offset", self.offset))
+
+    def changed(self, **given: Any) -> Self:
+        """Return options of which those are replaced that are given, and not ``None``."""
+        new = {name: value for name, value in given.items() if value is not None}
+        return self._replace(**new).checked()
+
+
+def _check_expand(expand: object) -> None:
+    expected = f"expand must be a bool or a mapping with some of {', '.join(_OF_EXPAND)}"
+    if isinstance(expand, Mapping):
+        unknown = [name for name in expand if name not in _OF_EXPAND]
+        if unknown:
+            raise ValueError(f"{expected}, got {unknown[0]!r}")
+        BM25Index().expand("", **expand)  # checks the values
+    elif not isinstance(expand, bool):
+        raise TypeError(f"{expected}, got {type(expand).__name__}")
+
+
+def is_blank(question: object) -> bool:
+    """Whether a question asks for nothing: only a filter can say then what is wanted."""
+    return not question or (isinstance(question, str) and question.isspace())
+
+
+def search(
+    index: BM25Index, question: Question, k: int, filter: FilterSpec | None, options: Options
+) -> list[Hit]:
+    """Return the nodes that contain a term of a question, ranked, of a snapshot of an index."""
+    correct = options.correct
+    if options.expand:
+        if correct:
+            question, correct = index.correct(question, filter).terms, False
+        given = options.expand if isinstance(options.expand, Mapping) else {}
+        question = index.expand(question, filter=filter, **given)
+    return index.search(question, k, filter, options.min_score, correct, offset=options.offset)
