@@ -20,7 +20,7 @@ def lowest_versions(project: dict[str, Any]) -> list[str]:
         If a requirement has no floor.
     """
     extras = project.get("optional-dependencies", {})
-    names = ("arrow", "cli", "eval", "html", "mcp", "remote", "watch", "zstd")
+    names = ("arrow", "cli", "eval", "mcp", "remote", "watch", "zstd")
     wanted = [*project["dependencies"], *(one for name in names for one in extras.get(name, []))]
     pins = []
     for requirement in wanted:

@@ -16,6 +16,14 @@ LEAST = 256 << 20
 
 
 def check_memory(name: str, value: object) -> int:
+    """Return how many bytes a build may take; see ``check_size``, and not too few."""
+    size = check_size(name, value)
+    if size < LEAST:
+        raise ValueError(f"{name} must be {LEAST >> 20}MiB or more, got {value!r:.100}")
+    return size
+
+
+def check_size(name: str, value: object) -> int:
     """Return a number of bytes, given as such or as in ``"512MiB"``, ``"2GiB"`` or ``"1.5GB"``.
 
     Raises
@@ -23,16 +31,14 @@ def check_memory(name: str, value: object) -> int:
     TypeError
         If it is neither a string nor an integer.
     ValueError
-        If it is no size, or less than a build can do with.
+        If it is no size, or none above 0.
     """
     expected = f"{name} must be a size like '512MiB' or '2GB', or a number of bytes"
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise TypeError(f"{expected}, got {value!r:.100}")
     size = value if isinstance(value, int) else _parse(value)
-    if size is None:
+    if size is None or size < 1:
         raise ValueError(f"{expected}, got {value!r:.100}")
-    if size < LEAST:
-        raise ValueError(f"{name} must be {LEAST >> 20}MiB or more, got {value!r:.100}")
     return size
 
 

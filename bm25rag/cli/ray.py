@@ -24,7 +24,7 @@ __all__ = ["ray_commands"]
 # Queries that are sent at once.
 _BATCH = 1000
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")
-_READING = ("format_", *_FIELDS, "passage_size")
+_READING = ("format_", *_FIELDS, "max_size", "passage_size")
 _SETTINGS = ("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on")
 _SEARCHING = ("query", "queries_path", "format_", "as_json", "output", "k", "min_score", "filter_")
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from bm25rag import Document
+from bm25rag.building.memory import check_size
+from bm25rag.cli.options import usage_errors
 from bm25rag.cli.progress import ReadingBar
 from bm25rag.cli.terminal import counted, listed, one_line, shows_progress, write_message
 from bm25rag.cli.wording import describe
@@ -29,6 +31,7 @@ from bm25rag.readers import (
     find_matches,
     kind_of,
     read_file,
+    size_limit,
 )
 
 __all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "fields_of", "reading_options", "source_options"]
@@ -40,7 +43,7 @@ SOURCE is one of
   a CSV or TSV file            one document per row; the header names the fields
   a Parquet or Arrow file      one document per row (.parquet, .arrow, .feather;
                                needs bm25rag[arrow])
-  an HTML page                 split into passages (.html; needs bm25rag[html])
+  an HTML page                 split into passages (.html)
   a BEIR folder                its corpus.jsonl, title and text joined
   another folder               all such files in it, and its Markdown and text
                                files, split into passages
@@ -66,6 +69,11 @@ csv.field_size_limit(2**31 - 1)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def _limit_size(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    with usage_errors():
+        size_limit(check_size("--max-size", value))  # the process is ours
+
+
 def reading_options(function: _Function) -> _Function:
     """Add the options for reading files."""
     for decorate in (
@@ -76,6 +84,16 @@ def reading_options(function: _Function) -> _Function:
             show_default=True,
             help="skip: files that cannot be read are reported, and the exit code is 4. stop:"
             " nothing is written, as always if SOURCE is one file.",
+        ),
+        click.option(
+            "--max-size",
+            metavar="SIZE",
+            default="64MiB",
+            show_default=True,
+            callback=_limit_size,
+            expose_value=False,
+            help="The largest line, table row, or file that is read whole, unpacked; larger ones"
+            " cannot be read.",
         ),
         click.option(
             "--passage-size",

@@ -28,7 +28,7 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.documents import Document
 from bm25rag.index import BM25Index
-from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields
+from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
 from bm25rag.sharded import ShardedIndex
 from bm25rag.sharded.manifest import commit_folder
@@ -118,6 +118,7 @@ def build(
         check_choice("format", format, ("auto", *FORMATS)),
         Fields() if fields is None else fields,
         check_count("passage_size", passage_size, least=1),
+        size_limit(),
     )
     divided = divide(find_sources(files, reading.format), count)
     plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)

@@ -22,6 +22,7 @@ from bm25rag.readers import (
     find_matches,
     kind_of,
     read_file,
+    size_limit,
 )
 
 __all__ = ["Reading", "SourceFile", "divide", "find_sources", "fingerprint", "read_source"]
@@ -32,11 +33,13 @@ class Reading(NamedTuple):
 
     ``format`` is one of ``bm25rag.readers.FORMATS``, or "auto": by the file's name. ``fields``
     are for files of records, and ``passage_size`` is for those that are split into passages.
+    ``largest`` is the ``size_limit`` of the process that reads.
     """
 
     format: str = "auto"
     fields: Fields = Fields()
     passage_size: int = PASSAGE_SIZE
+    largest: int | None = None
 
 
 class SourceFile(NamedTuple):
@@ -107,6 +110,7 @@ def read_source(file: SourceFile, reading: Reading) -> Iterator[Document]:
     """Read the documents of a file; ids are those that ``bm25rag index`` gives them."""
     # Cells may hold whole articles; this process is a worker of ours.
     csv.field_size_limit(2**31 - 1)
+    size_limit(reading.largest)
     path, in_folder = Path(file.path), file.name is not None
     name = file.name or path.name
     return read_file(path, file.kind, name, in_folder, reading.fields, reading.passage_size)

@@ -85,7 +85,7 @@ class Plan(NamedTuple):
                 {
                     "analyzer": state.analyzer.to_dict(),
                     "parameters": state.parameters.to_dict(),
-                    "reading": self.reading,
+                    "reading": self.reading._replace(largest=None),
                     "store_text": self.store_text,
                     "shards": len(self.shards),
                 }

@@ -18,7 +18,7 @@ from bm25rag.readers.folders import KINDS, Found, find_files, find_matches, kind
 from bm25rag.readers.html_pages import read_html
 from bm25rag.readers.jsonl import find_beir_corpus, read_json, read_jsonl
 from bm25rag.readers.kinds import FORMATS, read_file
-from bm25rag.readers.lines import OtherContentError
+from bm25rag.readers.lines import OtherContentError, size_limit
 from bm25rag.readers.passages import PASSAGE_SIZE, read_passages
 from bm25rag.readers.plain import read_lines, read_text
 from bm25rag.readers.queries import Query, read_queries
@@ -53,4 +53,5 @@ __all__ = [
     "read_rows",
     "read_text",
     "read_tsv",
+    "size_limit",
 ]

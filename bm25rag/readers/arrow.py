@@ -6,6 +6,7 @@ Python that we support.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,7 +149,7 @@ def _columns(schema: Any, records: Records) -> list[str]:
     """Return the names of the columns to read, which are all there and can be stored."""
     path, fields = records.path, records.fields
     names: list[str] = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         fail(path, None, f"the column {twice[0]!r} is there twice")
     # Whatever is wrong with a row that has every column is wrong with the schema.
@@ -157,7 +158,8 @@ def _columns(schema: Any, records: Records) -> list[str]:
     kept = fields.metadata
     if kept is not None:
         ids = ("_id", "id") if fields.id is None else (fields.id,)
-        names = [name for name in names if name in {*ids, *fields.texts, *kept, fields.vector}]
+        wanted = {*ids, *fields.texts, *kept, fields.vector}
+        names = [name for name in names if name in wanted]
     for name in names:
         refused = _refused(schema.field(name).type)
         if refused is not None and name != fields.vector:  # whose terms may be numbers

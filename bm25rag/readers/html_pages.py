@@ -1,27 +1,22 @@
-"""HTML pages split into passages, with Beautiful Soup.
+"""HTML pages split into passages.
 
-Beautiful Soup has been maintained since 2004, is typed, MIT-licensed and pure Python: a new version
-of Python needs no new wheel. Extractors that guess the main text lose some of it.
+All text that a browser shows is kept but navigation: extractors that guess the main text lose some.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-import warnings
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from bm25rag import Document
-from bm25rag.errors import MissingDependencyError
+from bm25rag.readers.html_tokens import Tag, tokens
 from bm25rag.readers.lines import fail, name_of, raw_content
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
-
-if TYPE_CHECKING:
-    from bs4 import BeautifulSoup, Tag
-    from bs4.element import PageElement
 
 __all__ = ["read_html"]
 
@@ -32,8 +27,16 @@ _PARAGRAPHS = re.compile(
     "|figcaption|figure|footer|form|frameset|h[1-6]|header|hgroup|hr|html|legend|li|main|menu|nav"
     "|ol|option|p|pre|section|summary|table|tbody|tfoot|thead|title|tr|ul"
 ).fullmatch
-# What a browser does not show as text, and navigation.
-_LEFT_OUT = ("script", "style", "template", "noscript", "svg", "iframe", "object", "nav")
+# What a browser does not show as text, navigation, and pronunciations, which would divide words.
+_LEFT_OUT = frozenset(
+    ("script", "style", "template", "noscript", "svg", "iframe", "object", "nav", "rt", "rp")
+)
+# Elements without an end tag.
+_VOID = frozenset(
+    ("area", "base", "basefont", "bgsound", "br", "col", "command", "embed", "frame", "hr", "image")
+    + ("img", "input", "isindex", "keygen", "link", "menuitem", "meta", "nextid", "param")
+    + ("source", "spacer", "track", "wbr")
+)
 # Elements that separate words but not paragraphs.
 _SPACES = ("br", "td", "th")
 # Python's names of the encodings used on the web. Others must not be tried: decoding punycode
@@ -48,6 +51,18 @@ _ENCODINGS = {
 # As in the HTML standard: a declaration that can be read at all is not UTF-16.
 _MEANT = dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8")
 _MEANT |= dict.fromkeys(["ascii", "iso8859-1"], "cp1252")
+# Where an encoding is declared: in the first twentieth of a page, between these numbers of bytes, or
+# by a mark before it.
+_LEAST_HEAD, _MOST_HEAD = 1 << 11, 1 << 16
+_XML_ENCODING = re.compile(r"""\s*<\?xml[^>]*?\bencoding\s*=\s*["']([^"'>]*)""")
+_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s/;'">]+)""", re.IGNORECASE)
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+    codecs.BOM_UTF8: "utf-8",
+}
 # Five bytes are undefined in Python's codec; browsers read them as control characters.
 _WINDOWS_1252 = "".join(
     chr(byte) if (char := bytes([byte]).decode("cp1252", "replace")) == "\ufffd" else char
@@ -74,39 +89,18 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
 
     Raises
     ------
-    MissingDependencyError
-        If Beautiful Soup is not installed.
     ValueError
-        If the bytes do not fit the declared encoding, or are not HTML at all.
+        If the bytes do not fit the declared encoding, or the page is too large.
     """
-    soup = _parse(path)
-    yield from cut_blocks(_blocks(soup), size, name or name_of(path))
-
-
-def _parse(path: Path) -> BeautifulSoup:
-    try:
-        from bs4 import BeautifulSoup
-        from bs4.exceptions import ParserRejectedMarkup
-    except ModuleNotFoundError as cause:
-        message = "HTML needs Beautiful Soup: pip install 'bm25rag[html]'"
-        raise MissingDependencyError(message) from cause
-    try:
-        with warnings.catch_warnings():
-            # It warns if XHTML looks like XML, and if a short page looks like a file name.
-            warnings.simplefilter("ignore")
-            return BeautifulSoup(_decode(path), "html.parser")
-    except ParserRejectedMarkup as cause:
-        fail(path, None, f"not HTML: {cause}", cause)
+    yield from cut_blocks(_blocks(_decode(path)), size, name or name_of(path))
 
 
 def _decode(path: Path) -> str:
-    from bs4.dammit import EncodingDetector
-
     raw = raw_content(path)
-    raw, marked = EncodingDetector.strip_byte_order_mark(raw)
-    if marked:
-        return _decode_as(marked, raw, path, marked)
-    declared = EncodingDetector.find_declared_encoding(raw, is_html=True)
+    for mark, encoding in _MARKS.items():
+        if raw.startswith(mark):
+            return _decode_as(encoding, raw[len(mark) :], path, encoding)
+    declared = _declared(raw)
     if not declared:
         return _decode_as("utf-8", raw, path, "utf-8")
     shown = f"{declared}, which the page declares"
@@ -120,6 +114,17 @@ def _decode(path: Path) -> str:
     return _decode_as(encoding, raw, path, shown)
 
 
+def _declared(raw: bytes) -> str | None:
+    """Return the encoding that the head of a page declares, in small letters."""
+    end = min(max(_LEAST_HEAD, len(raw) // 20), _MOST_HEAD)
+    head = raw[:end].decode("latin-1")
+    found = _XML_ENCODING.match(head)
+    tags = (tag for tag in tokens(head) if isinstance(tag, Tag) and tag.name == "meta")
+    while found is None and (tag := next(tags, None)) is not None:
+        found = _CHARSET.search(tag.attributes)
+    return found[1].lower() if found is not None else None
+
+
 def _decode_as(encoding: str, raw: bytes, path: Path, shown: str) -> str:
     if encoding == "cp1252":
         return codecs.charmap_decode(raw, "strict", _WINDOWS_1252)[0]
@@ -129,51 +134,66 @@ def _decode_as(encoding: str, raw: bytes, path: Path, shown: str) -> str:
         fail(path, None, f"cannot be read as {shown}: {cause}", cause)
 
 
-def _blocks(soup: BeautifulSoup) -> Iterator[Block]:
-    # By identity: tags with equal contents are equal.
-    for _, found in groupby(_texts(soup), lambda found: id(found[0])):
-        inside = list(found)
-        name = inside[0][0].name
-        text = "".join([text for _, text in inside])
-        level = 1 if name == "title" else _HEADINGS.get(name, 0)
-        text = text.strip("\n") if name == "pre" else " ".join(text.split())
+def _blocks(page: str) -> Iterator[Block]:
+    for paragraph, found in groupby(_texts(page), lambda found: found[0]):
+        text = "".join([text for _, text in found])
+        level = 1 if paragraph.name == "title" else _HEADINGS.get(paragraph.name, 0)
+        text = text.strip("\n") if paragraph.name == "pre" else " ".join(text.split())
         if text.strip():
             yield Block(level, text)
 
 
-def _texts(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
-    """Yield each text of a page with the element of its paragraph."""
-    from bs4.element import NavigableString, Tag
-
-    shown = list(_shown(soup))
-    tags = [node for node, _ in shown if isinstance(node, Tag)]
+def _texts(page: str) -> Iterator[tuple[_Paragraph, str]]:
+    """Yield each text that a browser shows with its paragraph."""
     title = None
-    if any(tag.name == "h1" for tag in tags):
-        title = next((tag for tag in tags if tag.name == "title"), None)
-    for node, paragraph in shown:
-        if paragraph is title:
-            continue
-        # Comments, declarations and the like are subclasses of NavigableString.
-        if type(node) is NavigableString:
-            yield paragraph, node
-        elif isinstance(node, Tag) and node.name in _SPACES:
-            yield paragraph, " "
+    has_heading = False
+    for name, paragraph, text in _shown(page):
+        if name == "title" and title is None:
+            title = paragraph
+            has_heading = any(name == "h1" for name, _, _ in _shown(page))
+        if text and not (has_heading and paragraph is title):
+            yield paragraph, text
 
 
-def _shown(soup: BeautifulSoup) -> Iterator[tuple[PageElement, Tag]]:
-    """Yield what a browser shows, in order, each with the element of its paragraph.
+class _Paragraph(NamedTuple):
+    """An element that begins a paragraph; its number tells it from others of its name."""
 
-    One iterative walk: unclosed tags may be nested thousands deep.
+    name: str
+    number: int
+
+
+class _Open(NamedTuple):
+    """An open element, the paragraph that it belongs to, and whether it is left out."""
+
+    name: str
+    paragraph: _Paragraph
+    left_out: bool
+
+
+def _shown(page: str) -> Iterator[tuple[str, _Paragraph, str]]:
+    """Yield what a browser shows, in order: names of elements and texts, with their paragraphs.
+
+    An end tag closes all that was opened since its start tag; without one it means nothing.
     """
-    from bs4.element import Tag
-
-    left: list[tuple[PageElement, Tag]] = [(soup, soup)]
-    while left:
-        node, paragraph = left.pop()
-        if isinstance(node, Tag) and node.name in _LEFT_OUT:
-            continue
-        if isinstance(node, Tag) and _PARAGRAPHS(node.name):
-            paragraph = node
-        yield node, paragraph
-        if isinstance(node, Tag):
-            left.extend((child, paragraph) for child in reversed(node.contents))
+    stack = [_Open("", _Paragraph("", 0), False)]
+    opened: Counter[str] = Counter()
+    for number, token in enumerate(tokens(page), start=1):
+        _, paragraph, left_out = stack[-1]
+        if isinstance(token, str):
+            if not left_out:
+                yield "", paragraph, token
+        elif token.opens:
+            name = token.name
+            left_out = left_out or name in _LEFT_OUT
+            if _PARAGRAPHS(name):
+                paragraph = _Paragraph(name, number)
+            if not left_out:
+                yield name, paragraph, " " if name in _SPACES else ""
+            if not token.closes and name not in _VOID:
+                stack.append(_Open(name, paragraph, left_out))
+                opened[name] += 1
+        elif opened[token.name]:
+            closed = ""
+            while closed != token.name:
+                closed = stack.pop().name
+                opened[closed] -= 1

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -19,16 +20,26 @@ __all__ = [
     "content",
     "decoded_lines",
     "fail",
+    "fail_too_large",
     "find_packed",
     "name_of",
     "numbered_lines",
     "open_bytes",
     "raw_content",
+    "size_limit",
     "suffix_of",
 ]
 
 # What the names of packed files end in, and what is said of one that cannot be unpacked.
 PACKED = {".gz": "gzip", ".zst": "zstd"}
+
+
+# The largest record, or file that is read whole: parsed, it takes up to 25 times as much memory.
+_largest = 64 << 20
+# How many times its size a file may have unpacked, if that is more than the largest record. JSON lines
+# are packed to a fifth or a tenth, and a bomb of gzip to a thousandth.
+_MOST_UNPACKED = 200
+_BUFFER = 1 << 17
 
 
 class OtherContentError(ValueError):
@@ -50,11 +61,30 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             return
         unpack, errors = _gzip() if packed == "gzip" else _zstd()
         try:
-            with io.BufferedReader(unpack(file)) as stream:
-                yield stream
+            with unpack(file) as inside:
+                yield io.BufferedReader(_Unpacked(path, file, inside), _BUFFER)
         except errors as cause:
             message = f"{path}: not a complete {packed} file ({cause})"
             raise ValueError(message) from cause
+
+
+class _Unpacked(io.RawIOBase):
+    """What is inside a packed file, as long as it is not out of proportion to the file's size."""
+
+    def __init__(self, path: Path, file: IO[bytes], inside: IO[bytes]) -> None:
+        self._path, self._file, self._inside = path, file, inside
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read: int = self._inside.readinto(buffer)  # type: ignore[attr-defined]  # IO lacks it
+        self._count += read
+        if self._count > max(_largest, _MOST_UNPACKED * self._file.tell()):
+            problem = f"unpacks to more than {_MOST_UNPACKED} times its size"
+            fail(self._path, None, f"{problem}; unpack it yourself, or {_how_to_raise()}")
+        return read
 
 
 def _gzip() -> tuple[Any, tuple[type[Exception], ...]]:
@@ -103,6 +133,27 @@ def fail(
     raise ValueError(message) from cause
 
 
+def size_limit(new: int | None = None) -> int:
+    """Return, and change if one is given, the limit on what is held in memory at once.
+
+    It counts the bytes of a line, of a row, and of a file that is read whole, all unpacked. Like
+    ``csv.field_size_limit``, it holds for the process.
+    """
+    global _largest  # noqa: PLW0603
+    before = _largest
+    _largest = before if new is None else new
+    return before
+
+
+def fail_too_large(path: Path, line: int | None, what: str) -> NoReturn:
+    """Raise a ``ValueError`` that says how the limit is raised."""
+    fail(path, line, f"a {what} has more than {_largest:,} bytes; {_how_to_raise()}")
+
+
+def _how_to_raise() -> str:
+    return "raise the limit by --max-size (in Python bm25rag.readers.size_limit)"
+
+
 def _decode(raw: bytes, path: Path, line: int | None) -> str:
     try:
         return raw.decode("utf-8-sig" if line in (None, 1) else "utf-8")
@@ -115,8 +166,11 @@ def _decode(raw: bytes, path: Path, line: int | None) -> str:
 
 def decoded_lines(path: Path) -> Iterator[str]:
     """Yield all lines with their line ends; only a newline ends a line."""
+    most = _largest
     with open_bytes(path) as stream:
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(iter(partial(stream.readline, most + 1), b""), start=1):
+            if len(raw) > most:
+                fail_too_large(path, number, "line")
             yield _decode(raw, path, number)
 
 
@@ -129,8 +183,12 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def raw_content(path: Path) -> bytes:
     """Return the bytes of a file."""
+    most = _largest
     with open_bytes(path) as stream:
-        return stream.read()
+        raw = stream.read(most + 1)
+    if len(raw) > most:
+        fail_too_large(path, None, "file, which is read whole,")
+    return raw
 
 
 def content(path: Path) -> str:

@@ -13,6 +13,8 @@ from bm25rag.readers.lines import content, name_of, suffix_of
 __all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages"]
 
 PASSAGE_SIZE = 1000
+# Headings are repeated in each passage below them: a page of 1 MB must not become one of many GB.
+_LONGEST_HEADING = 1000
 
 
 class Block(NamedTuple):
@@ -94,7 +96,7 @@ def _sections(blocks: Iterator[Block]) -> Iterator[tuple[list[str], list[str]]]:
     headings: list[Block] = []
     paragraphs: list[str] = []
     for block in blocks:
-        if not block.level:
+        if not block.level or len(block.text) > _LONGEST_HEADING:
             paragraphs.append(block.text)
             continue
         # A heading with no paragraphs of its own appears in the sections inside it.
@@ -111,6 +113,8 @@ def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Docume
     number = 0
     for headings, paragraphs in _sections(blocks):
         heading = " > ".join(filter(None, headings))
+        if len(heading) > _LONGEST_HEADING:
+            heading = headings[-1]
         for body in _pack(paragraphs, size) if paragraphs else [""]:
             text = "\n\n".join(filter(None, (heading, body)))
             if not text:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from bm25rag import Document
-from bm25rag.readers.lines import decoded_lines, fail
+from bm25rag.readers.lines import decoded_lines, fail, fail_too_large, size_limit
 from bm25rag.readers.records import Fields, Records
 
 __all__ = ["read_csv", "read_tsv"]
@@ -61,10 +62,11 @@ def _rows(
     lines: Iterator[str], delimiter: str, path: Path
 ) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield each row that is not blank, after its first line's number and the header."""
+    counted = _LinesOfRow(lines, path)
     if delimiter == "\t":
-        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        reader = csv.reader(counted, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     else:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        reader = csv.reader(counted, delimiter=delimiter, strict=True)
     columns: list[str] = []
     line = 1
     try:
@@ -74,15 +76,36 @@ def _rows(
             elif row:
                 columns = _check_header(row, path, line)
             line = reader.line_num + 1
+            counted.begin(line)
     except csv.Error as cause:
         fail(path, line, f"{cause}", cause)
     if not columns:
         fail(path, None, "no header: expected the names of the columns in the first line")
 
 
+class _LinesOfRow:
+    """Lines that become rows, none of which is too large: a quote may never be closed."""
+
+    def __init__(self, lines: Iterator[str], path: Path) -> None:
+        self._lines, self._path = lines, path
+        self._most = size_limit()
+        self.begin(1)
+
+    def begin(self, line: int) -> None:
+        """Begin a row at the line with this number."""
+        self._first, self._left = line, self._most
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._left -= len(line)
+            if self._left < 0:
+                fail_too_large(self._path, self._first, "row")
+            yield line
+
+
 def _check_header(columns: list[str], path: Path, line: int) -> list[str]:
     columns = [column.strip() for column in columns]
-    twice = {column for column in columns if columns.count(column) > 1}
+    twice = sorted(column for column, count in Counter(columns).items() if count > 1)
     if twice:
-        fail(path, line, f"the header has {sorted(twice)[0]!r} twice")
+        fail(path, line, f"the header has {twice[0]!r} twice")
     return columns

@@ -285,20 +285,20 @@ def test_a_file_that_the_system_refuses_is_skipped(monkeypatch: pytest.MonkeyPat
     assert "Skipped d/b.txt: Permission denied" in result.stderr
 
 
-def test_html_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
+def test_a_kind_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "bs4", None)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     write("d/a.txt", "good")
-    write("d/page.html", PAGE)
-    line = "HTML needs Beautiful Soup: pip install 'bm25rag[html]'"
+    write("d/page.arrow", "x")
+    line = "Parquet and Arrow need pyarrow: pip install 'bm25rag[arrow]'"
     result = run("index", "d", "-o", "saved")
     assert (result.exit_code, ids()) == (4, ["a.txt#1"])
-    assert f"Skipped page.html: {line}" in result.stderr
-    write("d/other.html", PAGE)
+    assert f"Skipped page.arrow: {line}" in result.stderr
+    write("d/other.arrow", "x")
     result = run("index", "d", "-o", "saved", "--force")
-    assert f"Skipped 2 files (other.html, page.html): {line}" in result.stderr
-    fails(3, f"Error: {line}", "index", "d/page.html", "-o", "alone")
+    assert f"Skipped 2 files (other.arrow, page.arrow): {line}" in result.stderr
+    fails(3, f"Error: {line}", "index", "d/page.arrow", "-o", "alone")
 
 
 def test_the_exit_code_is_documented() -> None:
