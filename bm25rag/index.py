@@ -1451,8 +1451,10 @@ class BM25Index:
             or still open when the program ends, warns too.
         """
         with self._lock.taken():
-            self._warn_of_loss()
+            folder = self._loses()
             self._release()
+        if folder is not None:
+            _warn_of_loss(folder)
 
     def _release(self) -> None:
         writer = self._attachment
@@ -1460,25 +1462,21 @@ class BM25Index:
             writer.close()
             self._attachment = CLOSED
 
-    def _warn_of_loss(self) -> None:
-        """Warn if changes were never committed, nor saved elsewhere."""
-        writer = self._attachment
-        if not isinstance(writer, FolderWriter) or not writer.ours or self._warned:
-            return
-        views, saved = list(self._state.snapshot.views), self._saved
-        if views != writer.last.views and (saved is None or views != saved.views):
-            self._warned = True
-            warn(
-                f"the changes to {writer.folder} since the last commit() are lost: call commit() "
-                "before close() and before the program ends, or write within 'with "
-                'BM25Index.open(path, mode="w") as index:\'; rollback() drops them on purpose',
-                UncommittedWarning,
-            )
+    def _loses(self) -> str | None:
+        """Return the folder if there are changes that were not committed, nor saved elsewhere."""
+        writer, saved = self._attachment, self._saved
+        if not isinstance(writer, FolderWriter) or not writer.ours:
+            return None
+        views = list(self._state.snapshot.views)
+        lost = views != writer.last.views and (saved is None or views != saved.views)
+        return writer.folder if lost else None
 
     def __del__(self) -> None:
-        # At the end of the program, it was said before modules are gone.
-        if isinstance(getattr(self, "_attachment", None), FolderWriter) and not is_finalizing():
-            self._warn_of_loss()
+        # When the program ends, that was said before modules are gone.
+        if isinstance(getattr(self, "_attachment", None), FolderWriter) and not self._warned:
+            folder = None if is_finalizing() else self._loses()
+            if folder is not None:
+                _warn_of_loss(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -1584,7 +1582,19 @@ _WRITERS: WeakSet[BM25Index] = WeakSet()
 @atexit.register
 def _warn_at_exit() -> None:
     for index in list(_WRITERS):
-        index._warn_of_loss()
+        folder = index._loses()
+        if folder is not None:
+            index._warned = True
+            _warn_of_loss(folder)
+
+
+def _warn_of_loss(folder: str) -> None:
+    warn(
+        f"the changes to {folder} since the last commit() are lost: call commit() before close() "
+        'and before the program ends, or write within \'with BM25Index.open(path, mode="w") as '
+        "index:'; rollback() drops them on purpose",
+        UncommittedWarning,
+    )
 
 
 def _correct(
