@@ -325,8 +325,8 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
+        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], parsed)
@@ -377,8 +377,8 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
+        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
         terms = terms_of_each(snapshot.analyzer, batch)
         corrections = []
         if check_flag("correct", correct):
@@ -424,7 +424,8 @@ class BM25Index:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
         from bm25rag.search.explain import explain
 
@@ -473,7 +474,8 @@ class BM25Index:
         """
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
         feedback = search_filtered(snapshot, [terms], documents, parsed, None, 0, 1)
         from bm25rag.search.expansion import expand
@@ -510,7 +512,8 @@ class BM25Index:
         FilterError
             If the filter is malformed.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
 
     @property
@@ -564,10 +567,10 @@ class BM25Index:
         from bm25rag.fusion import fuse
         from bm25rag.vectors import vector_terms
 
-        most, parsed, _, first = check_search(k, filter, None, offset)
+        snapshot = self._snapshot
+        most, parsed, _, first = check_search(snapshot, k, filter, None, offset)
         last = first + most if most else 0
         depth = max(last, check_count("fetch_k", fetch_k))
-        snapshot = self._snapshot
         terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
         rankings = [
             [(str(row), score) for row, score in zip(*found, strict=True)]
@@ -593,7 +596,8 @@ class BM25Index:
         filter
             As in ``search``.
         """
-        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        wanted, snapshot = check_ids(ids), self._snapshot
+        parsed = parse_filter(filter, snapshot)
         found = (snapshot.find(id) for id in wanted)
         return [
             snapshot.document(*place)
@@ -609,7 +613,8 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         if parsed is None:
             return snapshot.count
         masks = snapshot.masks(parsed)
@@ -636,8 +641,8 @@ class BM25Index:
         """
         first = check_count("offset", offset)
         stop = None if k is None else first + check_count("k", k)
-        parsed = parse_filter(filter)
-        return self._snapshot.ids(parsed, first, stop)
+        snapshot = self._snapshot
+        return snapshot.ids(parse_filter(filter, snapshot), first, stop)
 
     def __len__(self) -> int:
         return self._state.snapshot.count
@@ -879,7 +884,8 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted, parsed = None if ids is None else check_ids(ids), parse_filter(filter)
+        wanted = None if ids is None else check_ids(ids)
+        parsed = parse_filter(filter, self._state.snapshot)
         if wanted is None and parsed is None:
             kind = TypeError if filter is None else ValueError
             raise kind(
@@ -1286,7 +1292,7 @@ class BM25Index:
             _WRITERS.add(index)
             return index
         reader.opened_by = {
-            "path": folder if mirror is None and not offline else str(path),
+            "path": folder if mirror is None else str(path),
             "mmap": mmap,
             "tokenizer": tokenizer,
             "untrusted": untrusted,
@@ -1445,8 +1451,10 @@ class BM25Index:
             or still open when the program ends, warns too.
         """
         with self._lock.taken():
-            self._warn_of_loss()
+            folder = self._loses()
             self._release()
+        if folder is not None:
+            _warn_of_loss(folder)
 
     def _release(self) -> None:
         writer = self._attachment
@@ -1454,25 +1462,21 @@ class BM25Index:
             writer.close()
             self._attachment = CLOSED
 
-    def _warn_of_loss(self) -> None:
-        """Warn if changes were never committed, nor saved elsewhere."""
-        writer = self._attachment
-        if not isinstance(writer, FolderWriter) or not writer.ours or self._warned:
-            return
-        views, saved = list(self._state.snapshot.views), self._saved
-        if views != writer.last.views and (saved is None or views != saved.views):
-            self._warned = True
-            warn(
-                f"the changes to {writer.folder} since the last commit() are lost: call commit() "
-                "before close() and before the program ends, or write within 'with "
-                'BM25Index.open(path, mode="w") as index:\'; rollback() drops them on purpose',
-                UncommittedWarning,
-            )
+    def _loses(self) -> str | None:
+        """Return the folder if there are changes that were not committed, nor saved elsewhere."""
+        writer, saved = self._attachment, self._saved
+        if not isinstance(writer, FolderWriter) or not writer.ours:
+            return None
+        views = list(self._state.snapshot.views)
+        lost = views != writer.last.views and (saved is None or views != saved.views)
+        return writer.folder if lost else None
 
     def __del__(self) -> None:
-        # At the end of the program, it was said before modules are gone.
-        if isinstance(getattr(self, "_attachment", None), FolderWriter) and not is_finalizing():
-            self._warn_of_loss()
+        # When the program ends, that was said before modules are gone.
+        if isinstance(getattr(self, "_attachment", None), FolderWriter) and not self._warned:
+            folder = None if is_finalizing() else self._loses()
+            if folder is not None:
+                _warn_of_loss(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -1578,7 +1582,19 @@ _WRITERS: WeakSet[BM25Index] = WeakSet()
 @atexit.register
 def _warn_at_exit() -> None:
     for index in list(_WRITERS):
-        index._warn_of_loss()
+        folder = index._loses()
+        if folder is not None:
+            index._warned = True
+            _warn_of_loss(folder)
+
+
+def _warn_of_loss(folder: str) -> None:
+    warn(
+        f"the changes to {folder} since the last commit() are lost: call commit() before close() "
+        'and before the program ends, or write within \'with BM25Index.open(path, mode="w") as '
+        "index:'; rollback() drops them on purpose",
+        UncommittedWarning,
+    )
 
 
 def _correct(

@@ -45,12 +45,16 @@ class Fused(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Queries and their hits; ``from_file`` is False for a query on the command line."""
+    """Queries and their hits; ``from_file`` is False for a query on the command line.
+
+    ``first`` is the rank of the first hit.
+    """
 
     queries: Sequence[Query]
     batch: BatchResult | RayBatch | Fused
     analyzer: Analyzer
     from_file: bool
+    first: int = 1
 
     def pairs(self) -> Iterable[tuple[Query, list[Hit]]]:
         """Return each query with its hits."""
@@ -60,14 +64,15 @@ class Answers(NamedTuple):
 # --- for people -----------------------------------------------------------------
 
 
-def _hit_table(hits: Sequence[Hit], query: Query, analyzer: Analyzer) -> Table:
+def _hit_table(hits: Sequence[Hit], query: Query, answers: Answers) -> Table:
+    analyzer = answers.analyzer
     terms = frozenset(analyzer.query_terms(query.text))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("#", justify="right", style="dim", no_wrap=True)
     table.add_column("score", justify="right", style="green", no_wrap=True)
     table.add_column("id", style="cyan", overflow="fold", max_width=40)
     table.add_column("text", overflow="fold")
-    for rank, hit in enumerate(hits, start=1):
+    for rank, hit in enumerate(hits, start=answers.first):
         shown = snippet(hit.text, analyzer, terms)
         table.add_row(str(rank), f"{hit.score:.4f}", Text(one_line(hit.id)), shown)
     return table
@@ -79,7 +84,7 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
     for query, hits in answers.pairs():
         if answers.from_file:
             console.print(Text(f"{one_line(query.id)}: {one_line(query.text)}", style="bold"))
-        console.print(_hit_table(hits, query, answers.analyzer) if hits else "No document matches.")
+        console.print(_hit_table(hits, query, answers) if hits else "No document matches.")
         if answers.from_file:
             console.print()
 
@@ -100,7 +105,8 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
     lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
     for query, ids, scores in lists:
         try:
-            for line in run_lines(query.id, zip(ids, scores, strict=False), "bm25rag"):
+            ranking = zip(ids, scores, strict=False)
+            for line in run_lines(query.id, ranking, "bm25rag", answers.first):
                 if UNSAFE.search(line):
                     message = f"the line {line!r} has control characters in it"
                     raise ValueError(message)
@@ -155,14 +161,14 @@ def _json_hit(rank: int, hit: Hit) -> dict[str, Any]:
 def write_jsonl(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object per hit."""
     for query, hits in answers.pairs():
-        for rank, hit in enumerate(hits, start=1):
+        for rank, hit in enumerate(hits, start=answers.first):
             stream.write(to_json({"query_id": query.id} | _json_hit(rank, hit)) + "\n")
 
 
 def write_json(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object per query, with the list of its hits."""
     for query, hits in answers.pairs():
-        found = [_json_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
+        found = [_json_hit(rank, hit) for rank, hit in enumerate(hits, start=answers.first)]
         answer = {"query_id": query.id, "query": query.text, "hits": found}
         stream.write(to_json(answer) + "\n")
 

@@ -63,6 +63,12 @@ _BATCH = 1000
 @click.option(
     "-k", default=10, show_default=True, type=click.IntRange(min=0), help="Maximum hits per query."
 )
+@click.option(
+    "--offset",
+    default=0,
+    type=click.IntRange(min=0),
+    help="Leave out so many of the best hits: the next page.",
+)
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
 @vector_option
@@ -100,7 +106,8 @@ def search_command(
         while block := list(islice(queries, _BATCH)):
             with usage_errors():
                 batch = _search(index, [asked.text for asked in block], query, vector, options)
-            write(stream, Answers(block, batch, index.analyzer, queries_path is not None))
+            asked_in_file, first = queries_path is not None, options["offset"] + 1
+            write(stream, Answers(block, batch, index.analyzer, asked_in_file, first))
         stream.flush()
 
 
@@ -112,13 +119,13 @@ def _search(
     options: Mapping[str, Any],
 ) -> BatchResult | Fused:
     """Search for texts, or for a vector and, if there is one, the query."""
-    k, filter_ = options["k"], options["filter_"]
+    k, filter_, offset = options["k"], options["filter_"], options["offset"]
     if vector is not None and query is not None:
-        return Fused(index.search_hybrid(query, vector, k, filter_))
+        return Fused(index.search_hybrid(query, vector, k, filter_, offset=offset))
     limits = (k, filter_, options["min_score"], options["threads"])
     if vector is not None:
-        return index.vectors.search_batch([vector], *limits)
-    return index.search_batch(texts, *limits)
+        return index.vectors.search_batch([vector], *limits, offset=offset)
+    return index.search_batch(texts, *limits, offset=offset)
 
 
 def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:

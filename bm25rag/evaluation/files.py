@@ -214,7 +214,9 @@ def _ranking(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda found: -found[1])
 
 
-def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> Iterator[str]:
+def run_lines(
+    query: str, ranking: Iterable[tuple[str, float]], tag: str, first: int = 1
+) -> Iterator[str]:
     """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
 
     Parameters
@@ -225,6 +227,8 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> Ite
         Document ids and scores, best first.
     tag
         Name of the system.
+    first
+        The rank of the first document.
 
     Raises
     ------
@@ -232,7 +236,7 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> Ite
         If an id or the tag is empty or has white space in it.
     """
     id, name = _field("query id", query), _field("tag", tag)
-    for rank, (document, score) in enumerate(ranking, start=1):
+    for rank, (document, score) in enumerate(ranking, start=first):
         yield f"{id} Q0 {_field('document id', document)} {rank} {float(score)!r} {name}"
 
 

@@ -210,3 +210,32 @@ def test_one_question_is_not_repeated_and_those_of_a_file_are(saved: Path) -> No
     assert "1: " not in ok("search", saved, "red boats").stdout
     shown = ok("search", saved, "--queries", "-", input="q7\tred boats\n").stdout
     assert shown.splitlines()[0] == "q7: red boats"
+
+
+@pytest.mark.parametrize("format_", ["table", "json", "jsonl", "trec"])
+def test_an_offset_shows_the_next_page_with_its_ranks(saved: Path, format_: str) -> None:
+    def shown(*options: object) -> str:
+        return ok("search", saved, "red sea", "--format", format_, *options).stdout
+
+    first, second = shown("-k", 1), shown("-k", 2, "--offset", 1)
+    ids = [hit.id for hit in BM25Index.open(saved).search("red sea")]
+    assert ids[0] in first
+    assert ids[1] in second
+    if format_ == "table":
+        assert [line.split()[0] for line in second.splitlines()] == ["#", "2", "3"]
+    elif format_ == "trec":
+        assert [line.split()[3] for line in second.splitlines()] == ["2", "3"]
+    else:
+        answers = rows(second)
+        hits = answers if format_ == "jsonl" else answers[0]["hits"]
+        assert [(hit["id"], hit["rank"]) for hit in hits] == [(ids[1], 2), (ids[2], 3)]
+
+
+def test_an_offset_holds_for_vectors_and_both(saved: Path) -> None:
+    index = BM25Index.from_texts(["red", "red sea"], vectors=[{"red": 1.0}, {"red": 2.0}])
+    index.save("vectors.bm25")
+    vector = ("--vector", '{"red": 1.0}', "--format", "jsonl")
+    for query in ([], ["red"]):
+        whole = rows(ok("search", "vectors.bm25", *query, *vector).stdout)
+        page = rows(ok("search", "vectors.bm25", *query, *vector, "--offset", 1).stdout)
+        assert page == whole[1:]

@@ -182,3 +182,13 @@ def test_a_closed_writer_says_to_open_again(folder: Path) -> None:
     writer.close()
     with pytest.raises(ReadOnlyError, match="open the folder again with mode='w'"):
         writer.add(["blue"])
+
+
+def test_a_warning_that_is_an_error_leaves_no_lock_behind(folder: Path) -> None:
+    writer = BM25Index.open(folder, mode="w")
+    writer.add(["blue"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UncommittedWarning):
+            writer.close()
+    BM25Index.open(folder, mode="w").close()
