@@ -200,7 +200,7 @@ class BM25DocumentStore(Operations):
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     def close(self) -> None:
-        """Commit what ``commit_every`` has delayed, and end the threads of the asynchronous methods.
+        """Commit what ``commit_every`` has delayed, and end the threads of asynchronous methods.
 
         They finish first what they were given. The store can still be used: a later call starts
         new threads.

@@ -32,7 +32,7 @@ from haystack_integrations.document_stores.bm25rag.filters import translate
 from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import OnDuplicate, check_count, read_hits
+from bm25rag.adapters import OnDuplicate, Showing, check_count, read_hits, sample_metadata
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
 from bm25rag.fusion import FusionMethod
@@ -413,16 +413,18 @@ class Operations:
     ) -> dict[str, int]:
         """Return the number of distinct values of each field among the documents that pass."""
         names = [field_name(field) for field in check_strings("metadata_fields", metadata_fields)]
-        metas = self._metas(filters)
-        return {name: len(unique_values(metas, name)) for name in names}
+        return {
+            name: len(unique_values(self._sample("values", name, filters), name)) for name in names
+        }
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
         """Return the fields of all meta, with their types: keyword, int, float or boolean."""
-        return types_of_fields(self._metas())
+        return types_of_fields(self._sample("ends"))
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
         """Return the minimum and maximum of a field; ``None`` if its values do not compare."""
-        return least_and_greatest(self._metas(), field_name(metadata_field))
+        name = field_name(metadata_field)
+        return least_and_greatest(self._sample("extremes", name), name)
 
     def get_metadata_field_unique_values(
         self,
@@ -448,15 +450,22 @@ class Operations:
         if not isinstance(search_term, str | None):
             raise TypeError(f"search_term must be a str or None, got {search_term!r:.100}")
         first, most = check_count("from_", from_), check_count("size", size)
-        values = unique_values(self._metas(filters), field_name(metadata_field))
+        name = field_name(metadata_field)
+        values = unique_values(self._sample("values", name, filters), name)
         if search_term:
             values = [value for value in values if search_term.lower() in str(value).lower()]
         return values[first : first + most], len(values)
 
-    def _metas(self, filters: dict[str, Any] | None = None) -> list[Meta]:
+    def _sample(
+        self, showing: Showing, field: str | None = None, filters: dict[str, Any] | None = None
+    ) -> list[Meta]:
+        """Return the meta of documents that tell as much of a field as all of them."""
         index = self._shared.current
-        found = index.get(index.ids(_core_filter(index, filters)))
-        return [document.metadata for document in found]
+        core_filter = _core_filter(index, filters)
+        metas = sample_metadata(index, showing, field, core_filter)
+        if metas is None:  # there are too many fields for an index of each
+            metas = [document.metadata for document in index.get(index.ids(core_filter))]
+        return metas
 
 
 def _name_duplicate(index: BM25Index, documents: Iterable[Document]) -> str:
