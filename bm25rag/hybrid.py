@@ -5,14 +5,17 @@ It asks nobody itself, so one class serves synchronous and asynchronous callers 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from bm25rag.common.checks import check_choice, check_count
+from bm25rag.common.checks import check_choice, check_count, check_flag
 from bm25rag.documents import Hit
-from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.filters import FilterSpec
 from bm25rag.fusion import FusionMethod, Ranking, fuse
 from bm25rag.index import BM25Index
+from bm25rag.search.arguments import check_search
+from bm25rag.search.queries import Query
 
 __all__ = ["HybridSearch", "OnUnknown"]
 
@@ -36,13 +39,23 @@ class HybridSearch:
     index
         The index, of which a snapshot is searched.
     query
-        The query.
+        The query for BM25, as in ``BM25Index.search``; the other retriever may have another form
+        of it.
     k
         How many hits at most, >= 0.
     filter
         As in ``BM25Index.search``; it holds for both retrievers.
+    min_score
+        The least fused score of a hit.
+    correct
+        Whether to correct the query for BM25 first, as ``BM25Index.correct`` does.
+    expand
+        Whether to expand the query for BM25, as ``BM25Index.expand`` does.
+    offset
+        How many of the best documents to leave out. Pages up to ``fetch_k`` are parts of one
+        ranking; behind that, more documents are fused for each page, which can change their order.
     fetch_k
-        How many documents of each retriever are fused, >= 0; at least ``k`` are.
+        How many documents of each retriever are fused, >= 0; at least ``offset + k`` are.
     method, weights, rank_constant
         As in ``fuse``; the first weight is that of BM25.
     on_unknown
@@ -76,10 +89,14 @@ class HybridSearch:
     def __init__(
         self,
         index: BM25Index,
-        query: str,
+        query: Query,
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
+        min_score: float | None = None,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
         fetch_k: int = 50,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
@@ -90,24 +107,37 @@ class HybridSearch:
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
         self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
-        self._k = check_count("k", k)
-        self._depth = self.wanted = max(self._k, check_count("fetch_k", fetch_k))
+        most, self._filter, floor, self._first = check_search(k, filter, min_score, offset)
+        self._floor = -math.inf if floor is None else floor
+        self._correct, self._expand = check_flag("correct", correct), check_flag("expand", expand)
+        self._last = self._first + most if most else 0
+        self._depth = self.wanted = max(self._last, check_count("fetch_k", fetch_k))
         # Before anybody is asked, so that nothing that is found can be missing.
-        self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
+        self._snapshot, self._query = index.snapshot(), query
         self._known = index.__contains__ if known is None else known
         self._by_words: list[tuple[str, float]] | None = None
         self._others: list[tuple[str, float]] = []
 
-    def search_index(self) -> None:
+    def search_index(self) -> Ranking:
         """Search by BM25, which ``hits`` does otherwise; while the other retriever searches, say.
+
+        Returns
+        -------
+        ranking
+            The ids and scores of what BM25 found.
 
         Raises
         ------
         TypeError, ValueError
             If the query cannot be searched for.
         """
-        hits = self._snapshot.search(self._query, self._depth, self._filter)
+        query, correct = self._query, self._correct
+        if self._expand:
+            terms = self._snapshot.correct(query, self._filter).terms if correct else query
+            query, correct = self._snapshot.expand(terms, filter=self._filter), False
+        hits = self._snapshot.search(query, self._depth, self._filter, correct=correct)
         self._by_words = [(hit.id, hit.score) for hit in hits]
+        return self._by_words
 
     def take(self, ranking: Ranking) -> bool:
         """Take the other retriever's answer, and say whether it is enough.
@@ -172,12 +202,13 @@ class HybridSearch:
                 [self._by_words or [], self._others],
                 self._method,
                 self._weights,
-                self._k,
+                self._last,
                 self._rank_constant,
-            )
+            )[self._first :]
         except (TypeError, ValueError) as error:
             message = f"the scores of the other retriever, rankings[1], cannot be fused: {error}"
             raise type(error)(message) from None
+        fused = [(id, score) for id, score in fused if score >= self._floor]
         documents = self._snapshot.get([id for id, _ in fused])
         return [
             Hit(id, score, document.text, document.metadata, document.payload)

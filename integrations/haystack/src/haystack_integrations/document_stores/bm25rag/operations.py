@@ -434,12 +434,13 @@ class Operations:
         on_unknown: OnUnknown = "error",
         correct: bool = False,
         expand: bool = False,
+        offset: int = 0,
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 
         Parameters
         ----------
-        query, filters, top_k, correct, expand
+        query, filters, top_k, correct, expand, offset
             As in ``bm25_retrieval``.
         top_k_per_retriever
             How many documents of each retriever are fused.
@@ -452,12 +453,14 @@ class Operations:
             If an argument is wrong.
         """
         index = self._shared.current
-        core_filter = _core_filter(index, filters)
         return HybridSearch(
             index,
-            _rewritten(index, check_query(query), core_filter, correct, expand),
+            check_query(query),
             top_k,
-            core_filter,
+            _core_filter(index, filters),
+            correct=correct,
+            expand=expand,
+            offset=offset,
             fetch_k=top_k_per_retriever,
             method=method,
             weights=weights,

@@ -202,7 +202,7 @@ class BM25HybridRetriever(FusingRetriever):
             asked["top_k"] = search.wanted
             answer = _run("embedding_retriever", self.embedding_retriever, **asked)
             enough = search.take(self._ranking(answer))
-        return {"documents": self.document_store.hybrid_documents(search)[offset:]}
+        return {"documents": self.document_store.hybrid_documents(search)}
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -245,7 +245,7 @@ class BM25HybridRetriever(FusingRetriever):
         finally:
             await by_words
         documents = await asyncio.to_thread(self.document_store.hybrid_documents, search)
-        return {"documents": documents[offset:]}
+        return {"documents": documents}
 
     def _embedder(self) -> TextEmbedder:
         if self.text_embedder is None:
@@ -265,12 +265,11 @@ class BM25HybridRetriever(FusingRetriever):
         }
 
     def _start(
-        self, query: Question, page: dict[str, Any], rewriting: dict[str, bool]
+        self, query: Question, page: dict[str, Any], rewriting: dict[str, Any]
     ) -> HybridSearch:
         return self.document_store.hybrid_search(
             query,
-            page["filters"],
-            page["top_k"] + page["offset"],
+            **page,
             **self._fusion(),
             **rewriting,
             on_unknown=self.on_unknown,
