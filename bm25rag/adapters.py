@@ -18,6 +18,8 @@ own adapters import nothing else.
     Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
 ``read_hits``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
+``sample_metadata``, ``Showing``
+    Finds the few documents that tell which fields and values there are, without reading all.
 ``in_write_thread``, ``end_write_thread``
     Threads for awaited writes, which would fill asyncio's own while they wait for one another.
 """
@@ -31,6 +33,7 @@ from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.scoring.variants import DeltaOn, VariantName
+from bm25rag.search.metadata_samples import Showing, sample_metadata
 from bm25rag.write_threads import end_write_thread, in_write_thread
 
 __all__ = [
@@ -38,6 +41,7 @@ __all__ = [
     "DeltaOn",
     "Mode",
     "OnDuplicate",
+    "Showing",
     "Tokenizer",
     "VariantName",
     "check_count",
@@ -50,4 +54,5 @@ __all__ = [
     "is_url",
     "load_stopwords",
     "read_hits",
+    "sample_metadata",
 ]

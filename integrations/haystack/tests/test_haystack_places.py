@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from haystack import Document
@@ -11,6 +12,7 @@ from haystack.document_stores.errors import DuplicateDocumentError
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.adapters import Mode
 from bm25rag.errors import (
     CorruptIndexError,
     LockedError,
@@ -132,14 +134,15 @@ def test_what_another_process_makes_and_fills_meanwhile_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between looking for an index, and making one because there was none."""
-    save = BM25Index.save
+    open_now = BM25Index.open
 
-    def save_too_late(index: BM25Index, path: Path, **options: bool) -> None:
-        monkeypatch.undo()
-        save(BM25Index.from_texts(["a"], ids=["1"]), path)
-        save(index, path, **options)
+    def open_too_late(path: Path, mode: Mode = "r", **options: Any) -> BM25Index:
+        if mode == "a":
+            monkeypatch.undo()
+            BM25Index.from_texts(["a"], ids=["1"]).save(path)
+        return open_now(path, mode, **options)
 
-    monkeypatch.setattr(BM25Index, "save", save_too_late)
+    monkeypatch.setattr(BM25Index, "open", open_too_late)
     store = BM25DocumentStore(tmp_path)
     assert ids(store.filter_documents()) == ["1"]
     store.write_documents([OTHER])

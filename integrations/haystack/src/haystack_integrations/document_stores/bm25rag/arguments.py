@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from haystack.dataclasses import Document, SparseEmbedding
@@ -40,13 +41,27 @@ def check_strings(name: str, value: object) -> list[str]:
     return strings
 
 
-def check_query(query: object, name: str = "query") -> str:
-    """Return a text; refuse an empty one."""
-    if not isinstance(query, str):
-        raise TypeError(f"{name} must be a str, got {type(query).__name__}")
+Question: TypeAlias = str | list[str] | dict[str, float]
+"""A text, terms, or terms with their weights."""
+
+
+def check_query(query: object, name: str = "query") -> Question:
+    """Return a query; refuse an empty one."""
+    if not isinstance(query, str | list | dict):
+        expected = f"{name} must be a str, got {type(query).__name__}"
+        raise TypeError(f"{expected}; or a list of terms, or a dict of terms and their weights")
     if not query:
         raise ValueError(f"{name} must not be empty")
     return query
+
+
+def asks_for_all(query: object, filters: dict[str, Any] | None) -> bool:
+    """Whether a query is blank and there is a filter: what passes is found, in document order."""
+    return bool(filters) and isinstance(query, str | list | dict) and not _stripped(query)
+
+
+def _stripped(query: Question) -> Question:
+    return query.strip() if isinstance(query, str) else query
 
 
 def check_sparse_embedding(query: object) -> dict[str, float]:
@@ -66,7 +81,7 @@ def check_path(path: object) -> str | None:
         if not path:
             raise ValueError(f"path must name a folder, but {named!r} is not set, or empty")
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a str, a Path, a Secret or None, got {path!r:.100}")
+        raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}; or a Secret")
     if path == "":
         raise ValueError("path must name a folder, got ''; leave it out for memory")
     return path if is_url(path) else str(Path(path))

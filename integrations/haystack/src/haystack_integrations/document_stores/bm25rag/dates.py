@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
-import dateutil.parser
+import dateutil.parser  # type: ignore[import-untyped]
 from haystack.utils import filters as haystack_filters
 
 from bm25rag.filters import AsMoment
@@ -52,7 +52,8 @@ def _read(text: str, default: datetime | None = None) -> datetime | None:
     with suppress(ValueError):
         return datetime.fromisoformat(text)
     with suppress(*_UNREADABLE):
-        return dateutil.parser.parse(text, default=default)
+        named: datetime = dateutil.parser.parse(text, default=default)
+        return named
     return None
 
 

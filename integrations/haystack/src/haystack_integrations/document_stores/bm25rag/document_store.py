@@ -20,6 +20,7 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
     analyzer_to_dict,
 )
 from haystack_integrations.document_stores.bm25rag.arguments import (
+    Question,
     check_analyzer,
     check_flag,
     check_path,
@@ -200,7 +201,7 @@ class BM25DocumentStore(Operations):
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     def close(self) -> None:
-        """Commit what ``commit_every`` has delayed, and end the threads of the asynchronous methods.
+        """Commit what ``commit_every`` has delayed, and end the threads of asynchronous methods.
 
         They finish first what they were given. The store can still be used: a later call starts
         new threads.
@@ -237,30 +238,48 @@ class BM25DocumentStore(Operations):
         """Run ``update_by_filter`` in a thread."""
         return await in_write_thread(self, self.update_by_filter, filters, meta)
 
+    async def update_metadata_async(
+        self, document_ids: list[str], metas: list[dict[str, Any]]
+    ) -> int:
+        """Run ``update_metadata`` in a thread."""
+        return await in_write_thread(self, self.update_metadata, document_ids, metas)
+
     async def bm25_retrieval_async(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
         min_score: float | None = None,
+        *,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> list[Document]:
         """Run ``bm25_retrieval`` in a thread."""
+        retrieval = partial(self.bm25_retrieval, correct=correct, expand=expand, offset=offset)
         return await self._read_threads.run(
-            self.bm25_retrieval, query, filters, top_k, scale_score, min_score
+            retrieval, query, filters, top_k, scale_score, min_score
         )
 
     async def bm25_retrieval_batch_async(
         self,
-        queries: list[str],
+        queries: Sequence[Question],
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
         min_score: float | None = None,
+        *,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> list[list[Document]]:
         """Run ``bm25_retrieval_batch`` in a thread."""
+        retrieval = partial(
+            self.bm25_retrieval_batch, correct=correct, expand=expand, offset=offset
+        )
         return await self._read_threads.run(
-            self.bm25_retrieval_batch, queries, filters, top_k, scale_score, min_score
+            retrieval, queries, filters, top_k, scale_score, min_score
         )
 
     async def sparse_embedding_retrieval_async(
@@ -270,10 +289,12 @@ class BM25DocumentStore(Operations):
         top_k: int = 10,
         scale_score: bool = False,
         min_score: float | None = None,
+        *,
+        offset: int = 0,
     ) -> list[Document]:
         """Run ``sparse_embedding_retrieval`` in a thread."""
         return await self._read_threads.run(
-            self.sparse_embedding_retrieval,
+            partial(self.sparse_embedding_retrieval, offset=offset),
             query_sparse_embedding,
             filters,
             top_k,
@@ -283,7 +304,7 @@ class BM25DocumentStore(Operations):
 
     async def sparse_hybrid_retrieval_async(
         self,
-        query: str,
+        query: Question,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
@@ -292,6 +313,9 @@ class BM25DocumentStore(Operations):
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> list[Document]:
         """Run ``sparse_hybrid_retrieval`` in a thread."""
         retrieval = partial(
@@ -300,6 +324,9 @@ class BM25DocumentStore(Operations):
             method=method,
             weights=weights,
             rank_constant=rank_constant,
+            correct=correct,
+            expand=expand,
+            offset=offset,
         )
         return await self._read_threads.run(
             retrieval, query, query_sparse_embedding, filters, top_k

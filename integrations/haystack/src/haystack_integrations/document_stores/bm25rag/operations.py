@@ -13,6 +13,8 @@ from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack_integrations.document_stores.bm25rag.arguments import (
+    Question,
+    asks_for_all,
     check_documents,
     check_flag,
     check_min_score,
@@ -32,7 +34,7 @@ from haystack_integrations.document_stores.bm25rag.filters import translate
 from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import OnDuplicate, check_count, read_hits
+from bm25rag.adapters import OnDuplicate, Showing, check_count, read_hits, sample_metadata
 from bm25rag.errors import DuplicateIdError
 from bm25rag.filters import Filter
 from bm25rag.fusion import FusionMethod
@@ -132,7 +134,7 @@ class Operations:
             If the filter is malformed or empty; for all, use ``delete_all_documents``.
         """
         with self._writing() as index:
-            return int(index.delete(_matching_ids(index, filters)))
+            return int(index.delete(filter=_required(index, filters)))
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
         """Update the meta of the documents that pass, and return how many they are.
@@ -156,28 +158,54 @@ class Operations:
         if not isinstance(meta, dict):
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
         with self._writing() as index:
-            found = index.get(_matching_ids(index, filters))
+            found = index.get(index.ids(_required(index, filters)))
             return index.update_metadata(
                 [document.id for document in found],
                 [document.metadata | meta for document in found],
             )
 
+    def update_metadata(self, document_ids: list[str], metas: list[dict[str, Any]]) -> int:
+        """Replace the meta of documents, and nothing else; return how many were changed.
+
+        Parameters
+        ----------
+        document_ids
+            The documents; unknown ids are ignored.
+        metas
+            The whole new meta of each.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+        ValueError
+            If there are not as many of both, or a meta cannot be stored.
+        """
+        with self._writing() as index:
+            return index.update_metadata(check_strings("document_ids", document_ids), metas)
+
     # --- reading ------------------------------------------------------------------
 
     def bm25_retrieval(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
         min_score: float | None = None,
+        *,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> list[Document]:
         """Find the best documents that contain a term of the query.
 
         Parameters
         ----------
         query
-            A text; blanks or stop words alone match nothing.
+            A text, a list of terms as the analyzer makes them, or a dict of terms and their
+            weights. Stop words alone match nothing, and so does a blank query; but with filters, a
+            blank query finds all documents that pass, in the order of writing, without scores.
         filters
             Which documents may be found.
         top_k
@@ -187,6 +215,12 @@ class Operations:
         min_score
             The lowest score that is returned, on the scaled range if scores are scaled;
             ``None`` for any.
+        correct
+            Whether to replace terms that no document has by terms that are spelt alike.
+        expand
+            Whether to add terms of the best documents to the query (RM3), as ``BM25Index.expand``.
+        offset
+            How many of the best documents to leave out: the next page begins at ``offset + top_k``.
 
         Returns
         -------
@@ -196,33 +230,37 @@ class Operations:
         Raises
         ------
         ValueError
-            If the query is empty, ``top_k`` is negative, or ``min_score`` is NaN.
+            If the query is empty and there are no filters, ``top_k`` or ``offset`` is negative, or
+            ``min_score`` is NaN.
         TypeError
             If an argument has the wrong type.
         FilterError
             If the filter is malformed.
         """
-        text, limit = check_query(query), check_count("top_k", top_k)
-        scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
-        index = self._shared.current
-        hits = index.search(text, limit, _core_filter(index, filters), None if scaled else floor)
-        return self._found(hits, scaled, floor)
+        (found,) = self._by_words(
+            [(query, "query")], filters, top_k, scale_score, min_score, correct, expand, offset
+        )
+        return found
 
     def bm25_retrieval_batch(
         self,
-        queries: list[str],
+        queries: Sequence[Question],
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
         min_score: float | None = None,
+        *,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> list[list[Document]]:
         """Do what ``bm25_retrieval`` does for many queries at once, on several threads.
 
         Parameters
         ----------
         queries
-            The texts.
-        filters, top_k, scale_score, min_score
+            The queries.
+        filters, top_k, scale_score, min_score, correct, expand, offset
             As in ``bm25_retrieval``, for each query.
 
         Returns
@@ -235,17 +273,53 @@ class Operations:
         ValueError, TypeError, FilterError
             As from ``bm25_retrieval``; the message says which query.
         """
-        texts = [
-            check_query(query, f"queries[{number}]")
-            for number, query in enumerate(check_strings("queries", queries))
-        ]
-        limit = check_count("top_k", top_k)
+        if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
+            raise TypeError(f"queries must be a list of queries, got {queries!r:.100}")
+        named = [(query, f"queries[{number}]") for number, query in enumerate(queries)]
+        return self._by_words(
+            named, filters, top_k, scale_score, min_score, correct, expand, offset
+        )
+
+    def _by_words(
+        self,
+        queries: Sequence[tuple[Question, str]],
+        filters: dict[str, Any] | None,
+        top_k: int,
+        scale_score: bool,
+        min_score: float | None,
+        correct: bool,
+        expand: bool,
+        offset: int,
+    ) -> list[list[Document]]:
+        """Answer queries, each given with its name in messages."""
+        limit, first = check_count("top_k", top_k), check_count("offset", offset)
         scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
-        batch = index.search_batch(
-            texts, limit, _core_filter(index, filters), None if scaled else floor
-        )
-        return [self._found(hits, scaled, floor) for hits in batch.hits()]
+        core_filter = _core_filter(index, filters)
+        asked = [
+            _rewritten(index, check_query(query, name), core_filter, correct, expand)
+            for query, name in queries
+            if not asks_for_all(query, filters)
+        ]
+        least = None if scaled else floor
+        if len(queries) == 1:
+            hits = [index.search(one, limit, core_filter, least, offset=first) for one in asked]
+        else:
+            hits = index.search_batch(asked, limit, core_filter, least, offset=first).hits()
+        found = iter([self._found(of_one, scaled, floor) for of_one in hits])
+        return [
+            self._page(index, core_filter, limit, first)
+            if asks_for_all(query, filters)
+            else next(found)
+            for query, _ in queries
+        ]
+
+    def _page(
+        self, index: BM25Index, core_filter: Filter | None, limit: int, first: int
+    ) -> list[Document]:
+        """Return some of the documents that pass, in the order of writing."""
+        stored = index.get(index.ids(core_filter, k=limit, offset=first))
+        return [from_core(document, with_embedding=self.return_embedding) for document in stored]
 
     def sparse_embedding_retrieval(
         self,
@@ -254,6 +328,8 @@ class Operations:
         top_k: int = 10,
         scale_score: bool = False,
         min_score: float | None = None,
+        *,
+        offset: int = 0,
     ) -> list[Document]:
         """Find the best documents whose sparse embeddings share an index with the query's.
 
@@ -263,7 +339,7 @@ class Operations:
         ----------
         query_sparse_embedding
             The sparse embedding of the query; an empty one matches nothing.
-        filters, top_k, scale_score, min_score
+        filters, top_k, scale_score, min_score, offset
             As in ``bm25_retrieval``.
 
         Returns
@@ -282,17 +358,16 @@ class Operations:
             If the filter is malformed.
         """
         vector = check_sparse_embedding(query_sparse_embedding)
-        limit = check_count("top_k", top_k)
+        limit, first = check_count("top_k", top_k), check_count("offset", offset)
         scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
-        hits = index.vectors.search(
-            vector, limit, _core_filter(index, filters), None if scaled else floor
-        )
+        least, core_filter = None if scaled else floor, _core_filter(index, filters)
+        hits = index.vectors.search(vector, limit, core_filter, least, offset=first)
         return self._found(hits, scaled, floor)
 
     def sparse_hybrid_retrieval(
         self,
-        query: str,
+        query: Question,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
@@ -301,12 +376,15 @@ class Operations:
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> list[Document]:
         """Find the best documents by BM25 and by their sparse embeddings, fused.
 
         Parameters
         ----------
-        query, filters, top_k
+        query, filters, top_k, correct, expand, offset
             As in ``bm25_retrieval``.
         query_sparse_embedding
             As in ``sparse_embedding_retrieval``.
@@ -326,21 +404,26 @@ class Operations:
             If an argument is wrong.
         """
         index = self._shared.current
+        core_filter = _core_filter(index, filters)
+        limit, first = check_count("top_k", top_k), check_count("offset", offset)
+        if asks_for_all(query, filters):
+            return self._page(index, core_filter, limit, first)
         hits = index.search_hybrid(
-            check_query(query),
+            _rewritten(index, check_query(query), core_filter, correct, expand),
             check_sparse_embedding(query_sparse_embedding),
-            check_count("top_k", top_k),
-            _core_filter(index, filters),
+            limit,
+            core_filter,
             fetch_k=check_count("top_k_per_retriever", top_k_per_retriever),
             method=method,
             weights=weights,
             rank_constant=rank_constant,
+            offset=first,
         )
         return self._found(hits, scaled=False, floor=None)
 
     def hybrid_search(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         *,
@@ -349,12 +432,15 @@ class Operations:
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
         on_unknown: OnUnknown = "error",
+        correct: bool = False,
+        expand: bool = False,
+        offset: int = 0,
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 
         Parameters
         ----------
-        query, filters, top_k
+        query, filters, top_k, correct, expand, offset
             As in ``bm25_retrieval``.
         top_k_per_retriever
             How many documents of each retriever are fused.
@@ -372,6 +458,9 @@ class Operations:
             check_query(query),
             top_k,
             _core_filter(index, filters),
+            correct=correct,
+            expand=expand,
+            offset=offset,
             fetch_k=top_k_per_retriever,
             method=method,
             weights=weights,
@@ -413,16 +502,18 @@ class Operations:
     ) -> dict[str, int]:
         """Return the number of distinct values of each field among the documents that pass."""
         names = [field_name(field) for field in check_strings("metadata_fields", metadata_fields)]
-        metas = self._metas(filters)
-        return {name: len(unique_values(metas, name)) for name in names}
+        return {
+            name: len(unique_values(self._sample("values", name, filters), name)) for name in names
+        }
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
         """Return the fields of all meta, with their types: keyword, int, float or boolean."""
-        return types_of_fields(self._metas())
+        return types_of_fields(self._sample("ends"))
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
         """Return the minimum and maximum of a field; ``None`` if its values do not compare."""
-        return least_and_greatest(self._metas(), field_name(metadata_field))
+        name = field_name(metadata_field)
+        return least_and_greatest(self._sample("extremes", name), name)
 
     def get_metadata_field_unique_values(
         self,
@@ -448,15 +539,22 @@ class Operations:
         if not isinstance(search_term, str | None):
             raise TypeError(f"search_term must be a str or None, got {search_term!r:.100}")
         first, most = check_count("from_", from_), check_count("size", size)
-        values = unique_values(self._metas(filters), field_name(metadata_field))
+        name = field_name(metadata_field)
+        values = unique_values(self._sample("values", name, filters), name)
         if search_term:
             values = [value for value in values if search_term.lower() in str(value).lower()]
         return values[first : first + most], len(values)
 
-    def _metas(self, filters: dict[str, Any] | None = None) -> list[Meta]:
+    def _sample(
+        self, showing: Showing, field: str | None = None, filters: dict[str, Any] | None = None
+    ) -> list[Meta]:
+        """Return the meta of documents that tell as much of a field as all of them."""
         index = self._shared.current
-        found = index.get(index.ids(_core_filter(index, filters)))
-        return [document.metadata for document in found]
+        core_filter = _core_filter(index, filters)
+        metas = sample_metadata(index, showing, field, core_filter)
+        if metas is None:  # there are too many fields for an index of each
+            metas = [document.metadata for document in index.get(index.ids(core_filter))]
+        return metas
 
 
 def _name_duplicate(index: BM25Index, documents: Iterable[Document]) -> str:
@@ -488,12 +586,22 @@ def _core_filter(index: BM25Index, filters: dict[str, Any] | None) -> Filter | N
     return translate(filters, lambda id: from_core(index.get([id])[0]))
 
 
-def _matching_ids(index: BM25Index, filters: dict[str, Any]) -> list[str]:
-    """Return the ids that pass a filter, which is required."""
+def _required(index: BM25Index, filters: dict[str, Any]) -> Filter:
+    """Return a filter, which must have a condition."""
     core_filter = _core_filter(index, filters)
     if core_filter is None:
         raise FilterError(f"filters must have a condition here, got {filters!r}")
-    return index.ids(core_filter)
+    return core_filter
+
+
+def _rewritten(
+    index: BM25Index, query: Question, core_filter: Filter | None, correct: bool, expand: bool
+) -> Question:
+    """Return a query, corrected and expanded as asked."""
+    if check_flag("correct", correct):
+        terms = index.correct(query, core_filter).terms
+        query = dict(terms) if isinstance(terms, dict) else list(terms)
+    return index.expand(query, filter=core_filter) if check_flag("expand", expand) else query
 
 
 def _scaled(score: float) -> float:

@@ -118,7 +118,7 @@ class FolderIndex:
             return BM25Index.open(self._path)
         except TokenizerRequiredError as error:
             # The first tokenizer stays: stores that share an index cannot differ in it.
-            tokenizer = self._tokenizer or (analyzer and analyzer.tokenizer)
+            tokenizer = self._tokenizer or (None if analyzer is None else analyzer.tokenizer)
             if tokenizer is None:
                 message = (
                     f"the index at {str(self._path)!r} was made with a custom tokenizer: "

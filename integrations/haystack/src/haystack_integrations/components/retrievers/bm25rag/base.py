@@ -69,6 +69,16 @@ class StoreRetriever:
         """Run ``close``."""
         await self.document_store.close_async()
 
+    def _set_rewriting(self, correct: bool, expand: bool) -> None:
+        self.correct = check_flag("correct", correct)
+        self.expand = check_flag("expand", expand)
+
+    def _rewriting(self, correct: bool | None = None, expand: bool | None = None) -> dict[str, Any]:
+        return {
+            "correct": self.correct if correct is None else correct,
+            "expand": self.expand if expand is None else expand,
+        }
+
     def _combined(self, filters: dict[str, Any] | None) -> dict[str, Any] | None:
         return combine(self.filters, filters, self.filter_policy)
 
@@ -124,7 +134,7 @@ class FusingRetriever(StoreRetriever):
     ----------
     document_store, filters, top_k, filter_policy
         As in ``BM25Retriever``.
-    top_k_per_retriever, method, weights, rank_constant
+    top_k_per_retriever, method, weights, rank_constant, correct, expand
         As in ``BM25HybridRetriever``.
     """
 
@@ -139,8 +149,11 @@ class FusingRetriever(StoreRetriever):
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
+        correct: bool = False,
+        expand: bool = False,
     ) -> None:
         super().__init__(document_store, filters, top_k, filter_policy)
+        self._set_rewriting(correct, expand)
         self.top_k_per_retriever = check_count("top_k_per_retriever", top_k_per_retriever)
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         self.method: FusionMethod = method
@@ -148,7 +161,7 @@ class FusingRetriever(StoreRetriever):
         self.rank_constant = check_count("rank_constant", rank_constant)
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | self._fusion()
+        return super()._settings() | self._fusion() | self._rewriting()
 
     def _fusion(self) -> dict[str, Any]:
         return {

@@ -14,7 +14,9 @@ from haystack.core.serialization import component_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import FusingRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from haystack_integrations.document_stores.bm25rag.arguments import Question, asks_for_all
 
+from bm25rag.adapters import check_count
 from bm25rag.fusion import FusionMethod
 from bm25rag.hybrid import HybridSearch, OnUnknown
 
@@ -53,6 +55,8 @@ class BM25HybridRetriever(FusingRetriever):
     on_unknown
         What to do if the other store finds a document that this one does not hold: ``"error"``, or
         ``"skip"`` where it may be written to first.
+    correct, expand
+        Whether to correct and to expand the keywords, as in ``BM25Retriever``.
 
     Raises
     ------
@@ -74,6 +78,8 @@ class BM25HybridRetriever(FusingRetriever):
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
         on_unknown: OnUnknown = "error",
+        correct: bool = False,
+        expand: bool = False,
     ) -> None:
         # Not super(), which knows the class only as it was before ``component`` made it anew.
         FusingRetriever.__init__(
@@ -86,6 +92,8 @@ class BM25HybridRetriever(FusingRetriever):
             method=method,
             weights=weights,
             rank_constant=rank_constant,
+            correct=correct,
+            expand=expand,
         )
         _check_component("embedding_retriever", embedding_retriever, "query_embedding")
         if text_embedder is not None:
@@ -93,7 +101,7 @@ class BM25HybridRetriever(FusingRetriever):
         self.embedding_retriever = embedding_retriever
         self.text_embedder = text_embedder
         self.on_unknown: OnUnknown = on_unknown
-        self._start("a query", None, None)  # checks it
+        self._start("a query", self._page(None, None, 0), self._rewriting())  # checks it
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
@@ -139,17 +147,21 @@ class BM25HybridRetriever(FusingRetriever):
     @component.output_types(documents=list[Document])
     def run(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         query_embedding: list[float] | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Find the best documents of both, fused.
 
         Parameters
         ----------
         query
-            The text to search for.
+            As in ``BM25Retriever.run``; a blank one with filters finds all documents that pass.
+            What is no text needs ``query_embedding``.
         filters
             Which documents may be found, in Haystack's language; ``filter_policy`` says how they
             combine with the retriever's own.
@@ -157,6 +169,8 @@ class BM25HybridRetriever(FusingRetriever):
             The maximum number of documents, >= 0; ``None`` for the retriever's setting.
         query_embedding
             The embedding of the query; ``None`` for that of ``text_embedder``.
+        correct, expand, offset
+            As in ``BM25Retriever.run``.
 
         Returns
         -------
@@ -172,13 +186,16 @@ class BM25HybridRetriever(FusingRetriever):
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
-        search = self._start(query, filters, top_k)
+        page = self._page(filters, top_k, offset)
+        if asks_for_all(query, page["filters"]):
+            return {"documents": self.document_store.bm25_retrieval(query, **page)}
+        search = self._start(query, page, self._rewriting(correct, expand))
         self.warm_up()
         if query_embedding is None:
             query_embedding = _run("text_embedder", self._embedder(), text=query)["embedding"]
         asked: dict[str, Any] = {
             "query_embedding": query_embedding,
-            "filters": self._combined(filters),
+            "filters": page["filters"],
         }
         enough = False
         while not enough:
@@ -190,19 +207,26 @@ class BM25HybridRetriever(FusingRetriever):
     @component.output_types(documents=list[Document])
     async def run_async(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         query_embedding: list[float] | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Do what ``run`` does, with the asynchronous methods of the components that have them.
 
         Parameters
         ----------
-        query, filters, top_k, query_embedding
+        query, filters, top_k, query_embedding, correct, expand, offset
             As in ``run``.
         """
-        search = self._start(query, filters, top_k)
+        page = self._page(filters, top_k, offset)
+        if asks_for_all(query, page["filters"]):
+            found = await self.document_store.bm25_retrieval_async(query, **page)
+            return {"documents": found}
+        search = self._start(query, page, self._rewriting(correct, expand))
         await self.warm_up_async()
         by_words = asyncio.create_task(asyncio.to_thread(search.search_index))
         try:
@@ -211,7 +235,7 @@ class BM25HybridRetriever(FusingRetriever):
                 query_embedding = embedded["embedding"]
             asked: dict[str, Any] = {
                 "query_embedding": query_embedding,
-                "filters": self._combined(filters),
+                "filters": page["filters"],
             }
             enough = False
             while not enough:
@@ -231,12 +255,23 @@ class BM25HybridRetriever(FusingRetriever):
             )
         return self.text_embedder
 
-    def _start(self, query: str, filters: dict[str, Any] | None, top_k: int | None) -> HybridSearch:
+    def _page(
+        self, filters: dict[str, Any] | None, top_k: int | None, offset: int
+    ) -> dict[str, Any]:
+        return {
+            "filters": self._combined(filters),
+            "top_k": self._most(top_k),
+            "offset": check_count("offset", offset),
+        }
+
+    def _start(
+        self, query: Question, page: dict[str, Any], rewriting: dict[str, Any]
+    ) -> HybridSearch:
         return self.document_store.hybrid_search(
             query,
-            self._combined(filters),
-            self._most(top_k),
+            **page,
             **self._fusion(),
+            **rewriting,
             on_unknown=self.on_unknown,
         )
 

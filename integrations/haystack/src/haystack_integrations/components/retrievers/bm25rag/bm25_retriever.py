@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from haystack import Document, component
+from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from haystack_integrations.document_stores.bm25rag.arguments import Question
 
 
 @component
@@ -30,6 +33,10 @@ class BM25Retriever(ScoringRetriever):
     min_score
         The lowest score that is returned, on the scaled range if scores are scaled; ``None``
         for any.
+    correct
+        Whether to replace terms that no document has by terms that are spelt alike.
+    expand
+        Whether to add terms of the best documents to the query (RM3), as ``BM25Index.expand``.
 
     Raises
     ------
@@ -50,21 +57,47 @@ class BM25Retriever(ScoringRetriever):
     'A cat sat.'
     """
 
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        min_score: float | None = None,
+        *,
+        correct: bool = False,
+        expand: bool = False,
+    ) -> None:
+        # Not super(), which knows the class only as it was before ``component`` made it anew.
+        ScoringRetriever.__init__(
+            self, document_store, filters, top_k, scale_score, filter_policy, min_score
+        )
+        self._set_rewriting(correct, expand)
+
+    def _settings(self) -> dict[str, Any]:
+        return ScoringRetriever._settings(self) | self._rewriting()
+
     @component.output_types(documents=list[Document])
     def run(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Find the best documents that contain a term of the query.
 
         Parameters
         ----------
         query
-            The text to search for; blanks or stop words alone match nothing.
+            The text to search for; or a list of terms as the analyzer makes them, or a dict of
+            terms and their weights. Stop words alone match nothing, and so does a blank query; but
+            with filters, a blank query finds all documents that pass, in the order of writing.
         filters
             Which documents may be found, in Haystack's language:
             ``{"field": "meta.year", "operator": ">=", "value": 2000}``; ``filter_policy`` says
@@ -76,6 +109,14 @@ class BM25Retriever(ScoringRetriever):
         min_score
             The lowest score that is returned, on the scaled range if scores are scaled;
             ``None`` for the retriever's setting.
+        correct
+            Whether to replace terms that no document has by terms that are spelt alike; ``None``
+            for the retriever's setting.
+        expand
+            Whether to add terms of the best documents to the query; ``None`` for the retriever's
+            setting.
+        offset
+            How many of the best documents to leave out: the next page begins at ``offset + top_k``.
 
         Returns
         -------
@@ -85,45 +126,58 @@ class BM25Retriever(ScoringRetriever):
         Raises
         ------
         ValueError
-            If the query is empty, ``top_k`` is negative, or ``min_score`` is NaN.
+            If the query is empty and there are no filters, ``top_k`` or ``offset`` is negative, or
+            ``min_score`` is NaN.
         TypeError
             If an argument has the wrong type.
         FilterError
             If the filters are malformed.
         """
         found = self.document_store.bm25_retrieval(
-            query, *self._arguments(filters, top_k, scale_score, min_score)
+            query,
+            *self._arguments(filters, top_k, scale_score, min_score),
+            **self._rewriting(correct, expand),
+            offset=offset,
         )
         return {"documents": found}
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self,
-        query: str,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Run ``run`` in a thread.
 
         Parameters
         ----------
-        query, filters, top_k, scale_score, min_score
+        query, filters, top_k, scale_score, min_score, correct, expand, offset
             As in ``run``.
         """
         found = await self.document_store.bm25_retrieval_async(
-            query, *self._arguments(filters, top_k, scale_score, min_score)
+            query,
+            *self._arguments(filters, top_k, scale_score, min_score),
+            **self._rewriting(correct, expand),
+            offset=offset,
         )
         return {"documents": found}
 
     def run_batch(
         self,
-        queries: list[str],
+        queries: list[Question],
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[list[Document]]]:
         """Do what ``run`` does for many queries at once, on several threads.
 
@@ -133,8 +187,8 @@ class BM25Retriever(ScoringRetriever):
         Parameters
         ----------
         queries
-            The texts.
-        filters, top_k, scale_score, min_score
+            The queries.
+        filters, top_k, scale_score, min_score, correct, expand, offset
             As in ``run``, for each query.
 
         Returns
@@ -148,26 +202,35 @@ class BM25Retriever(ScoringRetriever):
             As from ``run``; the message says which query.
         """
         found = self.document_store.bm25_retrieval_batch(
-            queries, *self._arguments(filters, top_k, scale_score, min_score)
+            queries,
+            *self._arguments(filters, top_k, scale_score, min_score),
+            **self._rewriting(correct, expand),
+            offset=offset,
         )
         return {"documents": found}
 
     async def run_batch_async(
         self,
-        queries: list[str],
+        queries: list[Question],
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[list[Document]]]:
         """Run ``run_batch`` in a thread.
 
         Parameters
         ----------
-        queries, filters, top_k, scale_score, min_score
+        queries, filters, top_k, scale_score, min_score, correct, expand, offset
             As in ``run_batch``.
         """
         found = await self.document_store.bm25_retrieval_batch_async(
-            queries, *self._arguments(filters, top_k, scale_score, min_score)
+            queries,
+            *self._arguments(filters, top_k, scale_score, min_score),
+            **self._rewriting(correct, expand),
+            offset=offset,
         )
         return {"documents": found}

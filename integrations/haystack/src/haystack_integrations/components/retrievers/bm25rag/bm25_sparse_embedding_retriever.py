@@ -56,6 +56,7 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Find the best documents whose sparse embeddings share an index with the query's.
 
@@ -63,7 +64,7 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         ----------
         query_sparse_embedding
             The sparse embedding of the query; an empty one matches nothing.
-        filters, top_k, scale_score, min_score
+        filters, top_k, scale_score, min_score, offset
             As in ``BM25Retriever.run``.
 
         Returns
@@ -77,7 +78,9 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
             If an argument is wrong.
         """
         found = self.document_store.sparse_embedding_retrieval(
-            query_sparse_embedding, *self._arguments(filters, top_k, scale_score, min_score)
+            query_sparse_embedding,
+            *self._arguments(filters, top_k, scale_score, min_score),
+            offset=offset,
         )
         return {"documents": found}
 
@@ -89,15 +92,18 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Run ``run`` in a thread.
 
         Parameters
         ----------
-        query_sparse_embedding, filters, top_k, scale_score, min_score
+        query_sparse_embedding, filters, top_k, scale_score, min_score, offset
             As in ``run``.
         """
         found = await self.document_store.sparse_embedding_retrieval_async(
-            query_sparse_embedding, *self._arguments(filters, top_k, scale_score, min_score)
+            query_sparse_embedding,
+            *self._arguments(filters, top_k, scale_score, min_score),
+            offset=offset,
         )
         return {"documents": found}

@@ -7,6 +7,7 @@ from typing import Any
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
 from haystack_integrations.components.retrievers.bm25rag.base import FusingRetriever
+from haystack_integrations.document_stores.bm25rag.arguments import Question
 
 
 @component
@@ -34,6 +35,8 @@ class BM25SparseHybridRetriever(FusingRetriever):
         The weights of BM25 and of the sparse embeddings; ``None`` for equal ones.
     rank_constant
         The constant of ``"rrf"``, >= 0.
+    correct, expand
+        Whether to correct and to expand the keywords, as in ``BM25Retriever``.
 
     Raises
     ------
@@ -44,17 +47,20 @@ class BM25SparseHybridRetriever(FusingRetriever):
     @component.output_types(documents=list[Document])
     def run(
         self,
-        query: str,
+        query: Question,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Find the best documents of both rankings, fused.
 
         Parameters
         ----------
         query
-            The text to search for.
+            As in ``BM25Retriever.run``; a blank one with filters finds all documents that pass.
         query_sparse_embedding
             Its sparse embedding.
         filters
@@ -62,6 +68,8 @@ class BM25SparseHybridRetriever(FusingRetriever):
             combine with the retriever's own.
         top_k
             The maximum number of documents, >= 0; ``None`` for the retriever's setting.
+        correct, expand, offset
+            As in ``BM25Retriever.run``.
 
         Returns
         -------
@@ -79,22 +87,27 @@ class BM25SparseHybridRetriever(FusingRetriever):
             self._combined(filters),
             self._most(top_k),
             **self._fusion(),
+            **self._rewriting(correct, expand),
+            offset=offset,
         )
         return {"documents": found}
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self,
-        query: str,
+        query: Question,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
     ) -> dict[str, list[Document]]:
         """Run ``run`` in a thread.
 
         Parameters
         ----------
-        query, query_sparse_embedding, filters, top_k
+        query, query_sparse_embedding, filters, top_k, correct, expand, offset
             As in ``run``.
         """
         found = await self.document_store.sparse_hybrid_retrieval_async(
@@ -103,5 +116,7 @@ class BM25SparseHybridRetriever(FusingRetriever):
             self._combined(filters),
             self._most(top_k),
             **self._fusion(),
+            **self._rewriting(correct, expand),
+            offset=offset,
         )
         return {"documents": found}

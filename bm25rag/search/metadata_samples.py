@@ -1,0 +1,118 @@
+"""Few documents whose metadata tell of all: found by the fields, without reading the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.codec import decode_metadata
+from bm25rag.filters import FilterSpec
+from bm25rag.index import BM25Index
+from bm25rag.metadata.field import (
+    FALSE,
+    LIST,
+    NULL,
+    OTHER,
+    REAL,
+    SHAPE,
+    STRING,
+    TRUE,
+    WHOLE,
+    Field,
+)
+from bm25rag.metadata.fields import Fields
+from bm25rag.search.arguments import parse_filter
+from bm25rag.search.filter_masks import masks_of
+from bm25rag.segments.view import SegmentView
+
+Showing: TypeAlias = Literal["ends", "extremes", "values"]
+
+
+def sample_metadata(
+    index: BM25Index, showing: Showing, key: str | None = None, filter: FilterSpec | None = None
+) -> list[dict[str, Any]] | None:
+    """Return the metadata of some documents, in document order; ``None`` if it must be all.
+
+    Parameters
+    ----------
+    index
+        The index.
+    showing
+        ``"ends"`` for the first and the last document with each key, ``"extremes"`` for the first
+        with the least and with the greatest value of each type, ``"values"`` for one or more
+        with each value. Values are not ``None``.
+    key
+        The key at the top of the metadata; ``None`` for all keys.
+    filter
+        Which documents count.
+    """
+    views, parsed = index._snapshot.views, parse_filter(filter)
+    masks = (None,) * len(views) if parsed is None else masks_of(views, parsed)
+    found: list[dict[str, Any]] = []
+    try:
+        for view, mask in zip(views, masks, strict=True):
+            chosen = [np.empty(0, np.int64)]
+            for fields, numbers, counts in _sources(view, mask):
+                chosen += [numbers[some] for some in _choose(fields, counts, showing, key)]
+            stored = view.metadata_of(np.unique(np.concatenate(chosen)).tolist())
+            found += map(decode_metadata, stored)
+    except KeyError:  # a field was not kept, see MAX_FIELDS
+        return None
+    return found
+
+
+def _sources(view: SegmentView, mask: Bool | None) -> Iterator[tuple[Fields, Int64, Bool]]:
+    """Yield fields, the numbers of their documents, and which of these they speak for."""
+    counts = view.living if mask is None else mask
+    counts = np.ones(len(view.segment), np.bool_) if counts is None else counts.copy()
+    for changes in reversed(view.changes):
+        if changes.changed:
+            yield changes.fields, changes.numbers, counts[changes.numbers]
+            counts[changes.numbers] = False
+    yield view.segment.fields, np.arange(len(view.segment)), counts
+
+
+def _choose(fields: Fields, counts: Bool, showing: Showing, key: str | None) -> Iterator[Int64]:
+    """Yield documents of some fields; raise ``KeyError`` if a field is unknown."""
+    if key is None and not fields.complete:
+        raise KeyError(key)
+    for path in [path for path in fields if len(path) == 1] if key is None else [(key,)]:
+        field = fields.find(path)
+        if field is not None:
+            documents = np.arange(fields.count) if field.documents is None else field.documents
+            of_null = field.codes_of(NULL)
+            entries = np.flatnonzero(counts[documents] & (field.codes >= of_null.stop))
+            if len(entries):
+                chosen = _CHOICES[showing](field, field.codes[entries].astype(np.int64))
+                yield documents[entries[chosen]].astype(np.int64)
+
+
+def _ends(field: Field, codes: Int64) -> Int64:
+    return np.array([0, len(codes) - 1])
+
+
+def _extremes(field: Field, codes: Int64) -> Int64:
+    chosen = [_of_kind(field, codes, OTHER)]
+    for kind in (FALSE, TRUE, WHOLE, REAL, STRING):
+        positions = _of_kind(field, codes, kind)
+        if len(positions):
+            values = codes[positions]
+            chosen.append(positions[[int(values.argmin()), int(values.argmax())]])
+    return np.concatenate(chosen)
+
+
+def _values(field: Field, codes: Int64) -> Int64:
+    # A code of these kinds stands for more than one value: 1 and 1.0, all lists, dicts alike.
+    several = [_of_kind(field, codes, kind) for kind in (WHOLE, LIST, SHAPE)]
+    return np.concatenate([np.unique(codes, return_index=True)[1], *several])
+
+
+def _of_kind(field: Field, codes: Int64, kind: int) -> Int64:
+    of_kind = field.codes_of(kind)
+    return np.flatnonzero((codes >= of_kind.start) & (codes < of_kind.stop))
+
+
+_CHOICES = {"ends": _ends, "extremes": _extremes, "values": _values}
