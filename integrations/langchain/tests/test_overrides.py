@@ -102,6 +102,7 @@ async def test_an_awaited_method_calls_what_a_subclass_overrides(
     cls: Any, name: str, awaited: str
 ) -> None:
     """Every one, of a class and of an object."""
+
     def method(*_args: Any, **_kwargs: Any) -> Any:
         raise Called
 
