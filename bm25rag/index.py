@@ -325,8 +325,8 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
+        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], parsed)
@@ -377,8 +377,8 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
+        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
         terms = terms_of_each(snapshot.analyzer, batch)
         corrections = []
         if check_flag("correct", correct):
@@ -424,7 +424,8 @@ class BM25Index:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
         from bm25rag.search.explain import explain
 
@@ -473,7 +474,8 @@ class BM25Index:
         """
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
         feedback = search_filtered(snapshot, [terms], documents, parsed, None, 0, 1)
         from bm25rag.search.expansion import expand
@@ -510,7 +512,8 @@ class BM25Index:
         FilterError
             If the filter is malformed.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
 
     @property
@@ -564,10 +567,10 @@ class BM25Index:
         from bm25rag.fusion import fuse
         from bm25rag.vectors import vector_terms
 
-        most, parsed, _, first = check_search(k, filter, None, offset)
+        snapshot = self._snapshot
+        most, parsed, _, first = check_search(snapshot, k, filter, None, offset)
         last = first + most if most else 0
         depth = max(last, check_count("fetch_k", fetch_k))
-        snapshot = self._snapshot
         terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
         rankings = [
             [(str(row), score) for row, score in zip(*found, strict=True)]
@@ -593,7 +596,8 @@ class BM25Index:
         filter
             As in ``search``.
         """
-        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        wanted, snapshot = check_ids(ids), self._snapshot
+        parsed = parse_filter(filter, snapshot)
         found = (snapshot.find(id) for id in wanted)
         return [
             snapshot.document(*place)
@@ -609,7 +613,8 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         if parsed is None:
             return snapshot.count
         masks = snapshot.masks(parsed)
@@ -636,8 +641,8 @@ class BM25Index:
         """
         first = check_count("offset", offset)
         stop = None if k is None else first + check_count("k", k)
-        parsed = parse_filter(filter)
-        return self._snapshot.ids(parsed, first, stop)
+        snapshot = self._snapshot
+        return snapshot.ids(parse_filter(filter, snapshot), first, stop)
 
     def __len__(self) -> int:
         return self._state.snapshot.count
@@ -879,7 +884,8 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted, parsed = None if ids is None else check_ids(ids), parse_filter(filter)
+        wanted = None if ids is None else check_ids(ids)
+        parsed = parse_filter(filter, self._state.snapshot)
         if wanted is None and parsed is None:
             kind = TypeError if filter is None else ValueError
             raise kind(
@@ -1286,7 +1292,7 @@ class BM25Index:
             _WRITERS.add(index)
             return index
         reader.opened_by = {
-            "path": folder if mirror is None and not offline else str(path),
+            "path": folder if mirror is None else str(path),
             "mmap": mmap,
             "tokenizer": tokenizer,
             "untrusted": untrusted,
