@@ -26,7 +26,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from bm25rag.errors import DuplicateIdError, MetadataError
+from bm25rag.errors import DuplicateIdError, FilterError, MetadataError
 from bm25rag.fusion import FusionMethod
 
 MANY = [
@@ -170,6 +170,15 @@ def test_lists_of_groups_are_filtered_on(ask: Any) -> None:
     ]
     assert ids(ask(documents, "cat", filter={"acl": {"$containsAny": ("y", "q")}})) == ["a"]
     assert ids(ask(documents, "cat", filter={"acl": {"$containsAll": ["x", "y"]}})) == ["a"]
+
+
+def test_a_strict_filter_is_strict_beside_a_callable(ask: Any) -> None:
+    for strict in ({"evn": True}, {"$and": [{"even": True}, {"evn": True}]}):
+        filter = {"$and": [{"$strict": strict}, lambda one: True]}
+        with pytest.raises(FilterError, match="evn"):
+            ask(MANY, "cat", filter=filter)
+        with pytest.raises(FilterError, match="evn"):
+            ask(MANY, "cat", filter={"$strict": {"$and": [strict, lambda one: True]}})
 
 
 # --- writing --------------------------------------------------------------------------
@@ -384,9 +393,13 @@ async def test_all_that_support_with_support_async_with(tmp_path: Path) -> None:
         async with opened.open(path, mode="w", **fields) as writer:
             assert type(writer) is cls
             writer.index.add(["a cat"], ids=["a"])
-        with pytest.raises(ZeroDivisionError):
+
+        async def fail(opened: Any = opened, path: Path = path, fields: Any = fields) -> None:
             async with opened.open(path, mode="w", **fields) as writer:
                 writer.index.add(["a dog"], ids=["b"])
                 raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await fail()
         async with opened.open(path, **fields) as reader:
             assert reader.index.ids() == ["a"]

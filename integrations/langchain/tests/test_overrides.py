@@ -77,7 +77,7 @@ def pairs(cls: type) -> Iterator[tuple[str, str]]:
 ALL = [(cls, *pair) for cls in MAKE for pair in pairs(cls)]
 
 
-class Called(Exception):
+class CalledError(Exception):
     """Says that the method of the subclass was called."""
 
 
@@ -104,17 +104,17 @@ async def test_an_awaited_method_calls_what_a_subclass_overrides(
     """Every one, of a class and of an object."""
 
     def method(*_args: Any, **_kwargs: Any) -> Any:
-        raise Called
+        raise CalledError
 
     of_class = isinstance(inspect.getattr_static(cls, name), classmethod)
     sub = type("Sub", (cls,), {name: classmethod(method) if of_class else method})
     made = sub if of_class else MAKE[cls](sub)
     arguments = required(getattr(made, awaited))
-    with pytest.raises(Called):
+    with pytest.raises(CalledError):
         await getattr(made, awaited)(*arguments)
     if cls is BM25VectorStore and not of_class:
         store = MAKE[cls](cls)
-        with mock.patch.object(store, name, method), pytest.raises(Called):
+        with mock.patch.object(store, name, method), pytest.raises(CalledError):
             await getattr(store, awaited)(*arguments)
 
 
