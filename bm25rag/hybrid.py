@@ -9,12 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from bm25rag.common.checks import check_choice, check_count, check_flag
+from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.documents import Hit
-from bm25rag.filters import FilterSpec
+from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, fuse
 from bm25rag.index import BM25Index
-from bm25rag.search.arguments import check_search
 from bm25rag.search.queries import Query
 
 __all__ = ["HybridSearch", "OnUnknown"]
@@ -107,13 +106,14 @@ class HybridSearch:
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
         self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
-        most, self._filter, floor, self._first = check_search(k, filter, min_score, offset)
-        self._floor = -math.inf if floor is None else floor
+        most, self._first = check_count("k", k), check_count("offset", offset)
+        lowest = -math.inf if min_score is None else min_score
+        self._floor = check_real("min_score", lowest, -math.inf, math.inf)
         self._correct, self._expand = check_flag("correct", correct), check_flag("expand", expand)
         self._last = self._first + most if most else 0
         self._depth = self.wanted = max(self._last, check_count("fetch_k", fetch_k))
         # Before anybody is asked, so that nothing that is found can be missing.
-        self._snapshot, self._query = index.snapshot(), query
+        self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
         self._known = index.__contains__ if known is None else known
         self._by_words: list[tuple[str, float]] | None = None
         self._others: list[tuple[str, float]] = []

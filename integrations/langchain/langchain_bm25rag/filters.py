@@ -239,7 +239,9 @@ def _on_documents(filter: Any, snapshot: BM25Index) -> ParsedFilter:
         case CallableFilter(function):
             return _DocumentFilter(function, snapshot)
         case And(parts) | Or(parts):
-            return type(filter)(tuple(_on_documents(part, snapshot) for part in parts))
+            of_parts = sum(len(part.demands) for part in parts)
+            own = filter.demands[: len(filter.demands) - of_parts]
+            return type(filter)(tuple(_on_documents(part, snapshot) for part in parts), own)
         case Not(part):
             return Not(_on_documents(part, snapshot))
     parsed: ParsedFilter = filter

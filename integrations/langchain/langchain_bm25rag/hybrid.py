@@ -23,7 +23,7 @@ from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
 from bm25rag import Analyzer, BM25Index, Hit
 from bm25rag.adapters import Mode, OnDuplicate, Tokenizer, check_count
-from bm25rag.errors import ReadOnlyError
+from bm25rag.errors import ReadOnlyError, UncommittedWarning
 from bm25rag.fusion import FusionMethod, Ranking, fuse
 from bm25rag.hybrid import HybridSearch, OnUnknown
 from langchain_bm25rag.aligning import (
@@ -52,7 +52,7 @@ from langchain_bm25rag.settings import (
     without_none,
 )
 from langchain_bm25rag.steps import Plan, arun, run
-from langchain_bm25rag.threads import asking, building, gathered, mirrors, writing
+from langchain_bm25rag.threads import asking, building, gathered, mirrors, reading, writing
 from langchain_bm25rag.tracing import atraced, traced
 
 
@@ -514,7 +514,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
                 "closed without the changes since the last commit(), which were taken back in the "
                 "vector store, too: call commit() before close(), or rollback() to drop them"
             )
-            warnings.warn(message, ResourceWarning, stacklevel=4)
+            warnings.warn(message, UncommittedWarning, stacklevel=4)
 
     def align(self, records: RecordManager | None = None) -> Aligned:  # type: ignore[override]
         """Make the vector store hold what the index holds; after a crash they can differ.
@@ -676,6 +676,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
             # It needs no scores, and not every store has them.
             return [(found, 0.0) for found in store.similarity_search(query, k=k, **keywords)]
 
+    @mirrors(_ask_store, reading)
     async def _aask_store(
         self, query: str, k: int, keywords: dict[str, Any]
     ) -> list[tuple[Document, float]]:

@@ -15,14 +15,15 @@ from langchain_core.structured_query import (
     Visitor,
 )
 
-_NAMES = {Comparator.CONTAIN: "$contains"}
+# By whether there are several values.
+_CONTAIN = {False: "$contains", True: "$containsAny"}
 
 
 class BM25Translator(Visitor):
     """Translates structured queries into bm25rag's filters.
 
     Dates and datetimes are compared as instants, however the metadata hold them (``$date``).
-    ``contain`` is an element of a list, or a part of a string.
+    ``contain`` is an element of a list, or a part of a string; with several values, any of them.
     """
 
     allowed_operators: Sequence[Operator] | None = (Operator.AND, Operator.OR, Operator.NOT)
@@ -41,11 +42,13 @@ class BM25Translator(Visitor):
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Return the condition on the attribute."""
         self._validate_func(comparison.comparator)
-        several = isinstance(comparison.value, list)
+        several = isinstance(comparison.value, (list, tuple))
         values = [_plain(value) for value in (comparison.value if several else [comparison.value])]
         # Models write in("year", 2000), too.
         several |= comparison.comparator in (Comparator.IN, Comparator.NIN)
-        name = _NAMES.get(comparison.comparator, f"${comparison.comparator.value}")
+        name = f"${comparison.comparator.value}"
+        if comparison.comparator is Comparator.CONTAIN:
+            name = _CONTAIN[several]
         condition: dict[str, Any] = {name: values if several else values[0]}
         if values and all(isinstance(value, date) for value in values):
             condition = {"$date": condition}

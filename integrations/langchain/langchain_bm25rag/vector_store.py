@@ -453,6 +453,7 @@ class BM25VectorStore(Stored, VectorStore):
             documents = with_vectors(self.sparse_embedding, documents)
         return write(self.index, documents, source, on_duplicate)
 
+    @mirrors(_add, writing)
     async def _aadd(
         self, documents: Iterator[StoredDocument], source: str, on_duplicate: OnDuplicate
     ) -> list[str]:

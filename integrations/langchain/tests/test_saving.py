@@ -22,6 +22,7 @@ from bm25rag.errors import (
     ReadOnlyError,
     StorageError,
     TokenizerRequiredError,
+    UncommittedWarning,
     UntrustedIndexError,
 )
 
@@ -96,7 +97,7 @@ def test_commit_makes_durable_and_close_warns_of_what_it_loses(folder: Path) -> 
     writer.commit()
     assert BM25Retriever.open(folder).invoke("owl") == [OWL]
     writer.delete(["owl"])
-    with pytest.warns(ResourceWarning, match=r"call commit\(\)"):
+    with pytest.warns(UncommittedWarning, match=r"call commit\(\)"):
         writer.close()
     assert BM25Retriever.open(folder).invoke("owl") == [OWL]
     with pytest.raises(ReadOnlyError):

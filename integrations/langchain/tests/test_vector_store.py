@@ -272,6 +272,7 @@ def test_a_model_writes_the_filter() -> None:
         (Comparator.NIN, [1], {"n": {"$nin": [1]}}),
         (Comparator.IN, "a", {"n": {"$in": ["a"]}}),  # as models write it, too
         (Comparator.CONTAIN, "a", {"n": {"$contains": "a"}}),
+        (Comparator.CONTAIN, ["a", "b"], {"n": {"$containsAny": ["a", "b"]}}),
         (
             Comparator.LTE,
             {"date": "2024-01-02", "type": "date"},
