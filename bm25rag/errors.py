@@ -21,6 +21,8 @@
         └── RemoteError                     a remote store does not answer, or refuses
 
     AnalyzerChangedWarning (UserWarning)    stemmer or Unicode tables differ from the index's
+    FilterWarning (UserWarning)             a filter can find nothing, and looks misspelt
+    UncommittedWarning (UserWarning)        changes that were never committed are lost
 
 Wrong types and values of arguments are plain ``TypeError`` and ``ValueError``
 that name the argument, what was expected and what came.
@@ -36,6 +38,7 @@ __all__ = [
     "DocumentNotFoundError",
     "DuplicateIdError",
     "FilterError",
+    "FilterWarning",
     "FormatVersionError",
     "LockedError",
     "MetadataError",
@@ -46,6 +49,7 @@ __all__ = [
     "ShardUnavailableError",
     "StorageError",
     "TokenizerRequiredError",
+    "UncommittedWarning",
     "UntrustedIndexError",
 ]
 
@@ -174,3 +178,11 @@ class RemoteError(StorageError):
 
 class AnalyzerChangedWarning(UserWarning):
     """The installed stemmer or Unicode tables give other terms than those in the index."""
+
+
+class FilterWarning(UserWarning):
+    """A filter has something like an operator where it can only be a field's name or a value."""
+
+
+class UncommittedWarning(UserWarning):
+    """A writer was closed, deleted or left open at exit; what it had not committed is lost."""

@@ -32,6 +32,7 @@ LATE = (
     "bm25rag.search.expansion",
     "bm25rag.search.explain",
     "bm25rag.search.filter_masks",
+    "bm25rag.search.known_fields",
     "bm25rag.search.matrix",
     "bm25rag.segments.spelling",
     "bm25rag.segments.vectors_builder",

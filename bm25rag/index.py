@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+import atexit
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
+from sys import is_finalizing
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import (
@@ -20,12 +22,14 @@ from typing import (
     cast,
     get_args,
 )
+from weakref import WeakSet
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.caller import warn
 from bm25rag.common.checks import (
     check_choice,
     check_count,
@@ -37,7 +41,7 @@ from bm25rag.common.checks import (
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.documents import Deleted, Document, Hit, Text
-from bm25rag.errors import MetadataError, ReadOnlyError, StorageError
+from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
 from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
 from bm25rag.search.arguments import check_search, parse_filter
@@ -118,8 +122,9 @@ class BM25Index:
     """An exact BM25 index that can be updated, filtered, tuned and saved.
 
     Reading is safe from many threads while one writes: a reader sees the state before
-    or after a write, never between. The index can be pickled and copied; a copy is an
-    index of its own, in memory.
+    or after a write, never between. A copy is an index of its own, in memory, which can be
+    changed; so are deep copies and pickles, except those of a reader of a folder: they are
+    readers of that folder, and such a pickle is small.
 
     Parameters
     ----------
@@ -157,6 +162,8 @@ class BM25Index:
     # What was last saved in a folder that this is not the writer of.
     _saved: SavedCopy | None
     _lock: WriteLock
+    # Whether it was said at exit that changes are lost.
+    _warned = False
 
     # What opens a folder; a sharded index has its own.
     _reader_type: ClassVar[type[FolderReader]] = FolderReader
@@ -318,8 +325,8 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
+        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], parsed)
@@ -370,8 +377,8 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
+        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
         terms = terms_of_each(snapshot.analyzer, batch)
         corrections = []
         if check_flag("correct", correct):
@@ -417,7 +424,8 @@ class BM25Index:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
         from bm25rag.search.explain import explain
 
@@ -466,7 +474,8 @@ class BM25Index:
         """
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
         feedback = search_filtered(snapshot, [terms], documents, parsed, None, 0, 1)
         from bm25rag.search.expansion import expand
@@ -503,7 +512,8 @@ class BM25Index:
         FilterError
             If the filter is malformed.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
 
     @property
@@ -557,10 +567,10 @@ class BM25Index:
         from bm25rag.fusion import fuse
         from bm25rag.vectors import vector_terms
 
-        most, parsed, _, first = check_search(k, filter, None, offset)
+        snapshot = self._snapshot
+        most, parsed, _, first = check_search(snapshot, k, filter, None, offset)
         last = first + most if most else 0
         depth = max(last, check_count("fetch_k", fetch_k))
-        snapshot = self._snapshot
         terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
         rankings = [
             [(str(row), score) for row, score in zip(*found, strict=True)]
@@ -586,7 +596,8 @@ class BM25Index:
         filter
             As in ``search``.
         """
-        wanted, parsed, snapshot = check_ids(ids), parse_filter(filter), self._snapshot
+        wanted, snapshot = check_ids(ids), self._snapshot
+        parsed = parse_filter(filter, snapshot)
         found = (snapshot.find(id) for id in wanted)
         return [
             snapshot.document(*place)
@@ -602,7 +613,8 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
+        snapshot = self._snapshot
+        parsed = parse_filter(filter, snapshot)
         if parsed is None:
             return snapshot.count
         masks = snapshot.masks(parsed)
@@ -629,8 +641,8 @@ class BM25Index:
         """
         first = check_count("offset", offset)
         stop = None if k is None else first + check_count("k", k)
-        parsed = parse_filter(filter)
-        return self._snapshot.ids(parsed, first, stop)
+        snapshot = self._snapshot
+        return snapshot.ids(parse_filter(filter, snapshot), first, stop)
 
     def __len__(self) -> int:
         return self._state.snapshot.count
@@ -872,7 +884,8 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted, parsed = None if ids is None else check_ids(ids), parse_filter(filter)
+        wanted = None if ids is None else check_ids(ids)
+        parsed = parse_filter(filter, self._state.snapshot)
         if wanted is None and parsed is None:
             kind = TypeError if filter is None else ValueError
             raise kind(
@@ -1275,7 +1288,19 @@ class BM25Index:
             raise
         if writer is not None:
             writer.take_over(reader, stored)
-        return cls._made(_State.of(stored), reader if writer is None else writer)
+            index = cls._made(_State.of(stored), writer)
+            _WRITERS.add(index)
+            return index
+        reader.opened_by = {
+            "path": folder if mirror is None else str(path),
+            "mmap": mmap,
+            "tokenizer": tokenizer,
+            "untrusted": untrusted,
+            "cache": cache,
+            "storage_options": storage_options,
+            "offline": offline,
+        }
+        return cls._made(_State.of(stored), reader)
 
     def refresh(self) -> bool:
         """Go to the last commit of the folder, as another process may have made it.
@@ -1421,27 +1446,39 @@ class BM25Index:
 
         Warns
         -----
-        ResourceWarning
-            If there are changes since the last commit, which are lost.
+        UncommittedWarning
+            If there are changes since the last commit, which are lost. A writer that is deleted,
+            or still open when the program ends, warns too.
         """
-        if self._release():
-            warnings.warn(
-                "closed without the changes since the last commit(): call commit() "
-                "before close(), or rollback() to drop them",
-                ResourceWarning,
-                stacklevel=2,
-            )
-
-    def _release(self) -> bool:
-        """Give up the writer's lock; return whether changes are lost with it."""
         with self._lock.taken():
-            writer, views, saved = self._attachment, list(self._state.snapshot.views), self._saved
-            if not isinstance(writer, FolderWriter):
-                return False
+            self._warn_of_loss()
+            self._release()
+
+    def _release(self) -> None:
+        writer = self._attachment
+        if isinstance(writer, FolderWriter):
             writer.close()
             self._attachment = CLOSED
-            unsaved = views != writer.last.views and (saved is None or views != saved.views)
-            return writer.ours and unsaved
+
+    def _warn_of_loss(self) -> None:
+        """Warn if changes were never committed, nor saved elsewhere."""
+        writer = self._attachment
+        if not isinstance(writer, FolderWriter) or not writer.ours or self._warned:
+            return
+        views, saved = list(self._state.snapshot.views), self._saved
+        if views != writer.last.views and (saved is None or views != saved.views):
+            self._warned = True
+            warn(
+                f"the changes to {writer.folder} since the last commit() are lost: call commit() "
+                "before close() and before the program ends, or write within 'with "
+                'BM25Index.open(path, mode="w") as index:\'; rollback() drops them on purpose',
+                UncommittedWarning,
+            )
+
+    def __del__(self) -> None:
+        # At the end of the program, it was said before modules are gone.
+        if isinstance(getattr(self, "_attachment", None), FolderWriter) and not is_finalizing():
+            self._warn_of_loss()
 
     def __enter__(self) -> Self:
         return self
@@ -1456,7 +1493,8 @@ class BM25Index:
             if isinstance(self._attachment, FolderWriter):
                 self.commit() if error is None else self.rollback()
         finally:
-            self._release()
+            with self._lock.taken():
+                self._release()
 
     def _writer(self) -> FolderWriter:
         if not isinstance(self._attachment, FolderWriter):
@@ -1489,7 +1527,8 @@ class BM25Index:
     def _writing(self) -> Iterator[Snapshot]:
         with self._lock.taken():
             if self._attachment.read_only:
-                raise ReadOnlyError(f"this is {self._attachment.description}; it cannot be changed")
+                who, advice = self._attachment.description, self._attachment.advice
+                raise ReadOnlyError(f"this is {who}; it cannot be changed: {advice}")
             yield self._state.snapshot
 
     def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
@@ -1504,23 +1543,48 @@ class BM25Index:
         return tidy(views, self._lock.held)
 
     def __copy__(self) -> Self:
-        copy = self._made(self._state, MEMORY)
+        made = self._made(self._state, MEMORY)
         attachment = self._attachment
-        copy._saved = (
+        made._saved = (
             attachment.saved_copy() if isinstance(attachment, FolderReader) else self._saved
         )
-        return copy
+        return made
 
-    def __getstate__(self) -> StoredState:
-        return self._state.stored()
+    def __deepcopy__(self, memo: dict[int, Any]) -> BM25Index:
+        if isinstance(self._attachment, FolderReader):
+            return self._made(self._state, copy.copy(self._attachment))
+        restore, arguments = self.__reduce__()
+        return restore(*copy.deepcopy(arguments, memo))
 
-    def __setstate__(self, state: StoredState) -> None:
-        self._begin(_State.of(state), MEMORY)
+    def __reduce__(self) -> tuple[Callable[..., BM25Index], tuple[Any, ...]]:
+        attachment = self._attachment
+        if isinstance(attachment, FolderReader):
+            return _open_again, (type(self), attachment.opened_by)
+        # What a writer has not committed, or a view shows, is in no folder.
+        return _restore, (type(self), self._state.stored())
 
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
         return f"{type(self).__name__}({len(self)} {noun}, {settings})"
+
+
+def _open_again(kind: type[BM25Index], opened_by: dict[str, Any]) -> BM25Index:
+    return kind.open(**opened_by)
+
+
+def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
+    return kind._made(_State.of(state), MEMORY)
+
+
+# The open writers, to be looked at when the program ends.
+_WRITERS: WeakSet[BM25Index] = WeakSet()
+
+
+@atexit.register
+def _warn_at_exit() -> None:
+    for index in list(_WRITERS):
+        index._warn_of_loss()
 
 
 def _correct(

@@ -90,8 +90,9 @@ class Vectors:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        limits = check_search(k, filter, min_score, offset)
-        snapshot = self._snapshot
+        whole = self._whole()
+        limits = check_search(whole, k, filter, min_score, offset)
+        snapshot = whole.by_vectors
         return snapshot.hits(*search_one(snapshot, vector_terms(vector), *limits))
 
     def search_batch(
@@ -120,8 +121,9 @@ class Vectors:
         """
         batch = vector_terms_each(vectors)
         workers = None if threads is None else check_count("threads", threads, least=1)
-        limits = check_search(k, filter, min_score, offset)
-        return search_filtered(self._snapshot, batch, *limits, workers)
+        whole = self._whole()
+        limits = check_search(whole, k, filter, min_score, offset)
+        return search_filtered(whole.by_vectors, batch, *limits, workers)
 
     def scores(self, vector: Vector) -> Float64:
         """Score every document, in document order, float64 (N,); 0 for what does not match.
@@ -152,7 +154,9 @@ class Vectors:
         """
         from bm25rag.search.explain import explain
 
-        why = explain(self._snapshot, vector_terms(vector), id, parse_filter(filter))
+        whole = self._whole()
+        parsed = parse_filter(filter, whole)
+        why = explain(whole.by_vectors, vector_terms(vector), id, parsed)
         return replace(why, terms=tuple(replace(term, tf=min(term.tf, 1)) for term in why.terms))
 
     def get(self, ids: Iterable[str]) -> list[dict[str, float]]:

@@ -25,7 +25,9 @@ from bm25rag.distributed.results import Partial, RayBatch
 from bm25rag.distributed.vectors import RayVectors, only_hits
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
+from bm25rag.filters import parse_filter
 from bm25rag.fusion import FusionMethod, fuse
+from bm25rag.search.known_fields import check_demands
 
 if TYPE_CHECKING:
     from bm25rag.analysis import Analyzer
@@ -219,6 +221,7 @@ class RayIndex:
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         first, last = _page(k, offset)
         depth = max(last, check_count("fetch_k", fetch_k))
+        self._check_fields(filter, deadline)
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         answers = self._ask("search_hybrid", arguments, deadline, False)
         found = [one.items[0] for one in _merged("search_hybrid", answers, arguments)]
@@ -245,6 +248,7 @@ class RayIndex:
         first, last = _page(k, offset)
         arguments = (queries, last, filter, min_score, contents)
         check_flag("partial", partial)
+        self._check_fields(filter, deadline)
         answers = self._ask(operation, arguments, deadline, partial)
         found = _merged(operation, answers, arguments)
         rows, scores, counts = found.ranking
@@ -280,6 +284,7 @@ class RayIndex:
             As ``search``.
         """
         arguments = (query, check_id("id", id), filter)
+        self._check_fields(filter, deadline)
         found = _merged("explain", self._ask("explain", arguments, deadline, False), arguments)
         if found is None:
             passing = "" if filter is None else " that the filter passes"
@@ -307,6 +312,7 @@ class RayIndex:
         """
         wanted = check_ids(ids)
         arguments = (wanted, filter)
+        self._check_fields(filter, deadline)
         found = _merged("get", self._ask("get", arguments, deadline, False), arguments)
         return [found[id] for id in wanted if id in found]
 
@@ -323,6 +329,7 @@ class RayIndex:
         ShardUnavailableError
             As ``search``.
         """
+        self._check_fields(filter, deadline)
         found = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
         return cast("int", found)
 
@@ -437,6 +444,18 @@ class RayIndex:
         return dataset.map_batches(
             search, batch_format="pyarrow", batch_size=batch_size, num_cpus=num_cpus
         )
+
+    def _check_fields(self, filter: FilterSpec | None, deadline: float) -> None:
+        """Check that documents of any shard have the fields that a filter relies on."""
+        parsed = None if filter is None else parse_filter(filter)
+        if parsed is None or not parsed.demands or not self.count(deadline=deadline):
+            return
+
+        def fields(paths: Sequence[tuple[str, ...]] | None) -> set[tuple[str, ...]]:
+            answers = self._ask("fields", (paths,), deadline, False)
+            return cast("set[tuple[str, ...]]", _merged("fields", answers, (paths,)))
+
+        check_demands(parsed.demands, lambda path: bool(fields([path])), lambda: fields(None))
 
     def _ask(
         self, operation: str, arguments: tuple[Any, ...], deadline: float, partial: bool

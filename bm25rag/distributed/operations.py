@@ -18,6 +18,7 @@ from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 from bm25rag.search.explain import Explanation
+from bm25rag.search.known_fields import fields_of, has_field
 from bm25rag.search.queries import Query
 from bm25rag.search.results import BatchResult
 from bm25rag.sharded import Ranking, merge_rankings
@@ -169,6 +170,20 @@ def _explain(
         return None
 
 
+def _fields(
+    shard: BM25Index, first_row: int, threads: int, paths: Sequence[tuple[str, ...]] | None
+) -> set[tuple[str, ...]]:
+    """Return which of some fields documents have; ``None``: all that they have or had."""
+    snapshot = shard._state.snapshot
+    if paths is None:
+        return fields_of(snapshot)
+    return {path for path in paths if has_field(snapshot, path)}
+
+
+def _merge_fields(found: Iterable[set[tuple[str, ...]]], *_: object) -> set[tuple[str, ...]]:
+    return set().union(*found)
+
+
 def _analyzer(shard: BM25Index, first_row: int, threads: int) -> Analyzer:
     return shard.analyzer
 
@@ -184,5 +199,6 @@ OPERATIONS = {
     "get": Operation(_get, _merge_got),
     "count": Operation(_count, _merge_counts),
     "explain": Operation(_explain, _first),
+    "fields": Operation(_fields, _merge_fields),
     "analyzer": Operation(_analyzer, _first),
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from bm25rag.common.record import Record
 from bm25rag.filters.operators import Operator
@@ -15,10 +16,41 @@ from bm25rag.filters.values import fresh
 _MAX_KEYED = 100
 
 
+class Demand(NamedTuple):
+    """A field that a filter relies on: documents must have it.
+
+    Parameters
+    ----------
+    path
+        The keys from the top of the metadata down.
+    at
+        The place in the filter, for messages.
+    strict
+        Whether it is an error if no document has it, or only a warning.
+    meant
+        The filter that may be meant instead.
+    """
+
+    path: tuple[str, ...]
+    at: str
+    strict: bool = True
+    meant: str = ""
+
+
 class Filter(ABC):
     """A parsed filter: immutable, and independent of the dict it was parsed from."""
 
     __slots__ = ()
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """The fields that documents must have, checked before the filter is used."""
+        return ()
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The fields that it asks about."""
+        return ()
 
     @property
     @abstractmethod
@@ -64,6 +96,11 @@ class Condition(Record, Filter):
     def __init__(self, path: tuple[str, ...], operator: Operator) -> None:
         self.path: Final = path
         self.operator: Final = operator
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The path."""
+        return (self.path,)
 
     @property
     def key(self) -> Hashable:
@@ -181,24 +218,44 @@ def _not_plain(returned: str) -> TypeError:
     )
 
 
-class And(Record, Filter):
-    """All parts match; without parts, everything does.
+class _Joined(Record, Filter):
+    """Several filters as one.
 
     Parameters
     ----------
     parts
         The filters, tried in order, those to call for each document last.
+    demands
+        The fields that documents must have, beside those that the parts demand.
     """
 
-    __slots__ = __match_args__ = ("parts",)
+    __slots__ = ("_demands", "parts")
+    __match_args__ = ("parts",)
 
-    def __init__(self, parts: tuple[Filter, ...]) -> None:
+    def __init__(self, parts: tuple[Filter, ...], demands: tuple[Demand, ...] = ()) -> None:
         self.parts: Final = _per_document_last(parts)
+        self._demands: Final = (*demands, *chain.from_iterable(part.demands for part in parts))
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """The fields that documents must have."""
+        return self._demands
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The fields that the parts ask about."""
+        return tuple(chain.from_iterable(part.paths for part in self.parts))
 
     @property
     def per_document(self) -> bool:
         """Whether a part must be called for each document."""
         return any(part.per_document for part in self.parts)
+
+
+class And(_Joined):
+    """All parts match; without parts, everything does."""
+
+    __slots__ = ()
 
     @property
     def key(self) -> Hashable:
@@ -210,24 +267,10 @@ class And(Record, Filter):
         return all(part.matches(id, metadata) for part in self.parts)
 
 
-class Or(Record, Filter):
-    """At least one part matches.
+class Or(_Joined):
+    """At least one part matches."""
 
-    Parameters
-    ----------
-    parts
-        The filters, tried in order, those to call for each document last.
-    """
-
-    __slots__ = __match_args__ = ("parts",)
-
-    def __init__(self, parts: tuple[Filter, ...]) -> None:
-        self.parts: Final = _per_document_last(parts)
-
-    @property
-    def per_document(self) -> bool:
-        """Whether a part must be called for each document."""
-        return any(part.per_document for part in self.parts)
+    __slots__ = ()
 
     @property
     def key(self) -> Hashable:
@@ -252,6 +295,16 @@ class Not(Record, Filter):
 
     def __init__(self, part: Filter) -> None:
         self.part: Final = part
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """The fields that the part demands."""
+        return self.part.demands
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The fields that the part asks about."""
+        return self.part.paths
 
     @property
     def per_document(self) -> bool:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from bm25rag.errors import FilterError
 from bm25rag.filters.nodes import (
     And,
     CallableFilter,
     Condition,
+    Demand,
     Filter,
     IdCondition,
     IdSet,
@@ -28,12 +30,14 @@ from bm25rag.filters.operands import (
     refuse,
 )
 from bm25rag.filters.operators import OPERATORS, AsInstant
+from bm25rag.filters.spelling import mistaken, suggest
 
 FilterSpec: TypeAlias = (
     dict[str, Any] | set[str] | frozenset[str] | Callable[[dict[str, Any]], object] | Filter
 )
 """What ``filter=`` takes, beside None."""
 
+_NAMES = ("$and", "$or", "$not", "$id", "$strict")
 # Compiled when a filter first needs them.
 _ESCAPE = r"(?s)\\(.?)"
 _ESCAPABLE = (".", "$", "\\")
@@ -89,10 +93,10 @@ class _Subject(NamedTuple):
     dates: _Subject | None = None
     negatable: bool = True
 
-    def known(self) -> str:
+    def known(self) -> list[str]:
         """List the operators for an error message."""
         nested = ["$date"] * (self.dates is not None) + ["$not"] * self.negatable
-        return ", ".join([*self.readers, *COMPLEMENTS, *nested])
+        return [*self.readers, *COMPLEMENTS, *nested]
 
 
 def _of_metadata(path: tuple[str, ...]) -> _Subject:
@@ -149,17 +153,35 @@ def _below(at: str, name: str) -> str:
 def _clause(name: str, value: Any, at: str, depth: int) -> Filter:
     """Parse one entry of a filter dict."""
     if not name.startswith("$"):
-        return _field(_of_metadata(_path(name, at)), value, at, depth)
+        return _condition(name, value, at, depth)
     if name == "$id":
         return _field(_OF_ID, value, at, depth)
     if name == "$not":
         return Not(_parse(value, at, depth + 1))
+    if name == "$strict":
+        part = _parse(value, at, depth + 1)
+        return And((part,), tuple(Demand(path, at) for path in dict.fromkeys(part.paths)))
     if name == "$and":
         return _conjunction(_parts(value, at, depth))
     if name != "$or":
         hint = "operators stand below a field; a field's own $ is written \\$"
-        refuse(at, f"unknown name; known here: $and, $or, $not, $id ({hint})")
+        meant = suggest(name, _NAMES) or ";"
+        refuse(at, f"unknown name{meant} known here: {', '.join(_NAMES)} ({hint})")
     return Or(tuple(_parts(value, at, depth)))
+
+
+def _condition(name: str, value: Any, at: str, depth: int) -> Filter:
+    """Parse a condition on a field of the metadata."""
+    path = _path(name, at)
+    operators = isinstance(value, dict) and any(map(_is_operator, value))
+    looks = None if operators else mistaken(path, value)
+    if looks is None:
+        return _field(_of_metadata(path), value, at, depth)
+    try:
+        condition = _field(_of_metadata(path), value, at, depth)
+    except FilterError as error:
+        raise FilterError(f"{error}; did you mean {looks[1]}?") from None
+    return And((condition,), (Demand(looks[0], at, strict=False, meant=looks[1]),))
 
 
 def _parts(value: Any, at: str, depth: int) -> list[Filter]:
@@ -228,7 +250,8 @@ def _operator(subject: _Subject, name: str, operand: Any, at: str, depth: int) -
     plain = COMPLEMENTS.get(name, name)
     if plain not in subject.readers:
         what = "unknown operator" if name.startswith("$") else "a field's name among operators"
-        refuse(at, f"{what}; known here: {subject.known()}")
+        meant = suggest(name, subject.known()) or ";"
+        refuse(at, f"{what}{meant} known here: {', '.join(subject.known())}")
     condition = subject.make(plain, subject.readers[plain](operand, at, depth + 1))
     return condition if plain == name else Not(condition)
 

@@ -77,6 +77,11 @@ class Snapshot:
         self._term_cache = TermCache(self.views, parameters, self._documents, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
 
+    @property
+    def is_part(self) -> bool:
+        """Whether the documents are a part of a collection, whose others are elsewhere."""
+        return self._documents != self.count
+
     @lazy_property
     def by_vectors(self) -> Snapshot:
         """The same documents, to be searched by their vectors."""

@@ -17,12 +17,11 @@ from bm25rag.segments.view import SegmentView
 from bm25rag.sharded.folder import ShardedReader, ShardedWriter, verify_sharded
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
-from bm25rag.storage.state import State
 
 if TYPE_CHECKING:
     from bm25rag.storage.remote_mirror import Mirror
 
-_SHARD = Unattached("a shard of a sharded index", True)
+_SHARD = Unattached("a shard of a sharded index", True, "open the whole index with mode='w'")
 
 
 class ShardedIndex(BM25Index):
@@ -33,8 +32,8 @@ class ShardedIndex(BM25Index):
     the last shard or, if that has reached its capacity, to a new one behind it; deletions
     and new metadata to the shards that hold the documents. ``commit`` renews the statistics
     and writes all shards as one new commit, which reads the terms of every shard: commit
-    rarely. ``save`` to another folder writes a plain index, and copies and pickles are plain
-    indexes in memory. ``reanalyze`` is refused: build anew.
+    rarely. ``save`` to another folder writes a plain index, and copies in memory are plain
+    indexes. ``reanalyze`` is refused: build anew.
     """
 
     _reader_type: ClassVar[type[FolderReader]] = ShardedReader
@@ -103,13 +102,6 @@ class ShardedIndex(BM25Index):
         if attachment is MEMORY:  # a copy, which no folder is open for
             return cast("Self", BM25Index._made(state, attachment))
         return super()._made(state, attachment)
-
-    def __reduce__(self) -> tuple[Callable[[State], BM25Index], tuple[State]]:
-        return _in_memory, (self.__getstate__(),)
-
-
-def _in_memory(state: State) -> BM25Index:
-    return BM25Index._made(_State.of(state), MEMORY)
 
 
 class OpenShard(NamedTuple):

@@ -39,9 +39,12 @@ class FolderReader:
     ----------
     mirror
         What keeps the folder as a remote one is; ``None`` if it is no cache.
+    opened_by
+        The arguments of ``BM25Index.open``, for pickles.
     """
 
     description = "an index opened with mode='r'"
+    advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"
     read_only = True
     mirror: Mirror | None = None
 
@@ -52,6 +55,7 @@ class FolderReader:
         self._mapped = mapped
         self._tokenizer = tokenizer
         self._untrusted = untrusted
+        self.opened_by: dict[str, Any] = {}
         self.manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         self._mark: FileMark | None = None

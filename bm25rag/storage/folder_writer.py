@@ -34,6 +34,7 @@ class FolderWriter:
     """The writer of a folder: it holds the lock and knows what is on disk."""
 
     description = "an index that is changed here"
+    advice = ""
     read_only = False
 
     def __init__(self, folder: str, held: BaseFileLock) -> None:
@@ -88,6 +89,11 @@ class FolderWriter:
             return SavedCopy(folder, writer._manifest, state.views)
         finally:
             writer.close()
+
+    @property
+    def folder(self) -> str:
+        """The folder."""
+        return self._folder
 
     @property
     def last(self) -> State:

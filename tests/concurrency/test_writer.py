@@ -17,6 +17,7 @@ from bm25rag.errors import (
     LockedError,
     ReadOnlyError,
     TokenizerRequiredError,
+    UncommittedWarning,
 )
 
 
@@ -105,7 +106,7 @@ def test_leaving_the_block_commits_and_an_exception_rolls_back(folder: Path) -> 
 def test_closing_without_a_commit_forgets_with_a_warning(folder: Path) -> None:
     writer = BM25Index.open(folder, mode="w")
     writer.add(["blue"])
-    with pytest.warns(ResourceWarning, match=r"commit\(\)"):
+    with pytest.warns(UncommittedWarning, match=r"commit\(\)"):
         writer.close()
     writer.close()
     assert found(folder) == ["0", "1"]

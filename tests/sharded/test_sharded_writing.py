@@ -16,6 +16,7 @@ from bm25rag.sharded import ShardedIndex, build, open_shard
 from bm25rag.sharded.manifest import read_sharded
 from support.holding import bits
 from support.killing import killed_at
+from support.recording import abandon
 
 TEXTS = [f"boat {number % 3} sea word{number}" for number in range(12)]
 
@@ -225,7 +226,7 @@ def test_a_crash_at_any_step_of_a_commit_leaves_the_old_state_or_the_new(tmp_pat
         after = shown(writer)
         alive = killed_at(number, writer.commit)
         if alive:
-            writer._attachment.close()
+            abandon(writer)
         else:
             writer.close()
         ShardedIndex.verify(folder)
@@ -273,14 +274,14 @@ def test_readers_views_and_shards_refuse_writes(folder: Path) -> None:
         reader.snapshot().refresh()
 
 
-def test_copies_pickles_and_saved_indexes_are_plain(folder: Path, tmp_path: Path) -> None:
+def test_copies_and_saved_indexes_are_plain(folder: Path, tmp_path: Path) -> None:
     index = ShardedIndex.open(folder)
     expected = shown(index)
     index.save(tmp_path / "plain")
     for other in (
         copy.copy(index),
-        copy.deepcopy(index),
-        pickle.loads(pickle.dumps(index)),
+        copy.deepcopy(index.snapshot()),
+        pickle.loads(pickle.dumps(index.snapshot())),
         copy.copy(BM25Index.open(tmp_path / "plain", verify=True)),
     ):
         assert type(other) is BM25Index
@@ -289,6 +290,20 @@ def test_copies_pickles_and_saved_indexes_are_plain(folder: Path, tmp_path: Path
         assert len(other) == 13
     with pytest.raises(NotAnIndexError, match="is not empty"):
         index.save(folder)
+
+
+def test_deep_copies_and_pickles_of_a_reader_are_readers_of_the_folder(folder: Path) -> None:
+    index = BM25Index.open(folder)
+    copies = [copy.deepcopy(index), pickle.loads(pickle.dumps(index))]
+    assert len(pickle.dumps(index)) < 1000
+    with BM25Index.open(folder, mode="w") as writer:
+        writer.add(["boat"])
+    for other in copies:
+        assert type(other) is ShardedIndex
+        assert other.read_only
+        assert shown(other) == shown(index)
+        assert other.refresh()
+        assert len(other) == len(index) + 1
 
 
 def test_a_pickled_shard_keeps_the_statistics_of_the_whole(folder: Path) -> None:

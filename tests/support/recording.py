@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.errors import UncommittedWarning
 
 SECTOR = 512
 
@@ -241,5 +242,5 @@ def _take(names: dict[str, _Node], goes: str, comes: str, node: _Node | None) ->
 def abandon(writer: BM25Index) -> None:
     """Drop a writer as the end of its process would, whatever is uncommitted."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
+        warnings.simplefilter("ignore", UncommittedWarning)
         writer.close()

@@ -1,0 +1,103 @@
+"""The right spelling of what other filter languages write, and of operators without their ``$``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("eq", "equal", "equals", "==", "="), ("$eq",)),
+    **dict.fromkeys(("ne", "neq", "noteq", "notequal", "notequals", "!=", "<>"), ("$ne",)),
+    **dict.fromkeys(("lt", "lessthan", "before", "<"), ("$lt",)),
+    **dict.fromkeys(("lte", "le", "<="), ("$lte",)),
+    **dict.fromkeys(("gt", "greaterthan", "after", ">"), ("$gt",)),
+    **dict.fromkeys(("gte", "ge", ">="), ("$gte",)),
+    **dict.fromkeys(("between", "range"), ("$gte", "$lte")),
+    **dict.fromkeys(("in", "isin", "anyof", "oneof"), ("$in",)),
+    **dict.fromkeys(("nin", "notin", "noneof"), ("$nin",)),
+    **dict.fromkeys(("contains", "includes", "elemmatch"), ("$contains",)),
+    **dict.fromkeys(("any", "containsany", "arraycontainsany", "overlaps"), ("$containsAny",)),
+    **dict.fromkeys(("all", "containsall", "arraycontainsall"), ("$containsAll",)),
+    **dict.fromkeys(("icontains", "ilike"), ("$icontains",)),
+    **dict.fromkeys(
+        ("like", "match", "textmatch", "regex", "regexp"),
+        ("$contains", "$icontains", "$startswith"),
+    ),
+    **dict.fromkeys(("startswith", "prefix"), ("$startswith",)),
+    **dict.fromkeys(("exists", "isnull", "isempty"), ("$exists",)),
+    "date": ("$date",),
+    "not": ("$not",),
+}
+_LOGICAL = {
+    **dict.fromkeys(("and", "must", "filter", "filters", "bool", "conditions"), "$and"),
+    **dict.fromkeys(("or", "should"), "$or"),
+    **dict.fromkeys(("not", "mustnot", "nor"), "$not"),
+    "strict": "$strict",
+}
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return which of some known names an unknown one may stand for, to go into a message."""
+    listed, key = list(known), _bare(name)
+    found = [one for one in (*_OPERATORS.get(key, ()), _LOGICAL.get(key, "")) if one in listed]
+    if not found:
+        from difflib import get_close_matches
+
+        spelled = {one.lower(): one for one in listed}
+        found = [spelled[one] for one in get_close_matches(name.lower(), spelled, 1, 0.7)]
+    return f", did you mean {' or '.join(found)}?" if found else ""
+
+
+def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
+    """Find what looks like an operator in a field's name, or in a value that it is to equal.
+
+    Parameters
+    ----------
+    path
+        The field.
+    value
+        The value.
+
+    Returns
+    -------
+    found
+        The field that the documents must have if it is none, and what may be meant instead;
+        ``None`` if nothing looks like one.
+    """
+    if len(path) == 1 and isinstance(value, dict | list | tuple) and value:
+        logical = _LOGICAL.get(_bare(path[0]))
+        if logical is not None:
+            return path, _shown({logical: _operand(logical, value)})
+    return _within(path, value) if isinstance(value, dict) else None
+
+
+def _within(path: tuple[str, ...], value: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
+    for key, item in value.items():
+        below, bare = (*path, key), _bare(key)
+        if bare in _OPERATORS:
+            renamed = {
+                operator: operand
+                for name, operand in value.items()
+                for operator in _OPERATORS.get(_bare(name), (name,))[:1]
+            }
+            return below, _shown({".".join(path): renamed})
+        if bare in _LOGICAL and isinstance(item, dict | list | tuple):
+            return below, _shown({_LOGICAL[bare]: [{".".join(path): "..."}, "..."]})
+        if isinstance(item, dict) and (found := _within(below, item)) is not None:
+            return found
+    return None
+
+
+def _operand(logical: str, value: Any) -> Any:
+    if logical in ("$and", "$or"):
+        return value if isinstance(value, list | tuple) else [value]
+    return value if isinstance(value, dict) else {"$or": value}
+
+
+def _bare(name: object) -> str:
+    return str(name).lower().lstrip("$").replace("_", "").replace(" ", "").replace("-", "")
+
+
+def _shown(filter: dict[str, Any]) -> str:
+    shown = repr(filter)
+    return shown if len(shown) <= 200 else shown[:200] + " ..."

@@ -1,0 +1,86 @@
+"""Whether the documents have the fields that a filter relies on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+from bm25rag.common.caller import warn
+from bm25rag.errors import FilterError, FilterWarning
+from bm25rag.filters import Condition, Demand, escape_key
+from bm25rag.filters.operators import Exists
+from bm25rag.search.snapshot import Snapshot
+
+# Fields that a message names.
+_SHOWN = 10
+
+
+def check_demands(
+    demands: Iterable[Demand],
+    has: Callable[[tuple[str, ...]], bool],
+    named: Callable[[], Iterable[tuple[str, ...]]],
+) -> None:
+    """Check what a filter demands of the documents.
+
+    Parameters
+    ----------
+    demands
+        What it demands.
+    has
+        Says whether any document has a field.
+    named
+        Returns the fields that documents have or had.
+
+    Raises
+    ------
+    FilterError
+        If ``$strict`` is around a field that no document has.
+
+    Warns
+    -----
+    FilterWarning
+        If no document has a field whose name looks like an operator.
+    """
+    for demand in demands:
+        if has(demand.path):
+            continue
+        name = _name(demand.path)
+        if not demand.strict:
+            message = f"no document has the field {name!r}, so nothing equals it: did you mean "
+            warn(f"filter at {demand.at}: {message}{demand.meant}?", FilterWarning)
+            continue
+        paths = {_name(path): path for path in named()}
+        nearest = get_close_matches(name, paths, n=len(paths) or 1, cutoff=0.0)
+        known = [one for one in nearest[: 10 * _SHOWN] if has(paths[one])][:_SHOWN]
+        likely = get_close_matches(name, known, n=1)
+        hint = f", did you mean {likely[0]!r}?" if likely else ";"
+        listed = ", ".join(map(repr, known)) or "none"
+        more = " ..." if len(known) == _SHOWN else ""
+        raise FilterError(
+            f"filter at {demand.at}: no document has the field {name!r}{hint} "
+            f"known fields: {listed}{more}"
+        )
+
+
+def has_field(snapshot: Snapshot, path: tuple[str, ...]) -> bool:
+    """Whether a living document has a value at a path."""
+    from bm25rag.search.filter_masks import masks_of
+
+    present = Condition(path, Exists(True))
+    return any(masks_of([view], present)[0].any() for view in snapshot.views)
+
+
+def fields_of(snapshot: Snapshot) -> set[tuple[str, ...]]:
+    """Return the paths at which documents, or such as are deleted, have values."""
+    parts = [view.segment.fields for view in snapshot.views]
+    parts += [one.fields for view in snapshot.views for one in view.changes if one.changed]
+    return {
+        tuple(key for key in path if key is not None)
+        for fields in parts
+        for path in fields
+        if None not in path
+    }
+
+
+def _name(path: tuple[str, ...]) -> str:
+    return ".".join(map(escape_key, path))

@@ -1,0 +1,184 @@
+"""What a writer did and never committed is lost, and that is said aloud, once."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from bm25rag import BM25Index, Document
+from bm25rag.errors import ReadOnlyError, UncommittedWarning
+from bm25rag.sharded import build
+
+
+@pytest.fixture(params=["plain", "sharded"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Save an index of one document."""
+    if request.param == "plain":
+        BM25Index.from_texts(["red"]).save(tmp_path / "index")
+    else:
+        build([Document("0", "red"), Document("1", "red")], tmp_path / "index", 2)
+    return tmp_path / "index"
+
+
+CHANGES: dict[str, Callable[[BM25Index], object]] = {
+    "add": lambda index: index.add(["blue"]),
+    "delete": lambda index: index.delete(["0"]),
+    "update_metadata": lambda index: index.update_metadata(["0"], [{"n": 1}]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_closing_and_deleting_a_writer_say_what_is_lost_and_where(
+    folder: Path, change: Callable[[BM25Index], object]
+) -> None:
+    writer = BM25Index.open(folder, mode="w")
+    change(writer)
+    with pytest.warns(UncommittedWarning, match=f"{folder} .* are lost: call commit") as caught:
+        writer.close()
+    assert [warning.filename for warning in caught] == [__file__]
+    writer.close()
+    del writer
+    writer = BM25Index.open(folder, mode="w")
+    change(writer)
+    gone = weakref.ref(writer)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        del writer
+        gc.collect()
+    assert gone() is None
+    assert [(warning.category, warning.filename) for warning in caught] == [
+        (UncommittedWarning, __file__)
+    ]
+    BM25Index.open(folder, mode="w").close()  # the lock has been given up
+
+
+def test_a_writer_in_a_cycle_warns_when_it_is_collected(folder: Path) -> None:
+    writer = BM25Index.open(folder, mode="w")
+    writer.add(["blue"])
+    cycle = [writer]
+    cycle.append(cycle)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        del writer, cycle
+        gc.collect()
+    assert [warning.category for warning in caught] == [UncommittedWarning]
+
+
+KEPT: dict[str, Callable[[BM25Index], object]] = {
+    "commit": lambda index: index.commit(),
+    "rollback": lambda index: index.rollback(),
+    "nothing": lambda index: index.search("red"),
+}
+
+
+@pytest.mark.parametrize("keep", [*KEPT, "save", "unchanged", "failed", "with", "with and error"])
+def test_where_nothing_is_lost_nothing_is_said(folder: Path, keep: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer = BM25Index.open(folder, mode="w")
+        if keep == "unchanged":
+            writer.add([])
+            writer.delete(["unknown"])
+        elif keep == "failed":
+            with pytest.raises(ValueError, match="already"):
+                writer.add(["blue"], ids=["0"])
+        elif keep.startswith("with"):
+            with suppress(KeyError), writer:
+                writer.add(["blue"])
+                if keep == "with and error":
+                    raise KeyError
+        elif keep == "save":
+            writer.add(["blue"])
+            writer.save(folder)
+        elif keep != "nothing":
+            writer.add(["blue"])
+            KEPT[keep](writer)
+        del writer
+        gc.collect()
+
+
+def test_views_of_a_writer_say_nothing_and_outlive_it(folder: Path) -> None:
+    writer = BM25Index.open(folder, mode="w")
+    writer.add(["blue"])
+    views = [writer.snapshot(), writer.tune(k1=2.0)]
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        del writer
+        gc.collect()
+        assert [len(view.search("blue")) for view in views] == [1, 1]
+        del views
+        gc.collect()
+    assert [warning.category for warning in caught] == [UncommittedWarning]
+
+
+ENDINGS = {
+    "end": "",
+    "exit": "sys.exit(3)",
+    "error": "raise KeyError('mine')",
+    "function": "def f(held):\n    sys.exit(0)\nf(writer)",
+    "thread": "import threading\nt = threading.Thread(target=lambda: writer.add(['x']))\nt.start()",
+    "child": "pid = os.fork()\nif pid == 0: sys.exit(0)\nos.waitpid(pid, 0)",
+    "deleted": "del writer",
+    "closed": "writer.close()",
+}
+
+
+def run(folder: Path, ending: str, change: str = "writer.add(['blue'])") -> str:
+    code = (
+        "import os, sys\nfrom bm25rag import BM25Index\n"
+        f"writer = BM25Index.open({str(folder)!r}, mode='w')\n{change}\n{ending}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Exception ignored" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_python_shows_it_once_however_the_program_ends(folder: Path, ending: str) -> None:
+    if "fork" in ending and not hasattr(os, "fork"):
+        pytest.skip("there is no fork here")
+    said = run(folder, ending)
+    assert said.count("UncommittedWarning") == 1, said
+    assert ("KeyError: 'mine'" in said) == ("mine" in ending)
+    BM25Index.open(folder, mode="w").close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["", "writer.add(['blue']); writer.commit()", "writer.add(['blue']); writer.rollback()"],
+)
+def test_a_program_that_loses_nothing_prints_nothing(folder: Path, change: str) -> None:
+    assert run(folder, "", change) == ""
+
+
+def test_a_commit_while_the_program_ends_comes_before_the_warning(folder: Path) -> None:
+    assert run(folder, "import atexit\natexit.register(writer.commit)") == ""
+    assert len(BM25Index.open(folder).search("blue")) == 1
+
+
+REFUSED = {
+    "reader": (lambda folder: BM25Index.open(folder), r"open it with mode='w'.*copy\.copy"),
+    "snapshot": (lambda folder: BM25Index.open(folder).snapshot(), "change the index that it was"),
+    "view": (lambda folder: BM25Index.open(folder).tune(k1=2), r"copy\.copy\(index\)"),
+}
+
+
+@pytest.mark.parametrize(("opened", "advice"), REFUSED.values(), ids=REFUSED)
+def test_what_refuses_to_be_changed_says_what_to_do(
+    folder: Path, opened: Callable[[Path], BM25Index], advice: str
+) -> None:
+    with pytest.raises(ReadOnlyError, match=advice):
+        opened(folder).add(["blue"])
+
+
+def test_a_closed_writer_says_to_open_again(folder: Path) -> None:
+    writer = BM25Index.open(folder, mode="w")
+    writer.close()
+    with pytest.raises(ReadOnlyError, match="open the folder again with mode='w'"):
+        writer.add(["blue"])

@@ -1,0 +1,241 @@
+"""Filters that can find nothing since no document has their field: a warning, or $strict."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index, Document
+from bm25rag.errors import FilterError, FilterWarning
+from bm25rag.filters import And, Not, parse_filter
+from bm25rag.hybrid import HybridSearch
+from bm25rag.sharded import build, open_shard
+
+METADATA: list[dict[str, Any]] = [
+    {"year": 2020, "lang": "en"},
+    {"year": 2024, "author": {"name": "x"}, "tags": ["a"]},
+    {"a.b": 1},
+]
+
+
+@pytest.fixture
+def index() -> BM25Index:
+    """Index documents that have each field once."""
+    index = BM25Index.from_texts(["red"] * 3, metadata=METADATA, vectors=[{"red": 1.0}] * 3)
+    index.add(["red"], metadata=[{"gone": 1}])
+    index.delete(["3"])
+    index.update_metadata(["0"], [{"year": 2020, "lang": "en", "new": 1}])
+    return index
+
+
+CALLS: dict[str, Callable[[BM25Index, Any], object]] = {
+    "search": lambda index, filter: index.search("red", filter=filter),
+    "search_batch": lambda index, filter: index.search_batch(["red"], filter=filter),
+    "explain": lambda index, filter: index.explain("red", "0", filter),
+    "expand": lambda index, filter: index.expand("red", filter=filter),
+    "correct": lambda index, filter: index.correct("red", filter),
+    "search_hybrid": lambda index, filter: index.search_hybrid("red", {"red": 1.0}, filter=filter),
+    "get": lambda index, filter: index.get(["0"], filter),
+    "count": lambda index, filter: index.count(filter),
+    "ids": lambda index, filter: index.ids(filter),
+    "delete": lambda index, filter: index.delete(["0"], filter),
+    "delete by filter": lambda index, filter: index.delete(filter=filter),
+    "vectors.search": lambda index, filter: index.vectors.search({"red": 1.0}, filter=filter),
+    "vectors.search_batch": lambda index, filter: index.vectors.search_batch([], filter=filter),
+    "vectors.explain": lambda index, filter: index.vectors.explain({"red": 1.0}, "0", filter),
+    "snapshot": lambda index, filter: index.snapshot().search("red", filter=filter),
+    "HybridSearch": lambda index, filter: HybridSearch(index, "red", filter=filter).hits(),
+}
+calls = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+LIKE_OPERATORS: list[tuple[Any, str]] = [
+    ({"year": {"gte": 2}}, "{'year': {'$gte': 2}}"),
+    ({"year": {"gte": 2, "lt": 5}}, "{'year': {'$gte': 2, '$lt': 5}}"),
+    ({"year": {">=": 2}}, "{'year': {'$gte': 2}}"),
+    ({"author": {"name": {"eq": "x"}}}, "{'author.name': {'$eq': 'x'}}"),
+    ({"author.name": {"in": ["x"]}}, "{'author.name': {'$in': ['x']}}"),
+    ({"year": {"not_in": [1]}}, "{'year': {'$nin': [1]}}"),
+    ({"tags": {"contains_any": ["a"]}}, "{'tags': {'$containsAny': ['a']}}"),
+    ({"must": [{"year": 1}]}, "{'$and': [{'year': 1}]}"),
+    ({"should": {"year": 1}}, "{'$or': [{'year': 1}]}"),
+    ({"and": [{"year": 1}]}, "{'$and': [{'year': 1}]}"),
+    ({"OR": [{"year": 1}]}, "{'$or': [{'year': 1}]}"),
+    ({"not": {"year": 1}}, "{'$not': {'year': 1}}"),
+    ({"must_not": [{"year": 1}]}, "{'$not': {'$or': [{'year': 1}]}}"),
+    ({"filter": {"year": 1}}, "{'$and': [{'year': 1}]}"),
+    ({"$or": [{"lang": "en"}, {"must": [{"year": 1}]}]}, "{'$and': [{'year': 1}]}"),
+    ({"year": {"or": [{"gte": 1}]}}, "{'$or': [{'year': '...'}, '...']}"),
+]
+
+
+@pytest.mark.parametrize(("filter", "meant"), LIKE_OPERATORS, ids=lambda one: str(one)[:40])
+def test_what_looks_like_an_operator_is_warned_of_with_the_right_spelling(
+    index: BM25Index, filter: Any, meant: str
+) -> None:
+    with pytest.warns(FilterWarning) as caught:
+        index.count(filter)
+    assert [warning.filename for warning in caught] == [__file__]
+    message = str(caught[0].message)
+    assert message.endswith(f"did you mean {meant}?")
+    assert "\n" not in message
+
+
+@calls
+def test_every_call_that_takes_a_filter_warns(
+    index: BM25Index, call: Callable[[BM25Index, Any], object]
+) -> None:
+    # The document may not pass, which explain says with an error.
+    with pytest.warns(FilterWarning, match=r"no document has the field 'year\.gte'"):
+        call(index, {"$or": [{"lang": "en"}, {"year": {"gte": 2}}]})
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"range": {"gte": 2}},
+        {"must": [1]},
+        {"range": {"gte": 3}},
+        {"filter": "coffee"},
+        {"not": True},
+        {"missing": {"name": 1}},
+        {"range": {"$eq": {"gte": 2}}},
+        {"missing": {"$eq": {"gte": 2}}},
+    ],
+)
+def test_a_field_that_a_document_has_and_plain_values_are_left_alone(filter: Any) -> None:
+    index = BM25Index.from_texts(["red"], metadata=[{"range": {"gte": 2}, "must": [1]}])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index.count(filter)
+        assert BM25Index().count(filter) == 0
+
+
+def test_an_empty_index_warns_of_nothing() -> None:
+    assert BM25Index().count({"year": {"gte": 2}}) == 0
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        ({"a": {"$like": "x"}}, r"did you mean \$contains or \$icontains or \$startswith\?"),
+        ({"a": {"$regex": "x"}}, r"did you mean \$contains or"),
+        ({"a": {"$GTE": 1}}, r"did you mean \$gte\?"),
+        ({"a": {"$not_in": [1]}}, r"did you mean \$nin\?"),
+        ({"a": {"$notin": [1]}}, r"did you mean \$nin\?"),
+        ({"a": {"$neq": 1}}, r"did you mean \$ne\?"),
+        ({"a": {"$between": [1, 2]}}, r"did you mean \$gte or \$lte\?"),
+        ({"a": {"$containsNay": [1]}}, r"did you mean \$containsAny\?"),
+        ({"a": {"$all": [1]}}, r"did you mean \$containsAll\?"),
+        ({"a": {"$any": [1]}}, r"did you mean \$containsAny\?"),
+        ({"a": {"$gt": 1, "lte": 2}}, r"did you mean \$lte\?"),
+        ({"a": {"not": {"$gt": 1}}}, r"did you mean \{'a': \{'\$not': \{'\$gt': 1\}\}\}\?"),
+        ({"must": [{"a": {"$gt": 1}}]}, r"did you mean \{'\$and': \[\{'a': \{'\$gt': 1\}\}\]\}\?"),
+        ({"$must": []}, r"did you mean \$and\?"),
+        ({"$nor": []}, r"did you mean \$not\?"),
+        ({"$foo": []}, r"unknown name; known here: \$and"),
+    ],
+)
+def test_operators_of_other_languages_are_refused_with_the_nearest_right_ones(
+    filter: Any, message: str
+) -> None:
+    with pytest.raises(FilterError, match=message):
+        parse_filter(filter)
+
+
+# --- $strict ----------------------------------------------------------------------------------
+
+
+@calls
+def test_strict_refuses_a_field_that_no_document_has_in_every_call(
+    index: BM25Index, call: Callable[[BM25Index, Any], object]
+) -> None:
+    call(index, {"$strict": {"year": {"$exists": True}}})
+    for filter in (
+        {"$strict": {"yaer": 2020}},
+        {"$or": [{"lang": "en"}, {"$strict": {"yaer": 1}}]},
+    ):
+        with pytest.raises(FilterError, match=r"\$strict: no document has the field 'yaer'"):
+            call(index, filter)
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        ({"yaer": 1}, r"did you mean 'year'\? known fields: 'year', "),
+        ({"author.nam": "x"}, r"did you mean 'author\.name'\?"),
+        ({"a": 1}, r"no document has the field 'a'"),
+        ({"zzz": {"$exists": False}}, r"'zzz'; known fields: .*'lang'"),
+        ({"gone": 1}, "no document has the field 'gone'"),
+        ({"$not": {"$or": [{"year": 1}, {"zzz": 1}]}}, "'zzz'"),
+        ({"year": {"gte": 1}, "zzz": 1}, "'zzz'"),
+        ({"author": {"$strict": 1}}, r"unknown operator"),
+    ],
+)
+def test_strict_says_what_to_change(index: BM25Index, filter: Any, message: str) -> None:
+    with pytest.raises(FilterError, match=message) as caught:
+        index.count({"$strict": filter})
+    assert "'gone'" not in str(caught.value).partition("known fields")[2]
+
+
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ({"year": {"$gte": 2020}}, ["0", "1"]),
+        ({"new": 1}, ["0"]),
+        ({"a\\.b": 1}, ["2"]),
+        ({"author.name": "x", "tags": {"$contains": "a"}}, ["1"]),
+        ({"$id": "2"}, ["2"]),
+        ({"1", "2"}, ["1", "2"]),
+        (lambda metadata: "year" in metadata, ["0", "1"]),
+        ({}, ["0", "1", "2"]),
+    ],
+)
+def test_strict_changes_nothing_where_the_fields_are_known(
+    index: BM25Index, filter: Any, found: list[str]
+) -> None:
+    for spec in ({"$strict": filter}, parse_filter({"$strict": filter})):
+        assert index.ids(spec) == found
+        assert [hit.id for hit in index.search("red", filter=spec)] == found
+    assert index.count({"$not": {"$strict": filter}}) == 3 - len(found)
+
+
+def test_strict_refuses_nothing_of_an_empty_index() -> None:
+    index = BM25Index()
+    assert index.ids({"$strict": {"yaer": 1}}) == []
+    index.add(["red"])
+    with pytest.raises(FilterError, match="known fields: none"):
+        index.ids({"$strict": {"yaer": 1}})
+
+
+def test_at_most_ten_fields_are_named() -> None:
+    index = BM25Index.from_texts(["red"], metadata=[{f"field{n}": n for n in range(50)}])
+    with pytest.raises(FilterError) as caught:
+        index.count({"$strict": {"feild7": 1}})
+    assert "did you mean 'field7'?" in str(caught.value)
+    assert str(caught.value).count("'field") == 11
+
+
+def test_a_parsed_strict_filter_keeps_its_demands_when_it_is_combined_and_pickled(
+    index: BM25Index,
+) -> None:
+    strict = parse_filter({"$strict": {"yaer": 1}})
+    assert strict is not None
+    for filter in (strict, And((strict,)), Not(strict), pickle.loads(pickle.dumps(strict))):
+        with pytest.raises(FilterError, match="yaer"):
+            index.count(filter)
+
+
+def test_shards_have_fields_together(tmp_path: Path) -> None:
+    documents = [Document(str(n), "red", {f"only{n}": n}) for n in range(4)]
+    build(documents, tmp_path / "it", 4)
+    index = BM25Index.open(tmp_path / "it")
+    assert index.ids({"$strict": {"only2": 2}}) == ["2"]
+    with pytest.raises(FilterError, match="did you mean 'only"):
+        index.ids({"$strict": {"onyl9": 2}})
+    # One of them leaves that to whoever asks all.
+    assert open_shard(tmp_path / "it", 0).searcher.ids({"$strict": {"only2": 2}}) == []
