@@ -24,7 +24,7 @@ from llamaindex_dense import WordEmbedding, embed
 from llamaindex_nodes import node
 
 from bm25rag import BM25Index
-from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
+from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, TokenizerRequiredError
 
 # Each changes the scores of the question below.
 FUSION = {"alpha": 0.9, "method": "zscore", "rank_constant": 7, "fetch_k": 1}
@@ -258,6 +258,27 @@ def test_processes_and_threads_write_in_turn(tmp_path: Path) -> None:
     assert [child.wait(60) for child in children] == [0, 0]
     ids = {each.node_id for each in store.get_nodes()}
     assert ids == {f"{name}-{n}" for name in ("p0", "p1", "t0", "t1") for n in range(5)}
+
+
+def test_a_storage_context_saves_a_copy_of_a_folder(nodes: list[TextNode], tmp_path: Path) -> None:
+    store = BM25VectorStore(path=tmp_path / "store", language="de", alpha=0.3)
+    store.add(nodes)
+    StorageContext.from_defaults(vector_store=store).persist(str(tmp_path / "storage"))
+    again = BM25VectorStore.from_persist_dir(str(tmp_path / "storage"))
+    query = VectorStoreQuery(query_str="cats mat", similarity_top_k=5)
+    assert answer(again, query) == answer(store, query)
+    again.clear()
+    store.add([node("owl", "An owl")])
+    assert len(BM25VectorStore(path=tmp_path / "store").get_nodes()) == 5
+
+
+def test_what_is_no_path_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="path must be a str or a path, got int"):
+        BM25VectorStore(path=3)  # type: ignore[arg-type]
+    with pytest.raises(ReadOnlyError, match="mode='a' needs a folder of this machine"):
+        BM25VectorStore(path="memory://somewhere")
+    with pytest.raises(ValueError, match="timeout"):
+        BM25VectorStore(path=tmp_path, timeout=-1.0)
 
 
 def test_an_index_over_a_path_goes_on_where_it_was(tmp_path: Path) -> None:

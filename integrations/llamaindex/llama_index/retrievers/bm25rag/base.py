@@ -475,7 +475,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "expand": expand,
             "min_score": min_score,
         }
-        chosen = {
+        chosen: dict[str, Any] = {
             name: getattr(settings, name) if value is None else value
             for name, value in given.items()
         }

@@ -289,7 +289,8 @@ def _any(filter: MetadataFilter, texts: bool) -> FilterSpec:
     ``$containsAny`` is quicker by far than as many ``$contains``, which only texts need.
     """
     path, values = _path(filter.key), _elements(filter)
-    parts = [{path: {"$containsAny": [one for each in values for one in _equals(filter, each)]}}]
+    members = [one for each in values for one in _equals(filter, each)]
+    parts: list[FilterSpec] = [{path: {"$containsAny": members}}]
     for value in values:
         if isinstance(value, str):
             parts.append({f"{path}.{escape_key(value)}": {"$exists": True}})

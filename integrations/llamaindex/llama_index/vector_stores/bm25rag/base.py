@@ -159,7 +159,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         timeout: float = 60.0,
         class_name: str | None = None,
     ) -> None:
-        parts = {
+        parts: dict[str, Any] = {
             "dense": dense,
             "sparse_doc_fn": sparse_doc_fn,
             "sparse_query_fn": sparse_query_fn,

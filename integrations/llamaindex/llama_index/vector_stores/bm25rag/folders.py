@@ -50,7 +50,9 @@ class Folder:
         analyzer: Analyzer | None,
         parameters: dict[str, Any],
     ) -> None:
-        self.path = str(Path(path).expanduser().resolve())
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"path must be a str or a path, got {type(path).__name__}")
+        self.path = str(path) if is_url(path) else str(Path(path).expanduser().resolve())
         tokenizer = None if analyzer is None else analyzer.tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
         options = {"analyzer": analyzer, "timeout": timeout, **parameters}
