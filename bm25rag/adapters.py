@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
 from bm25rag.index import Mode, OnDuplicate
-from bm25rag.metadata.codec import decode_metadata, encode_metadata
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.write_threads import end_write_thread, in_write_thread
 

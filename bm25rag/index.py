@@ -52,7 +52,7 @@ from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import is_sharded
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
-from bm25rag.storage.state import check_extra
+from bm25rag.storage.state import check_extra, check_settings
 from bm25rag.write_lock import WriteLock
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
 
-Mode: TypeAlias = Literal["r", "w"]
+Mode: TypeAlias = Literal["r", "w", "a"]
 """How a folder is opened."""
 
 OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
@@ -171,13 +171,7 @@ class BM25Index:
         delta: float | None = None,
         delta_on: DeltaOn = "all",
     ) -> None:
-        if analyzer is not None and not isinstance(analyzer, Analyzer):
-            hint = (
-                f" {analyzer!r}: write Analyzer({analyzer!r})" if isinstance(analyzer, str) else ""
-            )
-            raise TypeError(
-                f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
-            )
+        _check_analyzer(analyzer)
         parameters = Parameters(variant, k1, b, delta, delta_on)
         snapshot = Snapshot((), parameters, Analyzer() if analyzer is None else analyzer)
         self._begin(_State(snapshot, 0, {}, {}), MEMORY)
@@ -284,6 +278,8 @@ class BM25Index:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         correct: bool = False,
+        *,
+        offset: int = 0,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
 
@@ -299,6 +295,8 @@ class BM25Index:
             The least score returned.
         correct
             Whether to correct the query first, as ``correct()`` does; hits say how.
+        offset
+            How many of the best documents to leave out: the next page begins at ``offset + k``.
 
         Returns
         -------
@@ -310,7 +308,8 @@ class BM25Index:
         TypeError
             If an argument has the wrong type.
         ValueError
-            If ``k`` is negative, ``min_score`` NaN, or a weight NaN, infinite or beyond 1e30.
+            If ``k`` or ``offset`` is negative, ``min_score`` NaN, or a weight NaN, infinite or
+            beyond 1e30.
         FilterError
             If the filter is malformed.
 
@@ -319,13 +318,13 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        most, parsed, floor = check_search(k, filter, min_score)
+        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], parsed)
             terms, corrections = corrected.terms, corrected.corrections
-        rows, scores = search_one(snapshot, terms, most, parsed, floor)
+        rows, scores = search_one(snapshot, terms, most, parsed, floor, first)
         if not rows and parsed is None:  # or a warning would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
         return snapshot.hits(rows, scores, corrections)
@@ -338,6 +337,8 @@ class BM25Index:
         min_score: float | None = None,
         threads: int | None = None,
         correct: bool = False,
+        *,
+        offset: int = 0,
     ) -> BatchResult:
         """Search for many queries at once.
 
@@ -349,7 +350,7 @@ class BM25Index:
             As in ``search``.
         threads
             How many threads to use at most; ``None`` for one a core. The result is the same.
-        correct
+        correct, offset
             As in ``search``.
 
         Returns
@@ -362,13 +363,14 @@ class BM25Index:
         TypeError
             If an argument has the wrong type; a bare string is not a batch.
         ValueError
-            If ``k`` is negative, ``threads`` less than 1, ``min_score`` NaN or a weight wrong.
+            If ``k`` or ``offset`` is negative, ``threads`` less than 1, ``min_score`` NaN or a
+            weight wrong.
         FilterError
             If the filter is malformed.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        most, parsed, floor = check_search(k, filter, min_score)
+        most, parsed, floor, first = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
         terms = terms_of_each(snapshot.analyzer, batch)
         corrections = []
@@ -376,7 +378,7 @@ class BM25Index:
             corrected = _correct(snapshot, terms, parsed)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
-        result = search_filtered(snapshot, terms, most, parsed, floor, workers)
+        result = search_filtered(snapshot, terms, most, parsed, floor, first, workers)
         result.corrections = corrections
         if parsed is None:  # as in ``search``
             warn_of_texts(snapshot, batch, result.counts.tolist())
@@ -466,7 +468,7 @@ class BM25Index:
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
         parsed, snapshot = parse_filter(filter), self._snapshot
         terms = terms_of(snapshot.analyzer, query)
-        feedback = search_filtered(snapshot, [terms], documents, parsed, None, 1)
+        feedback = search_filtered(snapshot, [terms], documents, parsed, None, 0, 1)
         from bm25rag.search.expansion import expand
 
         return expand(terms, feedback, most, share)
@@ -522,6 +524,7 @@ class BM25Index:
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
+        offset: int = 0,
     ) -> list[Hit]:
         """Find the best k documents by BM25 and by their sparse vectors, fused.
 
@@ -534,9 +537,12 @@ class BM25Index:
         k, filter
             As in ``search``; the filter holds for both.
         fetch_k
-            How many documents of each ranking are fused, >= 0; at least ``k`` are.
+            How many documents of each ranking are fused, >= 0; at least ``offset + k`` are.
         method, weights, rank_constant
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
+        offset
+            As in ``search``. Pages up to ``fetch_k`` are parts of one ranking; behind that, more
+            documents are fused for each page, which can change their order.
 
         Returns
         -------
@@ -551,18 +557,19 @@ class BM25Index:
         from bm25rag.fusion import fuse
         from bm25rag.vectors import vector_terms
 
-        most, parsed, _ = check_search(k, filter, None)
-        depth = max(most, check_count("fetch_k", fetch_k))
+        most, parsed, _, first = check_search(k, filter, None, offset)
+        last = first + most if most else 0
+        depth = max(last, check_count("fetch_k", fetch_k))
         snapshot = self._snapshot
         terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
         rankings = [
             [(str(row), score) for row, score in zip(*found, strict=True)]
             for found in (
-                search_one(snapshot, terms, depth, parsed, None),
-                search_one(snapshot.by_vectors, weighted, depth, parsed, None),
+                search_one(snapshot, terms, depth, parsed, None, 0),
+                search_one(snapshot.by_vectors, weighted, depth, parsed, None, 0),
             )
         ]
-        fused = fuse(rankings, method, weights, most, rank_constant)
+        fused = fuse(rankings, method, weights, last, rank_constant)[first:]
         return snapshot.hits([int(row) for row, _ in fused], [score for _, score in fused])
 
     # --- documents and statistics ------------------------------------------------------
@@ -601,16 +608,29 @@ class BM25Index:
         masks = snapshot.masks(parsed)
         return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
 
-    def ids(self, filter: FilterSpec | None = None) -> list[str]:
+    def ids(
+        self, filter: FilterSpec | None = None, *, k: int | None = None, offset: int = 0
+    ) -> list[str]:
         """Return the ids of the documents that the filter passes, in document order.
 
         Parameters
         ----------
         filter
             As in ``search``; ``None`` for all documents.
+        k
+            How many at most, >= 0; ``None`` for all.
+        offset
+            How many of the first to leave out, >= 0.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
         """
-        parsed, snapshot = parse_filter(filter), self._snapshot
-        return [snapshot.views[place].segment.id_of(n) for place, n in snapshot.passing(parsed)]
+        first = check_count("offset", offset)
+        stop = None if k is None else first + check_count("k", k)
+        parsed = parse_filter(filter)
+        return self._snapshot.ids(parsed, first, stop)
 
     def __len__(self) -> int:
         return self._state.snapshot.count
@@ -824,13 +844,13 @@ class BM25Index:
                 self._install(views, next_id=new.next_id, probe=probe)
         return new.ids
 
-    def delete(self, ids: Iterable[str], filter: FilterSpec | None = None) -> Deleted:
-        """Delete documents; unknown ids are ignored.
+    def delete(self, ids: Iterable[str] | None = None, filter: FilterSpec | None = None) -> Deleted:
+        """Delete documents, by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
         ----------
         ids
-            The documents.
+            The documents; ``None`` for all that the filter passes.
         filter
             As in ``search``: documents that it rejects at this moment stay, also those that
             another thread has replaced since their ids were looked up.
@@ -839,25 +859,39 @@ class BM25Index:
         -------
         count
             How many documents went, an ``int``; its ``ids`` are those that this very call
-            deleted, in the order asked for.
+            deleted, in the order asked for, or in document order.
 
         Raises
         ------
         TypeError
-            If ``ids`` is a bare string or holds anything but strings.
+            If ``ids`` is a bare string or holds anything but strings, or nothing is given.
+        ValueError
+            If there are no ids and the filter, ``{}``, rejects nothing.
         FilterError
             If the filter is malformed.
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        wanted, parsed = check_ids(ids), parse_filter(filter)
+        wanted, parsed = None if ids is None else check_ids(ids), parse_filter(filter)
+        if wanted is None and parsed is None:
+            kind = TypeError if filter is None else ValueError
+            raise kind(
+                "delete needs ids, or a filter that rejects something, got "
+                f"ids=None, filter={filter!r}; delete(index.ids()) deletes all documents"
+            )
         with self._writing() as snapshot:
-            places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
-            found = {
-                id: place
-                for id, place in places
-                if place is not None and snapshot.passes(*place, parsed)
-            }
+            if wanted is None:
+                found = {
+                    snapshot.views[place].segment.id_of(number): (place, number)
+                    for place, number in releasing_gil(snapshot.passing(parsed))
+                }
+            else:
+                places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
+                found = {
+                    id: place
+                    for id, place in places
+                    if place is not None and snapshot.passes(*place, parsed)
+                }
             if found:
                 self._install(_without(snapshot, found.values()))
         return Deleted(tuple(found))
@@ -888,7 +922,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        from bm25rag.metadata.codec import encode_metadata
+        from bm25rag.common.codec import encode_metadata
 
         wanted = check_ids(ids)
         given = list(check_sequence("metadata", metadata, "dicts"))
@@ -1121,11 +1155,17 @@ class BM25Index:
         untrusted: bool = False,
         timeout: float = 0.0,
         *,
+        analyzer: Analyzer | None = None,
+        variant: VariantName | None = None,
+        k1: float | None = None,
+        b: float | None = None,
+        delta: float | None = None,
+        delta_on: DeltaOn | None = None,
         cache: str | PathLike[str] | None = None,
         storage_options: dict[str, Any] | None = None,
         offline: bool = False,
     ) -> Self:
-        """Open a saved index.
+        """Open a saved index, or, in mode ``"a"``, make it if there is none.
 
         Parameters
         ----------
@@ -1135,7 +1175,9 @@ class BM25Index:
             that the cache lacks are fetched and checked, and the cache is mapped.
         mode
             ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
-            has ``commit``, ``rollback`` and ``close``.
+            has ``commit``, ``rollback`` and ``close``; ``"a"`` for the writer too, where a
+            folder that is missing or empty gets an empty index first, which other processes
+            can open from then on.
         mmap
             Whether to map the files, which takes milliseconds and shares memory with
             other processes, or to read them.
@@ -1148,7 +1190,11 @@ class BM25Index:
             ``token_pattern`` of its own, which could keep a search busy without end, and
             verifies; also at every ``refresh``.
         timeout
-            How many seconds ``mode="w"`` waits for another writer to close, >= 0.
+            How many seconds a writer waits for another one to close, also for one that has just
+            made the index, >= 0.
+        analyzer, variant, k1, b, delta, delta_on
+            As in the constructor, for an index that mode ``"a"`` makes. Those given, an index
+            that is there must have, in every mode; ``None``: it may have any.
         cache
             For a URL: the folder that holds the cache of each URL; ``None`` for
             ``$BM25RAG_CACHE``, or ``bm25rag`` in the user's folder of caches.
@@ -1161,15 +1207,17 @@ class BM25Index:
         Raises
         ------
         NotAnIndexError
-            If the folder holds no index.
+            If the folder holds no index; in mode ``"a"``, if it holds something else.
         FormatVersionError
             If a newer bm25rag wrote it.
         CorruptIndexError
             If a file is damaged.
         LockedError
-            If ``mode`` is ``"w"`` and another writer still has the folder open.
+            If ``mode`` is not ``"r"`` and another writer still has the folder open.
         ReadOnlyError
-            If ``mode`` is ``"w"`` and ``path`` a URL, which nothing can lock.
+            If ``mode`` is not ``"r"`` and ``path`` a URL, which nothing can lock.
+        ValueError
+            If the index has other settings than those given.
         RemoteError
             If a remote store refuses or cannot be reached.
         MissingDependencyError
@@ -1186,11 +1234,13 @@ class BM25Index:
         """
         check_choice("mode", mode, get_args(Mode))
         seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+        given = _given(variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+        tokenizer = _tokenizer_of(analyzer, tokenizer)
         if is_url(path):
-            if mode == "w":
+            if mode != "r":
                 raise ReadOnlyError(
-                    "mode='w' needs a folder of this machine, which it can lock: open a URL for "
-                    "reading, change a copy (copy.copy(index)) and save() it to the URL, which "
+                    f"mode={mode!r} needs a folder of this machine, which it can lock: open a URL "
+                    "for reading, change a copy (copy.copy(index)) and save() it to the URL, which "
                     "uploads what is new"
                 )
             cls, mirror = cls._find_mirror(str(path), cache, storage_options, offline)
@@ -1200,13 +1250,23 @@ class BM25Index:
             folder = local_folder(path, cache, storage_options, offline)
             if cls is BM25Index and is_sharded(folder):
                 cls = cls._sharded()
-        writer = cls._writer_type.lock(folder, seconds) if mode == "w" else None
+        writer = None
+        if mode == "w":
+            writer = cls._writer_type.lock(folder, seconds)
+        elif mode == "a":
+
+            def empty() -> StoredState:
+                settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
+                return cls(settled, **given)._state.stored()
+
+            writer = cls._writer_type.lock(folder, seconds, empty)
         reader = cls._reader_type(folder, mmap, tokenizer, untrusted)
         if not offline:
             reader.mirror = mirror
         try:
             with reader.synced():
                 stored = reader.read()
+                check_settings(str(path), stored, analyzer, given)
                 if verify:
                     reader.verify(stored)
         except BaseException:
@@ -1493,6 +1553,28 @@ def local_folder(
         if value is not None:
             raise ValueError(f"{name} is for URLs such as 's3://bucket/index', got a folder's path")
     return local_path(path)
+
+
+def _check_analyzer(analyzer: object) -> None:
+    if analyzer is not None and not isinstance(analyzer, Analyzer):
+        hint = f" {analyzer!r}: write Analyzer({analyzer!r})" if isinstance(analyzer, str) else ""
+        raise TypeError(
+            f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
+        )
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _tokenizer_of(analyzer: Analyzer | None, tokenizer: Tokenizer | None) -> Tokenizer | None:
+    """Return the callable that ``open`` is given, as ``tokenizer`` or within ``analyzer``."""
+    _check_analyzer(analyzer)
+    if analyzer is None:
+        return tokenizer
+    if tokenizer not in (None, analyzer.tokenizer):
+        raise ValueError("tokenizer is another than that of analyzer: give one of the two")
+    return analyzer.tokenizer
 
 
 def _is_scattered(views: Sequence[SegmentView]) -> bool:

@@ -67,6 +67,8 @@ class Vectors:
         k: int = 10,
         filter: FilterSpec | None = None,
         min_score: float | None = None,
+        *,
+        offset: int = 0,
     ) -> list[Hit]:
         """Find the best k documents whose vectors have a term of the query's.
 
@@ -75,7 +77,7 @@ class Vectors:
         vector
             The query: weights by term, or by the number of a term; an object with ``indices``
             and ``values``; or a SciPy array of one row.
-        k, filter, min_score
+        k, filter, min_score, offset
             As in ``BM25Index.search``.
 
         Returns
@@ -88,9 +90,9 @@ class Vectors:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        most, parsed, floor = check_search(k, filter, min_score)
+        limits = check_search(k, filter, min_score, offset)
         snapshot = self._snapshot
-        return snapshot.hits(*search_one(snapshot, vector_terms(vector), most, parsed, floor))
+        return snapshot.hits(*search_one(snapshot, vector_terms(vector), *limits))
 
     def search_batch(
         self,
@@ -99,6 +101,8 @@ class Vectors:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         threads: int | None = None,
+        *,
+        offset: int = 0,
     ) -> BatchResult:
         """Search for many vectors at once.
 
@@ -106,7 +110,7 @@ class Vectors:
         ----------
         vectors
             The queries, or a SciPy array with a row for each.
-        k, filter, min_score, threads
+        k, filter, min_score, threads, offset
             As in ``BM25Index.search_batch``.
 
         Raises
@@ -116,7 +120,8 @@ class Vectors:
         """
         batch = vector_terms_each(vectors)
         workers = None if threads is None else check_count("threads", threads, least=1)
-        return search_filtered(self._snapshot, batch, *check_search(k, filter, min_score), workers)
+        limits = check_search(k, filter, min_score, offset)
+        return search_filtered(self._snapshot, batch, *limits, workers)
 
     def scores(self, vector: Vector) -> Float64:
         """Score every document, in document order, float64 (N,); 0 for what does not match.

@@ -148,7 +148,11 @@ def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
             )
         return
     if tokenizer is not None:
-        raise ValueError("tokenizer was given, but the saved analyzer has none; leave it out")
+        name, language = tokenizer_name(tokenizer), settings["language"]
+        raise ValueError(
+            f"tokenizer is {name}, but the saved analyzer has none (language={language!r}); "
+            "leave tokenizer out"
+        )
     for name in ("stopwords", "query_stopwords"):
         if not isinstance(settings[name], list):
             raise TypeError(f"settings[{name!r}] must be a list of words")

@@ -15,8 +15,8 @@ from bm25rag import Document
 from bm25rag.cli.progress import ReadingBar
 from bm25rag.cli.terminal import counted, listed, one_line, shows_progress, write_message
 from bm25rag.cli.wording import describe
+from bm25rag.common.storable import plain_metadata
 from bm25rag.errors import MetadataError, MissingDependencyError
-from bm25rag.metadata.storable import plain_metadata
 from bm25rag.readers import (
     FORMATS,
     KINDS,

@@ -22,9 +22,9 @@ from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.watching import SameFolder, watch_folder
 from bm25rag.cli.wording import describe
 from bm25rag.common.sparse import Vector, read_vector
+from bm25rag.common.storable import plain_metadata
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
-from bm25rag.metadata.storable import plain_metadata
 
 __all__ = ["sync_command"]
 

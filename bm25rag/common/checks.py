@@ -139,4 +139,4 @@ def check_id(name: str, id: object) -> str:
     if not isinstance(id, str):
         hint = f"; write str({id})" if isinstance(id, (int, np.integer)) else ""
         raise TypeError(f"{name} must be a str, got {type(id).__name__}{hint}")
-    return str(id)  # NumPy's strings and other subclasses become plain strings
+    return str.__str__(id)  # NumPy's strings, enums and other subclasses become plain strings

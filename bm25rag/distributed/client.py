@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+import numpy as np
+
 from bm25rag.common.checks import (
     check_count,
     check_flag,
@@ -60,6 +62,7 @@ class RayIndex:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         deadline: float = ...,
         partial: Literal[False] = ...,
     ) -> list[Hit]: ...
@@ -72,6 +75,7 @@ class RayIndex:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         deadline: float = ...,
         partial: Literal[True],
     ) -> Partial[list[Hit]]: ...
@@ -83,6 +87,7 @@ class RayIndex:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         *,
+        offset: int = 0,
         deadline: float = DEADLINE,
         partial: bool = False,
     ) -> list[Hit] | Partial[list[Hit]]:
@@ -90,8 +95,9 @@ class RayIndex:
 
         Parameters
         ----------
-        query, k, filter, min_score
-            As for ``BM25Index.search``. A callable is sent to the cluster.
+        query, k, filter, min_score, offset
+            As for ``BM25Index.search``. A callable is sent to the cluster. Shards send
+            ``offset + k`` hits each.
         deadline
             Seconds until the answer must be there, > 0.
         partial
@@ -110,7 +116,7 @@ class RayIndex:
         Exception
             As ``BM25Index.search``.
         """
-        limits = (k, filter, min_score, True, deadline, partial)
+        limits = (k, filter, min_score, offset, True, deadline, partial)
         return only_hits(self._search("search", [query], *limits))
 
     @overload
@@ -121,6 +127,7 @@ class RayIndex:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         contents: bool = ...,
         deadline: float = ...,
         partial: Literal[False] = ...,
@@ -134,6 +141,7 @@ class RayIndex:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         contents: bool = ...,
         deadline: float = ...,
         partial: Literal[True],
@@ -146,6 +154,7 @@ class RayIndex:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         *,
+        offset: int = 0,
         contents: bool = True,
         deadline: float = DEADLINE,
         partial: bool = False,
@@ -156,7 +165,7 @@ class RayIndex:
         ----------
         queries
             As for ``BM25Index.search_batch``.
-        k, filter, min_score, deadline, partial
+        k, filter, min_score, offset, deadline, partial
             As for ``search``.
         contents
             Whether to send texts, metadata and payloads, so that the batch has ``hits()``;
@@ -169,7 +178,8 @@ class RayIndex:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         check_flag("contents", contents)
-        return self._search("search", batch, k, filter, min_score, contents, deadline, partial)
+        limits = (k, filter, min_score, offset, contents, deadline, partial)
+        return self._search("search", batch, *limits)
 
     @property
     def vectors(self) -> RayVectors:
@@ -187,13 +197,14 @@ class RayIndex:
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
+        offset: int = 0,
         deadline: float = DEADLINE,
     ) -> list[Hit]:
         """Find the best k documents by BM25 and by their sparse vectors, fused.
 
         Parameters
         ----------
-        query, vector, k, filter, fetch_k, method, weights, rank_constant
+        query, vector, k, filter, fetch_k, method, weights, rank_constant, offset
             As for ``BM25Index.search_hybrid``.
         deadline
             As for ``search``.
@@ -206,14 +217,15 @@ class RayIndex:
             As ``BM25Index.search_hybrid``.
         """
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
-        depth = max(check_count("k", k), check_count("fetch_k", fetch_k))
+        first, last = _page(k, offset)
+        depth = max(last, check_count("fetch_k", fetch_k))
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         answers = self._ask("search_hybrid", arguments, deadline, False)
         found = [one.items[0] for one in _merged("search_hybrid", answers, arguments)]
         rankings = [[(hit.id, hit.score) for hit in hits] for hits in found]
         hits = {hit.id: hit for hits in found for hit in hits}
         fused = []
-        for id, score in fuse(rankings, method, weights, k, rank_constant):
+        for id, score in fuse(rankings, method, weights, last, rank_constant)[first:]:
             hits[id].score = score
             fused.append(hits[id])
         return fused
@@ -225,16 +237,24 @@ class RayIndex:
         k: int,
         filter: FilterSpec | None,
         min_score: float | None,
+        offset: int,
         contents: bool,
         deadline: float,
         partial: bool,
     ) -> RayBatch | Partial[RayBatch]:
-        arguments = (queries, check_count("k", k), filter, min_score, contents)
+        first, last = _page(k, offset)
+        arguments = (queries, last, filter, min_score, contents)
         check_flag("partial", partial)
         answers = self._ask(operation, arguments, deadline, partial)
         found = _merged(operation, answers, arguments)
         rows, scores, counts = found.ranking
-        batch = RayBatch(rows, scores, counts, answers.commit, found.items)
+        batch = RayBatch(
+            rows[:, first:],
+            scores[:, first:],
+            np.maximum(counts - first, 0),
+            answers.commit,
+            [items[first:] for items in found.items],
+        )
         return Partial(batch, answers.missing) if partial else batch
 
     def explain(
@@ -438,6 +458,12 @@ class RayIndex:
     def __repr__(self) -> str:
         replicas = max(map(len, self._parts))
         return f"RayIndex({self._name!r}, {len(self._parts)} parts, {replicas} replicas)"
+
+
+def _page(k: int, offset: int) -> tuple[int, int]:
+    """Return the ranks, from 0, of the first match wanted and of the first one not wanted."""
+    most, first = check_count("k", k), check_count("offset", offset)
+    return first, first + most if most else 0
 
 
 def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:

@@ -27,7 +27,7 @@ class Partial(NamedTuple, Generic[_T]):
 
 @dataclass(eq=False)
 class RayBatch:
-    """The matches of a batch of q queries, in w = min(k, N) columns, as in ``BatchResult``.
+    """The matches of a batch of q queries, as in ``BatchResult``, in w columns.
 
     Parameters
     ----------

@@ -40,6 +40,7 @@ class RayVectors:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         deadline: float = ...,
         partial: Literal[False] = ...,
     ) -> list[Hit]: ...
@@ -52,6 +53,7 @@ class RayVectors:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         deadline: float = ...,
         partial: Literal[True],
     ) -> Partial[list[Hit]]: ...
@@ -63,6 +65,7 @@ class RayVectors:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         *,
+        offset: int = 0,
         deadline: float = DEADLINE,
         partial: bool = False,
     ) -> list[Hit] | Partial[list[Hit]]:
@@ -72,7 +75,7 @@ class RayVectors:
         ----------
         vector
             As for ``Vectors.search``.
-        k, filter, min_score, deadline, partial
+        k, filter, min_score, offset, deadline, partial
             As for ``RayIndex.search``.
 
         Raises
@@ -80,8 +83,8 @@ class RayVectors:
         Exception
             As ``Vectors.search`` and ``RayIndex.search``.
         """
-        batch = [vector_terms(vector)]
-        return only_hits(self._search(batch, k, filter, min_score, True, deadline, partial))
+        limits = (k, filter, min_score, offset, True, deadline, partial)
+        return only_hits(self._search([vector_terms(vector)], *limits))
 
     @overload
     def search_batch(
@@ -91,6 +94,7 @@ class RayVectors:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         contents: bool = ...,
         deadline: float = ...,
         partial: Literal[False] = ...,
@@ -104,6 +108,7 @@ class RayVectors:
         filter: FilterSpec | None = ...,
         min_score: float | None = ...,
         *,
+        offset: int = ...,
         contents: bool = ...,
         deadline: float = ...,
         partial: Literal[True],
@@ -116,6 +121,7 @@ class RayVectors:
         filter: FilterSpec | None = None,
         min_score: float | None = None,
         *,
+        offset: int = 0,
         contents: bool = True,
         deadline: float = DEADLINE,
         partial: bool = False,
@@ -126,7 +132,7 @@ class RayVectors:
         ----------
         vectors
             As for ``Vectors.search_batch``.
-        k, filter, min_score, contents, deadline, partial
+        k, filter, min_score, offset, contents, deadline, partial
             As for ``RayIndex.search_batch``.
 
         Raises
@@ -136,7 +142,7 @@ class RayVectors:
         """
         batch = vector_terms_each(vectors)
         check_flag("contents", contents)
-        return self._search(batch, k, filter, min_score, contents, deadline, partial)
+        return self._search(batch, k, filter, min_score, offset, contents, deadline, partial)
 
 
 def only_hits(found: RayBatch | Partial[RayBatch]) -> list[Hit] | Partial[list[Hit]]:

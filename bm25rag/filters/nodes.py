@@ -285,7 +285,11 @@ def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
     looked_up, called = (
         tuple(part for part in side if part is not None) for side in zip(*pairs, strict=True)
     )
-    return And(looked_up) if looked_up else None, And(called)
+    return _all_of(looked_up) if looked_up else None, _all_of(called)
+
+
+def _all_of(parts: tuple[Filter, ...]) -> Filter:
+    return parts[0] if len(parts) == 1 else And(parts)
 
 
 def _per_document_last(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:

@@ -17,6 +17,7 @@ MAX_DEPTH = 100
 
 _SCALARS: frozenset[type] = frozenset({str, int, bool, type(None), date, datetime})
 _ORDERED = frozenset({str, int, float, date, datetime})
+_TEXT, _FLAGS = frozenset({str}), frozenset({bool})
 _COLLECTIONS = (list, tuple, set, frozenset)
 
 
@@ -49,21 +50,34 @@ def check_depth(at: str, depth: int) -> None:
 
 
 def read_value(operand: Any, at: str, depth: int) -> Any:
-    """Read a JSON value, date or datetime, and copy its lists and dicts."""
+    """Read a value that metadata can hold, in the form in which they hold it."""
     kind = type(operand)
     if kind in _SCALARS:
         return operand
     if kind is float:
         return _read_float(operand, at)
     check_depth(at, depth)
-    if isinstance(operand, list):
+    if isinstance(operand, (list, tuple)):
         return [read_value(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(operand)]
     if isinstance(operand, dict):
         return {
-            _read_key(key, at): read_value(item, f"{at}.{key}", depth + 1)
+            read_key(key, at, "the keys of a dict"): read_value(item, f"{at}.{key}", depth + 1)
             for key, item in operand.items()
         }
-    refuse(at, f"expected a JSON value, date or datetime, got {describe(operand)}")
+    stored = _as_stored(operand)
+    if stored is operand:
+        refuse(at, f"expected a JSON value, date or datetime, got {describe(operand)}")
+    return read_value(stored, at, depth + 1)
+
+
+def _as_stored(operand: Any) -> Any:
+    """Return an operand as it comes back from metadata, or itself if these cannot hold it."""
+    from bm25rag.common.codec import as_stored  # filters of plain values do without
+
+    try:
+        return as_stored(operand)
+    except ValueError:
+        return operand
 
 
 def _read_float(operand: float, at: str) -> float:
@@ -72,22 +86,34 @@ def _read_float(operand: float, at: str) -> float:
     return operand
 
 
-def _read_key(key: Any, at: str) -> str:
-    if type(key) is not str:
-        refuse(at, f"expected the keys of a dict as str, got {describe(key)}")
-    return key
+def read_key(key: Any, at: str, what: str) -> str:
+    """Read the key of a dict, as those of metadata are read; ``what`` names it for messages."""
+    if type(key) is str:
+        return key
+    from bm25rag.common.storable import plain_key  # as in ``_as_stored``
+
+    try:
+        return plain_key(key)
+    except ValueError:
+        refuse(at, f"expected {what} as str, got {describe(key)}")
+
+
+def _read_kinds(operand: Any, kinds: frozenset[type], expected: str, at: str) -> Any:
+    """Read a value that comes back from metadata as one of some types."""
+    value = operand if type(operand) in kinds else _as_stored(operand)
+    if type(value) not in kinds:
+        refuse(at, f"expected {expected}, got {describe(operand)}")
+    return value
 
 
 def _read_ordered(operand: Any, at: str, depth: int) -> Any:
-    if type(operand) not in _ORDERED:
-        refuse(at, f"expected a number, string, date or datetime, got {describe(operand)}")
-    return _read_float(operand, at) if type(operand) is float else operand
+    value = _read_kinds(operand, _ORDERED, "a number, string, date or datetime", at)
+    return _read_float(value, at) if type(value) is float else value
 
 
 def _read_text(operand: Any, at: str, depth: int) -> str:
-    if type(operand) is not str:
-        refuse(at, f"expected a string, got {describe(operand)}")
-    return operand
+    text: str = _read_kinds(operand, _TEXT, "a string", at)
+    return text
 
 
 def _read_folded(operand: Any, at: str, depth: int) -> str:
@@ -95,13 +121,14 @@ def _read_folded(operand: Any, at: str, depth: int) -> str:
 
 
 def _read_flag(operand: Any, at: str, depth: int) -> bool:
-    if type(operand) is not bool:
-        refuse(at, f"expected true or false, got {describe(operand)}")
-    return operand
+    flag: bool = _read_kinds(operand, _FLAGS, "true or false", at)
+    return flag
 
 
 def _read_instant(operand: Any, at: str, depth: int) -> timedelta:
     moment = instant_of(operand)
+    if moment is None:
+        moment = instant_of(_as_stored(operand))
     if moment is None:
         came = repr(operand[:50]) if type(operand) is str else describe(operand)
         refuse(at, f"expected an ISO 8601 string, a date or a datetime, got {came}")
@@ -109,11 +136,12 @@ def _read_instant(operand: Any, at: str, depth: int) -> timedelta:
 
 
 def _read_members(read: OperandReader, operand: Any, at: str, depth: int) -> tuple[Any, ...]:
-    if not isinstance(operand, _COLLECTIONS):
+    members = operand if isinstance(operand, _COLLECTIONS) else _as_stored(operand)
+    if not isinstance(members, _COLLECTIONS):
         refuse(at, f"expected a list, tuple or set, got {describe(operand)}")
-    if _UNCHANGED[read].issuperset(map(type, operand)):  # there may be many
-        return tuple(operand)
-    return tuple(read(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(operand))
+    if _UNCHANGED[read].issuperset(map(type, members)):  # there may be many
+        return tuple(members)
+    return tuple(read(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(members))
 
 
 # Types whose values a reader returns unchanged.
@@ -138,6 +166,8 @@ def _comparisons(equality: OperandReader, ordering: OperandReader) -> dict[str, 
 FIELD_READERS: dict[str, OperandReader] = {
     **_comparisons(read_value, _read_ordered),
     "$contains": read_value,
+    "$containsAny": partial(_read_members, read_value),
+    "$containsAll": partial(_read_members, read_value),
     "$icontains": _read_folded,
     "$startswith": _read_text,
     "$exists": _read_flag,

@@ -75,11 +75,10 @@ class Equals(Operator):
         return equal(value, self.operand)
 
 
-class In(Operator):
-    """``$in``: equal to one of a tuple of operands."""
+class _OfMembers(Operator):
+    """An operator with a tuple of operands."""
 
     __slots__ = ("_lookup",)
-    name = "$in"
     _lookup: tuple[dict[type, set[Any]], list[Any]]
 
     @property
@@ -88,7 +87,7 @@ class In(Operator):
         members: tuple[Any, ...] = self.operand
         return members
 
-    def passes(self, value: Any, present: bool = True) -> bool:
+    def has(self, value: Any) -> bool:
         """Say whether a value is equal to an operand."""
         kind, (sets, nested) = type(value), self._by_type()
         if kind is list or kind is dict:
@@ -103,6 +102,47 @@ class In(Operator):
         if not hasattr(self, "_lookup"):
             object.__setattr__(self, "_lookup", _by_type(self.members))  # two threads may
         return self._lookup
+
+
+class In(_OfMembers):
+    """``$in``: equal to one of a tuple of operands."""
+
+    __slots__ = ()
+    name = "$in"
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Say whether a value is equal to an operand."""
+        return self.has(value)
+
+
+class ContainsAny(_OfMembers):
+    """``$containsAny``: a list with an element that is equal to one of a tuple of operands."""
+
+    __slots__ = ()
+    name = "$containsAny"
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Say whether a value is a list with such an element."""
+        return type(value) is list and any(map(self.has, value))
+
+
+class ContainsAll(_OfMembers):
+    """``$containsAll``: a list that has, for each of a tuple of operands, an equal element."""
+
+    __slots__ = ()
+    name = "$containsAll"
+
+    @property
+    def distinct(self) -> int:
+        """A number of operands of which no two are equal."""
+        sets, nested = self._by_type()
+        return sum(map(len, {id(one): one for one in sets.values()}.values())) + bool(nested)
+
+    def passes(self, value: Any, present: bool = True) -> bool:
+        """Say whether a value is a list with all these elements."""
+        return type(value) is list and all(
+            any(equal(item, member) for item in value) for member in self.members
+        )
 
 
 def _by_type(members: tuple[Any, ...]) -> tuple[dict[type, set[Any]], list[Any]]:
@@ -255,6 +295,8 @@ OPERATORS: dict[str, type[Operator]] = {
         GreaterOrEqual,
         In,
         Contains,
+        ContainsAny,
+        ContainsAll,
         ContainsFolded,
         StartsWith,
         Exists,

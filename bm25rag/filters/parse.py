@@ -24,6 +24,7 @@ from bm25rag.filters.operands import (
     OperandReader,
     check_depth,
     describe,
+    read_key,
     refuse,
 )
 from bm25rag.filters.operators import OPERATORS, AsInstant
@@ -119,13 +120,14 @@ def _parse(spec: Any, at: str, depth: int) -> Filter:
     """Parse a filter at the top, or in a list or a ``$not``."""
     check_depth(at, depth)
     if isinstance(spec, dict):
+        named = ((read_key(name, at, "names"), value) for name, value in spec.items())
         return _conjunction(
-            [_clause(name, value, _below(at, name), depth) for name, value in spec.items()]
+            [_clause(name, value, _below(at, name), depth) for name, value in named]
         )
     if isinstance(spec, set | frozenset):
         if wrong := _non_string(spec):
             refuse(at, f"expected ids as str in the set, got {wrong}")
-        return IdSet(frozenset(spec))
+        return IdSet(frozenset(map(str.__str__, spec)))
     if not callable(spec):
         refuse(at, f"expected a dict, a set of ids or a callable, got {describe(spec)}")
     return CallableFilter(spec)
@@ -140,9 +142,7 @@ def _conjunction(parts: list[Filter]) -> Filter:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _below(at: str, name: Any) -> str:
-    if type(name) is not str:
-        refuse(at, f"expected names as str, got {describe(name)}")
+def _below(at: str, name: str) -> str:
     return f"{at}.{name}" if at else name
 
 
@@ -198,7 +198,7 @@ def _refuse_buried_operators(value: Any, at: str, depth: int) -> None:
         if name := next(filter(_is_operator, value), None):
             hint = 'a nested field is written "a.b", a value with such a key stands below $eq'
             refuse(f"{at}.{name}", f"expected no operator inside a value ({hint})")
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         items = [(f"{at}[{i}]", item) for i, item in enumerate(value)]
     else:
         return
@@ -213,8 +213,9 @@ def _operators(subject: _Subject, spec: Any, at: str, depth: int) -> Filter:
     if not isinstance(spec, dict) or not spec:
         came = "an empty one" if isinstance(spec, dict) else describe(spec)
         refuse(at, f"expected a dict of operators, got {came}")
+    named = ((read_key(name, at, "names"), item) for name, item in spec.items())
     return _conjunction(
-        [_operator(subject, name, item, _below(at, name), depth) for name, item in spec.items()]
+        [_operator(subject, name, item, _below(at, name), depth) for name, item in named]
     )
 
 

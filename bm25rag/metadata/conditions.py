@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.filters import Condition, Operator
 from bm25rag.filters.operators import (
     AsInstant,
     Comparison,
     Contains,
+    ContainsAll,
+    ContainsAny,
     ContainsFolded,
     Equals,
     Exists,
@@ -73,6 +75,8 @@ def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -
         missing = operator.passes(None, False)
         if field is None:
             return np.full(fields.count, missing)
+        if isinstance(operator, ContainsAny | ContainsAll):
+            return _with_elements(fields, path, field, operator)
         mask = field.spread(_passing_values(field, operator), missing, fields.count)
         if isinstance(operator, Contains | ContainsFolded):
             return mask | _with_element(fields, path, operator)
@@ -282,3 +286,61 @@ def _with_element(fields: Fields, path: Path, operator: Contains | ContainsFolde
         passing[elements.codes_of(STRING)] = [operator.passes([text]) for text in texts]
     mask[elements.documents[passing.take(elements.codes)]] = True
     return mask
+
+
+def _with_elements(
+    fields: Fields, path: Path, field: Field, operator: ContainsAny | ContainsAll
+) -> Bool:
+    """Return which documents have a list with any, or all, of the operands as elements."""
+    elements, members = fields.find((*path, None)), operator.members
+    if isinstance(operator, ContainsAll) and not members:
+        return _of_kinds(fields, field, [LIST])
+    mask = np.zeros(fields.count, np.bool_)
+    if elements is None or elements.documents is None:  # all lists are empty
+        return mask
+    passing = _passing_values(elements, In(members))
+    wanted = passing.take(elements.codes)
+    documents = elements.documents[wanted]
+    if isinstance(operator, ContainsAll):
+        if np.count_nonzero(passing) < operator.distinct:  # no document has one of them
+            return mask
+        documents = _with_each(elements, documents, elements.codes[wanted], operator)
+    mask[documents] = True
+    return mask
+
+
+def _with_each(
+    elements: Field, documents: UInt32, codes: Unsigned, operator: ContainsAll
+) -> UInt32:
+    """Return which documents have an element equal to each operand.
+
+    Parameters
+    ----------
+    elements
+        All elements.
+    documents, codes
+        The elements that are equal to an operand.
+    operator
+        The operator.
+    """
+    starts, sizes = _groups(documents)
+    kept = np.repeat(sizes >= operator.distinct, sizes)
+    documents, codes = documents[kept], codes[kept]
+    for first in range(0, len(operator.members), 64):  # each has a bit of a number
+        if not len(documents):
+            break
+        members = operator.members[first : first + 64]
+        bits = np.zeros(len(elements), np.uint64)
+        for bit, member in enumerate(members):
+            bits[_passing_values(elements, Equals(member))] |= np.uint64(1 << bit)
+        starts, sizes = _groups(documents)
+        found = np.bitwise_or.reduceat(bits.take(codes), starts)
+        kept = np.repeat(found == np.uint64((1 << len(members)) - 1), sizes)
+        documents, codes = documents[kept], codes[kept]
+    return documents
+
+
+def _groups(documents: UInt32) -> tuple[Int64, Int64]:
+    """Return where each document's elements begin, and how many it has."""
+    starts = np.r_[0, np.flatnonzero(documents[1:] != documents[:-1]) + 1]
+    return starts, np.diff(np.r_[starts, len(documents)])

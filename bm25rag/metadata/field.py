@@ -13,9 +13,9 @@ import numpy as np
 
 from bm25rag.columns.column import Column
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
+from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.common.strings import text_of
-from bm25rag.metadata.codec import decode_metadata
 
 Path: TypeAlias = tuple[str | None, ...]
 """Keys from the top of the metadata down; behind them None for the elements of lists."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.codec import read_plain, unescape
 from bm25rag.common.gil import BLOCK, in_blocks, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.codec import read_plain, unescape
 from bm25rag.metadata.field import (
     DATE,
     DAY,

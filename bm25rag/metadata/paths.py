@@ -17,7 +17,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Int64
 from bm25rag.common.checks import DEEPEST
-from bm25rag.metadata.codec import unescape
+from bm25rag.common.codec import unescape
 from bm25rag.metadata.field import Path
 
 # The keys of dicts that stand for a date or a datetime, see ``codec``.

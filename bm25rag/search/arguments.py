@@ -22,8 +22,8 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
 
 
 def check_search(
-    k: int, filter: FilterSpec | None, min_score: float | None
-) -> tuple[int, Filter | None, float | None]:
-    """Return ``k``, the filter and ``min_score``, checked."""
+    k: int, filter: FilterSpec | None, min_score: float | None, offset: int
+) -> tuple[int, Filter | None, float | None, int]:
+    """Return ``k``, the filter, ``min_score`` and ``offset``, checked."""
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-    return check_count("k", k), parse_filter(filter), floor
+    return check_count("k", k), parse_filter(filter), floor, check_count("offset", offset)

@@ -88,7 +88,7 @@ def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> s
         found = [number >= 0 for number in snapshot.term_numbers(terms)[1]]
     else:
         asked = [[term] for term in terms]
-        found = (search_filtered(snapshot, asked, 1, filter, None, 1).counts > 0).tolist()
+        found = (search_filtered(snapshot, asked, 1, filter, None, 0, 1).counts > 0).tolist()
     return {term for term, is_there in zip(terms, found, strict=True) if is_there}
 
 

@@ -14,9 +14,9 @@ from functools import partial
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.codec import decode_metadata
 from bm25rag.common.strings import utf8
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
-from bm25rag.metadata.codec import decode_metadata
 from bm25rag.metadata.conditions import select
 from bm25rag.metadata.field import StringRange
 from bm25rag.metadata.fields import Fields

@@ -28,9 +28,10 @@ def search_filtered(
     k: int,
     filter: Filter | None,
     min_score: float | None,
+    offset: int,
     threads: int | None,
 ) -> BatchResult:
-    """Find the best k matches of each query that pass a filter.
+    """Find the best k matches of each query that pass a filter, after the first ``offset``.
 
     Callables are asked about the matches that pass the rest of the filter, best first, until k
     have passed. They are asked once about each document, however many queries match it.
@@ -47,9 +48,16 @@ def search_filtered(
         The filter that matches must pass; ``None``: no filter.
     min_score
         The least score returned; ``None``: any.
+    offset
+        How many of the best matches are left out, >= 0.
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
+    if offset:
+        most = k + offset if k else 0
+        best = search_filtered(snapshot, queries, most, filter, min_score, 0, threads)
+        rows, scores = best.rows[:, offset:].copy(), best.scores[:, offset:].copy()
+        return BatchResult(rows, scores, np.maximum(best.counts - offset, 0), snapshot)
     known, asked = _split(filter)
     masks = snapshot.masks(known)
     if asked is None or not k:
@@ -78,13 +86,18 @@ def search_filtered(
 
 
 def search_one(
-    snapshot: Snapshot, terms: Terms, k: int, filter: Filter | None, min_score: float | None
+    snapshot: Snapshot,
+    terms: Terms,
+    k: int,
+    filter: Filter | None,
+    min_score: float | None,
+    offset: int,
 ) -> tuple[list[int], list[float]]:
     """Find the best k matches of one query that pass a filter, as ``search_filtered`` does.
 
     Parameters
     ----------
-    snapshot, k, filter, min_score
+    snapshot, k, filter, min_score, offset
         As for ``search_filtered``.
     terms
         The terms of the query, or their weights.
@@ -96,10 +109,14 @@ def search_one(
     scores
         Their scores.
     """
+    if offset:
+        most = k + offset if k else 0
+        rows, scores = search_one(snapshot, terms, most, filter, min_score, 0)
+        return rows[offset:], scores[offset:]
     known, asked = _split(filter)
     if asked is None:
         return ranking.search_one(snapshot, terms, k, snapshot.masks(known), min_score)
-    result = search_filtered(snapshot, [terms], k, filter, min_score, 1)
+    result = search_filtered(snapshot, [terms], k, filter, min_score, 0, 1)
     count = int(result.counts[0])
     return result.rows[0, :count].tolist(), result.scores[0, :count].tolist()
 

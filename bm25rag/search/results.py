@@ -12,7 +12,7 @@ from bm25rag.search.snapshot import Snapshot
 
 @dataclass(eq=False)
 class BatchResult:
-    """The matches of a batch of q queries, in w = min(k, N) columns.
+    """The matches of a batch of q queries, in w = min(k, N - offset) columns, or none.
 
     Parameters
     ----------

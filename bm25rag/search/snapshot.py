@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from itertools import accumulate, groupby, pairwise, repeat
+from itertools import accumulate, groupby, islice, pairwise, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,12 +12,12 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
+from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
 from bm25rag.kernels.records import SegmentArrays
-from bm25rag.metadata.codec import decode_metadata
 from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
@@ -177,12 +177,6 @@ class Snapshot:
         segment_index = bisect_right(self.bases, row) - 1
         return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
 
-    def ids(self) -> Iterator[str]:
-        """Yield the ids of the living documents in order."""
-        for view in self.views:
-            for number in view.numbers():
-                yield view.segment.id_of(int(number))
-
     def id_at(self, row: int) -> str:
         """Return the id of the living document at ``row``."""
         segment_index, number = self.locate(row)
@@ -228,15 +222,45 @@ class Snapshot:
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
         """Yield where the living documents that pass are, in order, as by ``locate``."""
-        if filter is None:
-            for segment_index, view in enumerate(self.views):
-                for number in view.numbers():
-                    yield segment_index, int(number)
-            return
-        for segment_index, mask in enumerate(self.masks(filter)):
+        for segment_index, numbers in enumerate(self._passing(filter, 0, None)):
+            for number in numbers:
+                yield segment_index, number
+
+    def ids(self, filter: Filter | None, first: int, stop: int | None) -> list[str]:
+        """Return the ids of the documents that pass, in order, from the first up to a last."""
+        ids: list[str] = []
+        for view, numbers in zip(self.views, self._passing(filter, first, stop), strict=False):
+            for block in in_blocks(numbers, BLOCK):
+                ids += cast("list[str]", view.segment.ids.column.texts(block))  # none is missing
+        return ids
+
+    def _passing(
+        self, filter: Filter | None, first: int, stop: int | None
+    ) -> Iterator[Sequence[int]]:
+        """Yield for each segment, in order, which of its documents pass and have these ranks.
+
+        Documents behind the last rank are not looked at.
+        """
+        known, asked = filter, None
+        if filter is not None:
+            from bm25rag.filters import split  # as in ``masks``
+
+            known, asked = split(filter)
+        for segment_index, mask in enumerate(self.masks(known)):
+            numbers: Sequence[int] | Int64
+            numbers = range(len(self.views[segment_index].segment))
             if mask is not None:
-                for number in np.flatnonzero(mask).tolist():
-                    yield segment_index, number
+                numbers = np.flatnonzero(mask)
+            if asked is not None:
+                passing = (n for n in map(int, numbers) if self.passes(segment_index, n, asked))
+                numbers = list(islice(passing, stop))
+            page = numbers[first:stop]
+            yield page.tolist() if isinstance(page, np.ndarray) else page
+            first = max(0, first - len(numbers))
+            if stop is not None:
+                stop = max(0, stop - len(numbers))
+                if not stop:
+                    return
 
     def passes(self, segment_index: int, number: int, filter: Filter | None) -> bool:
         """Whether one document passes."""

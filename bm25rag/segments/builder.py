@@ -14,12 +14,12 @@ from bm25rag.analysis.encoder import Encoder, Read
 from bm25rag.columns.column import ColumnBuilder, join, join_none, join_short
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
+from bm25rag.common.codec import write_metadata
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.strings import TermList
 from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Run
-from bm25rag.metadata.codec import write_metadata
 from bm25rag.metadata.field_builder import FieldsBuilder
 from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment

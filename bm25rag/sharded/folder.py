@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -212,8 +212,10 @@ class ShardedWriter(FolderWriter):
     _shard_of: WeakKeyDictionary[Segment, int]
 
     @classmethod
-    def lock(cls, folder: str, timeout: float) -> ShardedWriter:
-        """Take the lock of a folder that holds a sharded index."""
+    def lock(
+        cls, folder: str, timeout: float, empty: Callable[[], State] | None = None
+    ) -> ShardedWriter:
+        """Take the lock of a folder that holds a sharded index; ``empty`` makes none."""
         read_sharded(folder)
         return cls(folder, lock(folder, timeout))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from bm25rag.errors import ReadOnlyError
+from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.array_file import FileRecord
@@ -44,10 +44,28 @@ class FolderWriter:
         self._state: State | None = None
 
     @classmethod
-    def lock(cls, folder: str, timeout: float) -> FolderWriter:
-        """Take the lock of a folder that holds an index."""
-        read_manifest(folder)
-        return cls(folder, lock(folder, timeout))
+    def lock(
+        cls, folder: str, timeout: float, empty: Callable[[], State] | None = None
+    ) -> FolderWriter:
+        """Take the lock of a folder that holds an index, or, with ``empty``, gets an empty one."""
+        try:
+            read_manifest(folder)
+            return cls(folder, lock(folder, timeout))
+        except NotAnIndexError:
+            if empty is None:
+                raise
+        check_target(folder)
+        state = empty()  # raises what is wrong with it before the folder is made
+        make_folder(folder)
+        writer = cls(folder, lock(folder, timeout))
+        try:
+            check_target(folder)
+            if not os.path.exists(manifest_path(folder)):  # another process may have been faster
+                writer.commit(state)
+        except BaseException:
+            writer.close()
+            raise
+        return writer
 
     @classmethod
     def write(

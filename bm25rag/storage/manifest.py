@@ -105,14 +105,17 @@ def read_sealed(
             data = file.read(min(os.fstat(file.fileno()).st_size, LARGEST_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
         if os.path.exists(os.path.join(folder, BUILDING)):
-            message = f"the build in {folder} has not ended: call build again with its arguments"
-            raise NotAnIndexError(message) from None
+            raise NotAnIndexError(_unfinished(folder)) from None
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {name}") from None
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
     return parse_sealed(path, data, format, parse)
+
+
+def _unfinished(folder: str) -> str:
+    return f"the build in {folder} has not ended: call build again with its arguments"
 
 
 def parse_manifest(path: str, data: bytes) -> Manifest:
@@ -201,6 +204,8 @@ def check_target(folder: str) -> None:
     names = os.listdir(folder)
     if MANIFEST in names:
         read_manifest(folder)
+    elif BUILDING in names:
+        raise NotAnIndexError(_unfinished(folder))
     elif any(name != LOCK and not is_ours(name) for name in names):
         raise NotAnIndexError(
             f"{folder} is not empty and holds no bm25rag index; choose another folder"

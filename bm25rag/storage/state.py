@@ -64,6 +64,33 @@ def check_extra(extra: object) -> dict[str, Any]:
     return copy
 
 
+def check_settings(
+    folder: str, state: State, analyzer: Analyzer | None, parameters: dict[str, Any]
+) -> None:
+    """Check that a state has an analyzer and parameters; ``None`` stands for any analyzer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has others, or these are wrong.
+    """
+    if analyzer is not None and not state.analyzer.satisfies(analyzer):
+        raise ValueError(
+            f"analyzer is {analyzer!r}, but the index in {folder!r} was made with "
+            f"{state.analyzer!r}: leave analyzer out, or make a new index with "
+            "index.reanalyze(analyzer)"
+        )
+    wanted = state.parameters.changed(parameters)
+    for name in parameters:
+        attribute = "effective_delta" if name == "delta" else name
+        given, existing = getattr(wanted, attribute), getattr(state.parameters, attribute)
+        if given != existing:
+            raise ValueError(
+                f"{name} is {given!r}, but the index in {folder!r} was made with {existing!r}: "
+                f"leave {name} out, or search a view, index.tune({name}={given!r})"
+            )
+
+
 def _check_depth(value: object, levels: int) -> None:
     if isinstance(value, (dict, list)):
         if not levels:

@@ -16,10 +16,10 @@ import numpy as np
 from bm25rag.columns.column import Column, build_column
 from bm25rag.columns.merge import join_tables
 from bm25rag.common.checks import DEEPEST
+from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.codec import decode_metadata
 from bm25rag.metadata.field import STRING, Field
 from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.fields import Fields

@@ -100,7 +100,7 @@ def test_opening_and_searching_imports_no_more_than_it_needs(tmp_path: Path) -> 
     command = [sys.executable, "-c", code, str(tmp_path / "index")]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
-    needed = {"bm25rag", "bm25rag.kernels.compiled", "bm25rag.metadata.codec"}
+    needed = {"bm25rag", "bm25rag.kernels.compiled", "bm25rag.common.codec"}
     if backend.chosen() == "numpy":
         needed.add("bm25rag.kernels.numpy_twin")
     assert loaded & {*LATE, "concurrent.futures", "filelock", "numpy.typing"} <= needed

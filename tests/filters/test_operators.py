@@ -209,6 +209,26 @@ def test_several_operators_below_one_field_must_all_hold() -> None:
         ({"$contains": None}, MISSING, False),
         ({"$contains": [1]}, [1], False),
         ({"$contains": [1]}, [[1.0]], True),
+        ({"$containsAny": ["x", "b"]}, ["a", "b"], True),
+        ({"$containsAny": ["x", "b"]}, ["B", "bb", ["b"]], False),
+        ({"$containsAny": {"x", "b"}}, ["b"], True),
+        ({"$containsAny": [1]}, [True, "1"], False),
+        ({"$containsAny": [1]}, [1.0], True),
+        ({"$containsAny": [None]}, [None], True),
+        ({"$containsAny": [None]}, MISSING, False),
+        ({"$containsAny": [[1]]}, [[1.0]], True),
+        ({"$containsAny": [[1]]}, [1], False),
+        ({"$containsAny": []}, ["a"], False),
+        ({"$containsAny": ["a"]}, "a", False),
+        ({"$containsAny": ["a"]}, {"a": 1}, False),
+        ({"$containsAll": ("a", "b")}, ["b", "c", "a"], True),
+        ({"$containsAll": ["a", "b"]}, ["a", "a"], False),
+        ({"$containsAll": [1, 1.0]}, [1], True),
+        ({"$containsAll": [float("inf")]}, [float("inf")], False),
+        ({"$containsAll": []}, [], True),
+        ({"$containsAll": []}, "a", False),
+        ({"$containsAll": []}, MISSING, False),
+        ({"$containsAll": ["a"]}, "a", False),
         ({"$icontains": "STRASSE"}, "Hauptstraße", True),
         ({"$icontains": "straße"}, "HAUPTSTRASSE", True),
         ({"$icontains": "str"}, ["STRASSE", 1], False),
@@ -317,5 +337,5 @@ def test_the_documentation_names_every_operator() -> None:
     with pytest.raises(FilterError) as caught:
         parse_filter({"a": {"$unknown": 1}})
     known = str(caught.value).rpartition("known here: ")[2].split(", ")
-    assert len(known) == 14
+    assert len(known) == 16
     assert all(f"`{name}`" in text for name in [*known, "$and", "$or", "$id"])

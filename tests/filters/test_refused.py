@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from datetime import date
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -65,23 +64,23 @@ def test_what_is_no_filter_is_a_type_error_that_names_the_argument(filter: Any) 
         ({"a": {"$in": "abc"}}, r"filter at a\.\$in: expected a list, tuple or set, got str"),
         ({"a": {"$nin": {"b": 1}}}, r"filter at a\.\$nin: expected a list.*got dict"),
         ({"a": {"$in": range(3)}}, r"got range"),
-        ({"a": {"$in": np.arange(3)}}, r"got numpy\.ndarray \(use its \.tolist\(\)\)"),
         ({"a": {"$in": [1, b"x"]}}, r"filter at a\.\$in\[1\]: expected a JSON value, .*got bytes"),
         ({"a": {"$icontains": 1}}, r"filter at a\.\$icontains: expected a string, got int"),
         ({"a": {"$startswith": None}}, r"filter at a\.\$startswith: expected a string"),
         ({"a": {"$exists": 1}}, r"filter at a\.\$exists: expected true or false, got int"),
-        ({"a": {"$exists": np.True_}}, r"got numpy\.bool.* \(use its \.item\(\)\)"),
-        ({"a": {"$contains": (1,)}}, r"filter at a\.\$contains: .*got tuple"),
         ({"a": float("nan")}, r"filter at a: expected a number, got NaN"),
         ({"a": [1, float("nan")]}, r"filter at a\[1\]: expected a number, got NaN"),
-        ({"a": np.float64(1)}, r"filter at a: .*got numpy\.float64 \(use its \.item\(\)\)"),
-        ({"a": {"$lt": np.int64(1)}}, r"filter at a\.\$lt: .*got numpy\.int64 \(use its"),
-        ({"a": np.str_("x")}, r"got numpy\.str_ \(use its \.item\(\)\)"),
-        ({"a": {"b": [np.int32(1)]}}, r"filter at a\.b\[0\]: .*got numpy\.int32"),
         ({"a": b"x"}, "filter at a: .*got bytes"),
-        ({"a": (1,)}, "filter at a: .*got tuple"),
         ({"a": {1}}, "filter at a: .*got set"),
-        ({"a": Decimal(1)}, "filter at a: .*got Decimal"),
+        ({"a": np.float64("nan")}, "filter at a: expected a number, got NaN"),
+        ({"a": (b"x",)}, r"filter at a\[0\]: expected a JSON value, .*got bytes"),
+        ({"a": np.timedelta64(1, "s")}, r"filter at a: .*got numpy\.timedelta64"),
+        ({"a": {"$containsAny": "abc"}}, r"filter at a\.\$containsAny: expected a list.*got str"),
+        (
+            {"a": {"$containsAll": {"b": 1}}},
+            r"\$containsAll: expected a list.*got dict",
+        ),
+        ({"$id": {"$containsAny": ["x"]}}, r"filter at \$id\.\$containsAny: unknown operator"),
         ({"a": 1j}, "filter at a: .*got complex"),
         ({"a": {1: 2}}, "filter at a: expected the keys of a dict as str, got int"),
         ({"a": parse_filter}, "filter at a: .*got function"),

@@ -45,23 +45,25 @@ def names(hits: list[Hit]) -> list[str]:
     [
         ("add", "texts ids=None metadata=None payloads=None store_text=True on_duplicate=error "
                 "progress=False threads=None vectors=None"),
-        ("delete", "ids filter=None"),
+        ("delete", "ids=None filter=None"),
         ("update_metadata", "ids metadata"),
         ("get", "ids filter=None"),
-        ("ids", "filter=None"),
+        ("ids", "filter=None k=None offset=0"),
         ("count", "filter=None"),
-        ("search", "query k=10 filter=None min_score=None correct=False"),
-        ("search_batch", "queries k=10 filter=None min_score=None threads=None correct=False"),
+        ("search", "query k=10 filter=None min_score=None correct=False offset=0"),
+        ("search_batch", "queries k=10 filter=None min_score=None threads=None correct=False "
+                         "offset=0"),
         ("explain", "query id filter=None"),
         ("scores", "query"),
         ("search_hybrid", "query vector k=10 filter=None fetch_k=50 method=minmax weights=None "
-                          "rank_constant=60"),
+                          "rank_constant=60 offset=0"),
         ("correct", "query filter=None"),
         ("expand", "query fb_docs=10 fb_terms=10 original_query_weight=0.5 filter=None"),
         ("save", "path extra=None overwrite=True storage_options=None"),
         (
             "open",
             "path mode=r mmap=True tokenizer=None verify=False untrusted=False timeout=0.0"
+            " analyzer=None variant=None k1=None b=None delta=None delta_on=None"
             " cache=None storage_options=None offline=False",
         ),
         (

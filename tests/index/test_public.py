@@ -160,8 +160,8 @@ def undeclared(source: str) -> list[str]:
         ("from bm25rag.errors import LockedError", []),
         ("from langchain_bm25rag.filters import search", []),
         (
-            "from bm25rag.metadata.codec import encode_metadata",
-            ["bm25rag.metadata.codec.encode_metadata"],
+            "from bm25rag.common.codec import encode_metadata",
+            ["bm25rag.common.codec.encode_metadata"],
         ),
         ("def late():\n    from bm25rag import index", ["bm25rag.index"]),
         ("import bm25rag.analysis", ["bm25rag.analysis"]),
@@ -268,7 +268,7 @@ def test_closed_sets_of_values_are_literals_that_editors_and_type_checkers_see()
     assert get_args(VariantName) == tuple(VARIANTS)
     assert get_args(DeltaOn) == ("all", "matched")
     assert get_args(OnDuplicate) == ("error", "skip", "replace")
-    assert get_args(Mode) == ("r", "w")
+    assert get_args(Mode) == ("r", "w", "a")
     closed = {
         "variant": "VariantName",
         "delta_on": "DeltaOn",
@@ -279,6 +279,6 @@ def test_closed_sets_of_values_are_literals_that_editors_and_type_checkers_see()
     for method in (index, index.tune, index.add, index.add_documents, index.from_texts, index.open):
         for name, parameter in inspect.signature(method).parameters.items():
             if name in closed:
-                assert parameter.annotation == closed[name]
+                assert parameter.annotation.removesuffix(" | None") == closed[name]
                 found.add(name)
     assert found == set(closed)

@@ -36,6 +36,7 @@ OPERATORS = st.one_of(
     st.tuples(st.sampled_from(["$eq", "$ne", "$contains"]), VALUES),
     st.tuples(COMPARED, ORDERED),
     st.tuples(st.sampled_from(["$in", "$nin"]), st.lists(VALUES, max_size=3)),
+    st.tuples(st.sampled_from(["$containsAny", "$containsAll"]), st.lists(VALUES, max_size=3)),
     st.tuples(st.sampled_from(["$icontains", "$startswith"]), st.sampled_from(["", "a", "A"])),
     st.tuples(st.just("$exists"), st.booleans()),
     st.tuples(st.just("$date"), DATES | st.dictionaries(COMPARED, DATES, min_size=1)),

@@ -22,7 +22,7 @@ _write = json.JSONEncoder(check_circular=False, separators=(",", ":"), ensure_as
 
 def encode_metadata(metadata: object, document: str) -> bytes:
     """Write metadata as JSON, ``{}`` as nothing; raises what ``plain_metadata`` raises."""
-    from bm25rag.metadata.storable import plain_metadata  # a process that serves does without
+    from bm25rag.common.storable import plain_metadata  # a process that serves does without
 
     return write_metadata(plain_metadata(metadata, document), document)
 
@@ -69,6 +69,13 @@ def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
     if not isinstance(decoded, dict):
         raise CorruptIndexError(f"stored metadata is a {type(decoded).__name__}, not a dict")
     return decoded
+
+
+def as_stored(value: object) -> Any:
+    """Return a value as it comes back from metadata; raise ``UnstorableError`` if none hold it."""
+    from bm25rag.common.storable import plain_value  # as in ``encode_metadata``
+
+    return json.loads(_write(plain_value(value)), object_hook=_revive)
 
 
 def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T2
 _EXPECTED = "expected str, int, float, bool, None, list, dict, date or datetime"
 
 
-class _UnstorableError(Exception):
+class UnstorableError(ValueError):
     """What is wrong with a value; ``keys`` lead to it, the innermost first."""
 
     def __init__(self, problem: str) -> None:
@@ -56,9 +56,14 @@ def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
         )
     try:
         return _plain_dict(metadata, 0)
-    except _UnstorableError as error:
+    except UnstorableError as error:
         key = ".".join(error.keys[:-4:-1] if len(error.keys) > DEEPEST else error.keys[::-1])
         raise MetadataError(document, key, str(error)) from None
+
+
+def plain_value(value: object) -> Any:
+    """Return one value in the form that is written; raise ``UnstorableError``."""
+    return _plain(value, 0)
 
 
 def copy_metadata(metadata: Any) -> Any:
@@ -98,7 +103,7 @@ def _plain(value: Any, depth: int) -> Any:
         return str(value)
     if _is_a(value, "pandas._libs.missing", "NAType"):
         return None
-    raise _UnstorableError(f"a {kind.__name__}; {_EXPECTED}{_hint(value)}")
+    raise UnstorableError(f"a {kind.__name__}; {_EXPECTED}{_hint(value)}")
 
 
 # Classes whose values are stored as their ``str``.
@@ -131,7 +136,7 @@ def _plain_list(value: Any, depth: int) -> list[Any]:
     for number, item in enumerate(value):
         try:
             plain.append(_plain(item, depth + 1))
-        except _UnstorableError as error:
+        except UnstorableError as error:
             error.keys.append(str(number))
             raise
     return plain
@@ -142,32 +147,33 @@ def _plain_dict(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for key, item in value.items():
         if type(key) is not str:
-            key = _plain_key(key)
+            key = plain_key(key)
         if type(item) not in PLAIN_TYPES:
             try:
                 item = _plain(item, depth + 1)
-            except _UnstorableError as error:
+            except UnstorableError as error:
                 error.keys.append(key)
                 raise
         plain["$" + key if key[:1] == "$" else key] = item
     if len(plain) < len(value):
-        raise _UnstorableError("two keys are the same as str, such as 'a' and an enum of 'a'")
+        raise UnstorableError("two keys are the same as str, such as 'a' and an enum of 'a'")
     return plain
 
 
-def _plain_key(key: object) -> str:
+def plain_key(key: object) -> str:
+    """Return a key of a dict in the form that is written; raise ``UnstorableError``."""
     if isinstance(key, Enum):
         key = key.value
     if isinstance(key, str):
         return str.__str__(key)
-    raise _UnstorableError(
+    raise UnstorableError(
         f"the key {key!r:.100} is a {type(key).__name__}, not a str; store str() of it"
     )
 
 
 def _check_depth(depth: int) -> None:
     if depth > DEEPEST:
-        raise _UnstorableError(f"nested more than {DEEPEST} levels deep")
+        raise UnstorableError(f"nested more than {DEEPEST} levels deep")
 
 
 def _plain_datetime(value: datetime, depth: int) -> dict[str, str] | None:
@@ -179,10 +185,10 @@ def _plain_datetime(value: datetime, depth: int) -> dict[str, str] | None:
             value = datetime.combine(day, value.time(), value.tzinfo)
         offset = value.utcoffset()
     except (ValueError, OverflowError) as error:  # a year or an offset beyond Python's
-        raise _UnstorableError(f"a datetime that Python has none for: {error}") from None
+        raise UnstorableError(f"a datetime that Python has none for: {error}") from None
     if offset and abs(offset) < timedelta(seconds=1):
         # Python writes such an offset, but does not read it.
-        raise _UnstorableError(
+        raise UnstorableError(
             f"a datetime with a time zone offset of {offset.total_seconds():g} seconds; expected "
             "none or at least one second: store value.astimezone(timezone.utc)"
         )
@@ -203,7 +209,7 @@ def _plain_array(value: Any, depth: int) -> Any:
     plain = value.tolist()
     # A time that Python cannot hold would come out as a bare count of nanoseconds or days.
     if kind in "mV" or (kind == "M" and np.any((value < _FIRST_DAY) | (value > _LAST_DAY))):
-        raise _UnstorableError(f"a numpy.{value.dtype}; {_EXPECTED}; store str() of it")
+        raise UnstorableError(f"a numpy.{value.dtype}; {_EXPECTED}; store str() of it")
     if type(plain) is type(value) and kind != "O":  # more bits than Python's types
         plain = float(value) if kind == "f" else complex(value)
     return _plain(plain, depth + 1)

@@ -1,0 +1,58 @@
+"""``delete`` by a filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.errors import FilterError
+
+
+@pytest.fixture
+def index() -> BM25Index:
+    """Index ten documents in two segments."""
+    index = BM25Index.from_texts(["red"] * 5, metadata=[{"n": n} for n in range(5)])
+    index.add(["blue"] * 5, metadata=[{"n": n} for n in range(5, 10)])
+    return index
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [{"n": {"$gte": 3, "$lt": 7}}, {"6", "3", "5", "4", "x"}, lambda one: 2 < one["n"] < 7],
+    ids=["dict", "ids", "callable"],
+)
+def test_all_documents_that_the_filter_passes_go(index: BM25Index, filter: Any) -> None:
+    deleted = index.delete(filter=filter)
+    assert (deleted, deleted.ids) == (4, ("3", "4", "5", "6"))
+    assert index.ids() == ["0", "1", "2", "7", "8", "9"]
+    assert index.delete(filter=filter) == 0
+
+
+def test_with_ids_the_filter_only_protects(index: BM25Index) -> None:
+    assert index.delete(["9", "1", "x"], {"n": {"$gt": 4}}).ids == ("9",)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [({}, TypeError), ({"ids": None, "filter": None}, TypeError), ({"filter": {}}, ValueError)],
+)
+def test_nothing_that_could_mean_all_documents_deletes_them(
+    index: BM25Index, given: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=r"delete\(index.ids\(\)\) deletes all documents"):
+        index.delete(**given)
+    assert len(index) == 10
+    assert index.delete(index.ids()) == 10
+
+
+@pytest.mark.parametrize("filter", [{"n": {"$gte": None}}, lambda metadata: metadata["missing"]])
+def test_an_error_of_the_filter_deletes_nothing(index: BM25Index, filter: Any) -> None:
+    with pytest.raises((FilterError, KeyError)):
+        index.delete(filter=filter)
+    assert len(index) == 10
+
+
+def test_no_ids_are_no_documents(index: BM25Index) -> None:
+    assert index.delete([]) == index.delete([], {"n": 1}) == 0
