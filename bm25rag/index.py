@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
 from threading import TIMEOUT_MAX
@@ -834,7 +833,8 @@ class BM25Index:
             if threads is None
             else check_count("threads", threads, least=1)
         )
-        with self._writing() as snapshot:
+        with self._lock.taken():
+            snapshot = self._changeable()
             new = analyse_documents(
                 documents, snapshot.analyzer, snapshot, self._state.next_id, on_duplicate, most
             )
@@ -879,7 +879,8 @@ class BM25Index:
                 "delete needs ids, or a filter that rejects something, got "
                 f"ids=None, filter={filter!r}; delete(index.ids()) deletes all documents"
             )
-        with self._writing() as snapshot:
+        with self._lock.taken():
+            snapshot = self._changeable()
             if wanted is None:
                 found = {
                     snapshot.views[place].segment.id_of(number): (place, number)
@@ -936,7 +937,8 @@ class BM25Index:
                 encoded[id] = encode_metadata(one, id)
             except MetadataError as error:
                 raise error.at(f"metadata[{row}]") from None
-        with self._writing() as snapshot:
+        with self._lock.taken():
+            snapshot = self._changeable()
             changes: dict[int, dict[int, bytes]] = {}
             for id, data in releasing_gil(encoded.items()):
                 if (found := snapshot.find(id)) is not None:
@@ -984,17 +986,18 @@ class BM25Index:
     ) -> None:
         from bm25rag.merging.policy import carry
 
-        with self._writing():
-            pass  # a caller that may not write is told at once, without waiting below
         lock = self._lock
+        with lock.taken():
+            self._changeable()  # who may not write is told at once, without waiting below
         with lock.merging:
-            with self._writing() as snapshot:
-                groups = choose(snapshot.views)
-                lock.held = {view.segment for group in groups for view in group}
             try:
+                with lock.taken():
+                    groups = choose(self._changeable().views)
+                    lock.held = {view.segment for group in groups for view in group}
                 for group in groups:
                     merged = self._merged(group)
-                    with self._writing() as snapshot:
+                    with lock.taken():
+                        snapshot = self._changeable()
                         lock.held -= {view.segment for view in group}
                         if (views := carry(merged, group, snapshot.views)) is not None:
                             self._install(views)
@@ -1129,7 +1132,8 @@ class BM25Index:
         attachment = self._attachment
         given = self._state.extra if extra is None else check_extra(extra)
         if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
-            with self._writing():
+            with self._lock.taken():
+                self._changeable()
                 self._commit(attachment, given)
             return
         with self._lock.taken():
@@ -1397,7 +1401,8 @@ class BM25Index:
             If the disk refuses or a flush fails; the last commit is still there, or, if
             only the last flush failed, the new one. The next commit writes new files.
         """
-        with self._writing():
+        with self._lock.taken():
+            self._changeable()
             self._commit(self._writer(), self._state.extra)
 
     def _commit(self, writer: FolderWriter, extra: dict[str, Any]) -> None:
@@ -1413,7 +1418,8 @@ class BM25Index:
         ReadOnlyError
             If the index was not opened with ``mode="w"``.
         """
-        with self._writing():
+        with self._lock.taken():
+            self._changeable()
             self._state = _State.of(self._writer().last)
 
     def close(self) -> None:
@@ -1438,8 +1444,8 @@ class BM25Index:
             writer, views, saved = self._attachment, list(self._state.snapshot.views), self._saved
             if not isinstance(writer, FolderWriter):
                 return False
+            self._attachment = CLOSED  # first: without its lock, nobody may write
             writer.close()
-            self._attachment = CLOSED
             unsaved = views != writer.last.views and (saved is None or views != saved.views)
             return writer.ours and unsaved
 
@@ -1485,12 +1491,11 @@ class BM25Index:
         note_read()
         return self._state.snapshot
 
-    @contextmanager
-    def _writing(self) -> Iterator[Snapshot]:
-        with self._lock.taken():
-            if self._attachment.read_only:
-                raise ReadOnlyError(f"this is {self._attachment.description}; it cannot be changed")
-            yield self._state.snapshot
+    def _changeable(self) -> Snapshot:
+        """Return what to change, while the lock is held; raise if that is not allowed."""
+        if self._attachment.read_only:
+            raise ReadOnlyError(f"this is {self._attachment.description}; it cannot be changed")
+        return self._state.snapshot
 
     def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
         before = self._state.snapshot

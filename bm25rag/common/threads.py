@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from threading import Lock, Thread, get_ident
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from bm25rag.common.gil import work_for_thread
 
@@ -28,7 +28,8 @@ class Task(Generic[_Result]):
     _result: _Result
 
     def __init__(self, work: Callable[[], _Result]) -> None:
-        self._work = [partial(copy_context().run, work)]  # until somebody takes it out
+        self._work = [work]  # until somebody takes it out
+        self._context = copy_context()
         self._error: BaseException | None = None
         self._busy = Lock()
         self._busy.acquire()
@@ -40,7 +41,7 @@ class Task(Generic[_Result]):
         except IndexError:
             return
         try:
-            self._result = work()
+            self._result = self._context.run(work)
         except BaseException as error:
             self._error = error
         finally:
@@ -75,7 +76,7 @@ class Helpers:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._tasks: deque[Task[object]] = deque()
+        self._tasks: deque[Task[Any]] = deque()
         self._threads: list[Thread] = []
         self._owner = get_ident()
 
