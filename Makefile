@@ -131,10 +131,12 @@ tree-after: $(STAMP)
 # --- longer than a check ------------------------------------------------------------
 
 sanitize: $(STAMP) .venv-sanitize/.installed  ## Run the tests of the kernels under AddressSanitizer and UBSan, by gcc or CC=clang.
-	$(PY) tools/sanitize.py .venv-sanitize/bin/python $(KERNELS:%=tests/%)
+	$(PY) tools/sanitize.py .venv-sanitize/bin/python $(KERNELS:%=tests/%) tests/crashes/test_hardship.py
 
-soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; many more kills, crashes and forgeries.
+soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; interrupt and starve 2,000 processes; many more kills, crashes and forgeries.
 	$(PY) tools/soak.py
+	$(PY) tools/hardship.py interrupts
+	$(PY) tools/hardship.py memory
 	$(PY) $(PYTEST) --hypothesis-profile=soak tests/crashes tests/storage/test_hostile_forgeries.py
 
 test-long: $(STAMP)  ## Run the tests with fifty times as many random examples (hours).

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
 from sys import is_finalizing
@@ -846,7 +845,8 @@ class BM25Index:
             if threads is None
             else check_count("threads", threads, least=1)
         )
-        with self._writing() as snapshot:
+        with self._lock.taken():
+            snapshot = self._changeable()
             new = analyse_documents(
                 documents, snapshot.analyzer, snapshot, self._state.next_id, on_duplicate, most
             )
@@ -892,7 +892,8 @@ class BM25Index:
                 "delete needs ids, or a filter that rejects something, got "
                 f"ids=None, filter={filter!r}; delete(index.ids()) deletes all documents"
             )
-        with self._writing() as snapshot:
+        with self._lock.taken():
+            snapshot = self._changeable()
             if wanted is None:
                 found = {
                     snapshot.views[place].segment.id_of(number): (place, number)
@@ -949,7 +950,8 @@ class BM25Index:
                 encoded[id] = encode_metadata(one, id)
             except MetadataError as error:
                 raise error.at(f"metadata[{row}]") from None
-        with self._writing() as snapshot:
+        with self._lock.taken():
+            snapshot = self._changeable()
             changes: dict[int, dict[int, bytes]] = {}
             for id, data in releasing_gil(encoded.items()):
                 if (found := snapshot.find(id)) is not None:
@@ -997,17 +999,18 @@ class BM25Index:
     ) -> None:
         from bm25rag.merging.policy import carry
 
-        with self._writing():
-            pass  # a caller that may not write is told at once, without waiting below
         lock = self._lock
+        with lock.taken():
+            self._changeable()  # who may not write is told at once, without waiting below
         with lock.merging:
-            with self._writing() as snapshot:
-                groups = choose(snapshot.views)
-                lock.held = {view.segment for group in groups for view in group}
             try:
+                with lock.taken():
+                    groups = choose(self._changeable().views)
+                    lock.held = {view.segment for group in groups for view in group}
                 for group in groups:
                     merged = self._merged(group)
-                    with self._writing() as snapshot:
+                    with lock.taken():
+                        snapshot = self._changeable()
                         lock.held -= {view.segment for view in group}
                         if (views := carry(merged, group, snapshot.views)) is not None:
                             self._install(views)
@@ -1142,7 +1145,8 @@ class BM25Index:
         attachment = self._attachment
         given = self._state.extra if extra is None else check_extra(extra)
         if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
-            with self._writing():
+            with self._lock.taken():
+                self._changeable()
                 self._commit(attachment, given)
             return
         with self._lock.taken():
@@ -1422,7 +1426,8 @@ class BM25Index:
             If the disk refuses or a flush fails; the last commit is still there, or, if
             only the last flush failed, the new one. The next commit writes new files.
         """
-        with self._writing():
+        with self._lock.taken():
+            self._changeable()
             self._commit(self._writer(), self._state.extra)
 
     def _commit(self, writer: FolderWriter, extra: dict[str, Any]) -> None:
@@ -1438,7 +1443,8 @@ class BM25Index:
         ReadOnlyError
             If the index was not opened with ``mode="w"``.
         """
-        with self._writing():
+        with self._lock.taken():
+            self._changeable()
             self._state = _State.of(self._writer().last)
 
     def close(self) -> None:
@@ -1459,8 +1465,8 @@ class BM25Index:
     def _release(self) -> None:
         writer = self._attachment
         if isinstance(writer, FolderWriter):
+            self._attachment = CLOSED  # first: without its lock, nobody may write
             writer.close()
-            self._attachment = CLOSED
 
     def _loses(self) -> str | None:
         """Return the folder if there are changes that were not committed, nor saved elsewhere."""
@@ -1521,13 +1527,12 @@ class BM25Index:
         note_read()
         return self._state.snapshot
 
-    @contextmanager
-    def _writing(self) -> Iterator[Snapshot]:
-        with self._lock.taken():
-            if self._attachment.read_only:
-                who, advice = self._attachment.description, self._attachment.advice
-                raise ReadOnlyError(f"this is {who}; it cannot be changed: {advice}")
-            yield self._state.snapshot
+    def _changeable(self) -> Snapshot:
+        """Return what to change, while the lock is held; raise if that is not allowed."""
+        if self._attachment.read_only:
+            who, advice = self._attachment.description, self._attachment.advice
+            raise ReadOnlyError(f"this is {who}; it cannot be changed: {advice}")
+        return self._state.snapshot
 
     def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
         before = self._state.snapshot

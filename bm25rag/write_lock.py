@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from weakref import WeakSet
 
 from bm25rag.segments.segment import Segment
@@ -31,28 +30,25 @@ class WriteLock:
 
     def renew(self) -> None:
         """Forget who holds it: after a fork, that thread may not exist."""
-        self._lock, self._busy = threading.RLock(), False
+        self._lock = threading.RLock()
         self.merging, self.held = threading.Lock(), set()
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold the lock.
+    def taken(self) -> AbstractContextManager[bool]:
+        """Return the lock, to be held by ``with``.
+
+        It is Python's own: Ctrl-C comes before or after it is taken or given up, while it may
+        come within a context manager that is written in Python, and leave the lock held.
 
         Raises
         ------
         RuntimeError
             If this thread holds it already.
         """
-        with self._lock:
-            if self._busy:
-                raise RuntimeError(
-                    "the index cannot be changed from within add(), by what its texts come from"
-                )
-            self._busy = True
-            try:
-                yield
-            finally:
-                self._busy = False
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
+            raise RuntimeError(
+                "the index cannot be changed from within add(), by what its texts come from"
+            )
+        return self._lock
 
 
 _LOCKS: WeakSet[WriteLock] = WeakSet()

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from bm25rag.common.threads import thread_pool
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+from bm25rag.common.threads import Task
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -28,7 +26,7 @@ async def in_write_thread(
     """Call a function in the thread for writes to an index, in the context of the caller.
 
     The thread starts with the first write, does the writes in the order of the calls, and ends
-    with the owner.
+    with the owner. Where no thread can be started, the caller's does the write.
 
     Parameters
     ----------
@@ -40,7 +38,6 @@ async def in_write_thread(
         Its arguments.
     """
     import asyncio
-    from contextvars import copy_context
 
     def call() -> _T:
         try:
@@ -48,16 +45,17 @@ async def in_write_thread(
         except StopIteration as error:  # a future would not carry it: nobody would be told
             raise RuntimeError("the write raised StopIteration") from error
 
-    context = copy_context()
+    task = Task(call)
     while True:
         thread = _thread_of(owner)
         try:
-            done = thread.submit(context.run, call)
-        except RuntimeError:  # at the end of the process, or another thread has ended it
+            done = thread.submit(task.run)
+        except RuntimeError:  # it cannot start, or another thread has ended it
             if thread is _thread_of(owner):
-                raise
+                return task.result()
         else:
-            return await asyncio.wrap_future(done)
+            await asyncio.wrap_future(done)
+            return task.result()
 
 
 def end_write_thread(owner: object) -> None:
@@ -77,7 +75,7 @@ def end_write_thread(owner: object) -> None:
 
 def _thread_of(owner: object) -> ThreadPoolExecutor:
     threads = _threads(os.getpid())
-    return threads.get(owner) or threads.setdefault(owner, thread_pool(1, "bm25rag-write"))
+    return threads.get(owner) or threads.setdefault(owner, ThreadPoolExecutor(1, "bm25rag-write"))
 
 
 # One registry for each process: after a fork, the parent's threads do not exist.

@@ -1,1 +1,46 @@
 from cpython.unicode cimport PyUnicode_DecodeUTF8
+
+cdef class _Blocks:
+    cdef const unsigned char[::1] flags
+    cdef Py_ssize_t size
+
+cdef class _Strings:
+    cdef _Blocks blocks
+    cdef const unsigned int[::1] narrow
+    cdef const unsigned long long[::1] wide
+    cdef bint is_narrow
+    cdef Py_ssize_t count
+    cdef const unsigned char[::1] data
+    cdef Py_ssize_t starts_at
+    cdef Py_ssize_t data_at
+
+cdef class _Postings:
+    cdef _Blocks blocks
+    cdef _Strings terms
+    cdef const unsigned int[::1] keys
+    cdef const unsigned int[::1] indptr
+    cdef const unsigned short[::1] documents
+    cdef const unsigned short[::1] narrow
+    cdef const unsigned int[::1] wide
+    cdef const unsigned int[::1] frequent
+    cdef const unsigned int[:, ::1] edges
+    cdef const unsigned int[::1] before
+    cdef const unsigned short[::1] high
+    cdef bint is_narrow
+    cdef Py_ssize_t codes
+    cdef Py_ssize_t size
+    cdef Py_ssize_t block_size
+    cdef Py_ssize_t doc_blocks
+    cdef Py_ssize_t indptr_at
+    cdef Py_ssize_t documents_at
+    cdef Py_ssize_t codes_at
+    cdef Py_ssize_t edges_at
+    cdef Py_ssize_t high_at
+
+# Here, because Cython checks what is given to a function of the module alone for None, which raises.
+cdef bint _checked(_Blocks blocks, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
+cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
+cdef bint _is_string(_Strings strings, Py_ssize_t number,
+                     const unsigned char[::1] name) noexcept nogil
+cdef int _wrong(const unsigned short[::1] numbers, Py_ssize_t first, const long long[::1] edges,
+                Py_ssize_t block_size, Py_ssize_t size) noexcept nogil

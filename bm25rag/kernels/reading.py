@@ -17,9 +17,6 @@ from bm25rag.kernels.memory import view
 class _Blocks:
     """Which blocks of a file have been checked."""
 
-    flags: cython.const[cython.uchar][::1]
-    size: cython.Py_ssize_t
-
 
 @cython.final
 @cython.cclass
@@ -29,42 +26,11 @@ class _Strings:
     Offsets are in one of two arrays; the other is empty.
     """
 
-    blocks: _Blocks
-    narrow: cython.const[cython.uint][::1]
-    wide: cython.const[cython.ulonglong][::1]
-    is_narrow: cython.bint
-    count: cython.Py_ssize_t
-    data: cython.const[cython.uchar][::1]
-    starts_at: cython.Py_ssize_t
-    data_at: cython.Py_ssize_t
-
 
 @cython.final
 @cython.cclass
 class _Postings:
     """``PostingsArrays``; where those arrays are in a file of which only parts are checked."""
-
-    blocks: _Blocks
-    terms: _Strings
-    keys: cython.const[cython.uint][::1]
-    indptr: cython.const[cython.uint][::1]
-    documents: cython.const[cython.ushort][::1]
-    narrow: cython.const[cython.ushort][::1]
-    wide: cython.const[cython.uint][::1]
-    frequent: cython.const[cython.uint][::1]
-    edges: cython.const[cython.uint][:, ::1]
-    before: cython.const[cython.uint][::1]
-    high: cython.const[cython.ushort][::1]
-    is_narrow: cython.bint
-    codes: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    block_size: cython.Py_ssize_t
-    doc_blocks: cython.Py_ssize_t
-    indptr_at: cython.Py_ssize_t
-    documents_at: cython.Py_ssize_t
-    codes_at: cython.Py_ssize_t
-    edges_at: cython.Py_ssize_t
-    high_at: cython.Py_ssize_t
 
 
 @cython.cfunc
@@ -341,7 +307,7 @@ def _are_right(postings: _Postings, starts: cython.const[cython.longlong][::1]) 
     at = postings.codes_at + width * start
     if not _checked(postings.blocks, at, at + width * (stop - start)):
         return False
-    if _wrong(postings.documents[start:stop], starts, postings.block_size, postings.size) != 0:
+    if _wrong(postings.documents, 0, starts, postings.block_size, postings.size) != 0:
         return False
     most: cython.uint = 0
     i: cython.Py_ssize_t
@@ -360,7 +326,7 @@ def find_wrong(documents, starts, block_size: cython.Py_ssize_t, size: cython.Py
     edges: cython.const[cython.longlong][::1] = view(starts)
     wrong: cython.int
     with cython.nogil:
-        wrong = _wrong(numbers, edges, block_size, size)
+        wrong = _wrong(numbers, edges[0], edges, block_size, size)
     return (None, "block", "documents")[wrong]
 
 
@@ -369,18 +335,22 @@ def find_wrong(documents, starts, block_size: cython.Py_ssize_t, size: cython.Py
 @cython.exceptval(check=False)
 def _wrong(
     numbers: cython.const[cython.ushort][::1],
+    first: cython.Py_ssize_t,
     edges: cython.const[cython.longlong][::1],
     block_size: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.int:
-    """Return 1 if a document is beyond its block, 2 if they do not ascend, 0 if all is well."""
-    first: cython.Py_ssize_t = edges[0]
+    """Return 1 if a document is beyond its block, 2 if they do not ascend, 0 if all is well.
+
+    ``edges`` say where the postings of each block are in ``numbers``, which begin at ``first``.
+    """
+    last: cython.Py_ssize_t = edges[edges.shape[0] - 1]
     most: cython.Py_ssize_t = 0
     falls: cython.bint = False
     in_block: cython.Py_ssize_t
     block: cython.Py_ssize_t
     posting: cython.Py_ssize_t
-    for posting in range(numbers.shape[0]):
+    for posting in range(edges[0] - first, last - first):
         most = max(most, numbers[posting])
     for block in range(edges.shape[0] - 1):
         in_block = size - block * block_size

@@ -9,3 +9,12 @@ from bm25rag.kernels.words cimport Words, new_words, number_words
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+# Here, because Cython checks what is given to a function of the module alone for None, which raises.
+cdef unsigned long long _low_key(const unsigned char[::1] source, Py_ssize_t first,
+                                 Py_ssize_t length) noexcept nogil
+cdef unsigned long long _high_key(const unsigned char[::1] source, Py_ssize_t first,
+                                  Py_ssize_t length) noexcept nogil
+cdef Py_ssize_t _decode(const unsigned char[::1] data, Py_ssize_t place) noexcept nogil
+cdef bint _is_ascii(const unsigned char[::1] source, Py_ssize_t first, Py_ssize_t length,
+                    unsigned long long low, unsigned long long high) noexcept nogil

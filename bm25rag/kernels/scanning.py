@@ -305,9 +305,9 @@ def _is_dense(data):
 
 @cython.cfunc
 @cython.nogil
-@cython.exceptval(check=False)
-def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.void:
-    """Find words, block by block, and number them."""
+@cython.exceptval(-1, check=False)
+def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.int:
+    """Find words, block by block, and number them; return -1 after an error."""
     pending: cython.Py_ssize_t = 0
     first: cython.Py_ssize_t = 0
     while first < size:
@@ -333,6 +333,7 @@ def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.void:
             it.edges[0] = it.edges[pending - 1]
         pending &= 1
         first += _BLOCK
+    return 0
 
 
 # --- bytes -------------------------------------------------------------------------------------
@@ -812,7 +813,7 @@ def add_strings(texts, table):
 
 @cython.cfunc
 @cython.nogil
-@cython.exceptval(check=False)
+@cython.exceptval(-1, check=False)
 def _add_strings(
     words: Words,
     source: cython.const[cython.uchar][::1],
@@ -820,8 +821,11 @@ def _add_strings(
     found: cython.ulonglong[:, ::1],
     numbers: cython.uint[::1],
     hashes: cython.ulonglong[::1],
-) -> cython.void:
-    """Give strings numbers, a few at a time; one place is left out behind each."""
+) -> cython.int:
+    """Give strings numbers, a few at a time; return -1 after an error.
+
+    One place is left out behind each string.
+    """
     row: cython.Py_ssize_t
     first: cython.Py_ssize_t = 0
     rows: cython.Py_ssize_t
@@ -841,3 +845,4 @@ def _add_strings(
             size += length
         number_words(words, found, rows, source, size, numbers, first, hashes)
         first += rows
+    return 0

@@ -20,3 +20,9 @@ cdef extern from * nogil:
     """
     Py_ssize_t size_if "bm25rag_size_if" (bint taken, Py_ssize_t size)
     void prefetch "__builtin_prefetch" (const void *address)
+
+# Here, because Cython checks what is given to a function of the module alone for None, which raises.
+cdef Py_ssize_t _first_at_least(const unsigned short[::1] documents, Py_ssize_t start,
+                                Py_ssize_t stop, Py_ssize_t wanted) noexcept nogil
+cdef void _find(const unsigned short[::1] documents, Py_ssize_t start, Py_ssize_t stop,
+                long long[::1] wanted, Py_ssize_t count, long long[::1] postings) noexcept nogil

@@ -1140,7 +1140,7 @@ def _distinct(
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
     scratch: _Scratch,
-    counts: cython.double[::1],
+    query: _Query,
 ) -> cython.Py_ssize_t:
     """List the distinct known terms of a query in order of first occurrence, and count them.
 
@@ -1149,6 +1149,7 @@ def _distinct(
     """
     slots: cython.longlong[::1] = scratch.slots
     found: cython.longlong[::1] = scratch.distinct
+    counts: cython.double[::1] = query.counts
     total: cython.Py_ssize_t = 0
     mask: cython.Py_ssize_t = _slots(stop - start) - 1
     i: cython.Py_ssize_t
@@ -1285,7 +1286,7 @@ def _answer(
     block: cython.Py_ssize_t
     found: cython.Py_ssize_t = -1
     i: cython.Py_ssize_t
-    query.length = _distinct(terms, weights, start, stop, scratch, query.counts)
+    query.length = _distinct(terms, weights, start, stop, scratch, query)
     query.shift = 0.0
     for i in range(query.length):
         term = scratch.distinct[i]

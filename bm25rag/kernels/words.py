@@ -31,11 +31,21 @@ class Words:
     """A table that grows: its arrays as a ``WordTable``, and as the loops see them."""
 
     def __init__(self, table) -> None:
-        self.arrays = table
-        self.slots = view(table.slots)
-        self.entries = view(table.entries)
-        self.pool = view(table.pool)
-        self.used = view(table.used)
+        _hold(self, table)
+
+
+@cython.cfunc
+def _hold(words: Words, table):
+    """Show a table to the loops: all of its arrays or, if one cannot be shown, none."""
+    slots: cython.ulonglong[::1] = view(table.slots)
+    entries: cython.ulonglong[:, ::1] = view(table.entries)
+    pool: cython.uchar[::1] = view(table.pool)
+    used: cython.longlong[::1] = view(table.used)
+    words.arrays = table
+    words.slots = slots
+    words.entries = entries
+    words.pool = pool
+    words.used = used
 
 
 @cython.cfunc
@@ -53,37 +63,36 @@ def empty_table(room):
 
 @cython.cfunc
 @cython.nogil
-@cython.exceptval(check=False)
-def _reserve(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.void:
-    """Make room for more words, of so many bytes together."""
+@cython.exceptval(-1, check=False)
+def _reserve(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.int:
+    """Make room for more words, of so many bytes together; return -1 after an error."""
     if (
         words.used[0] + more > words.entries.shape[0]
         or words.used[1] + size + more + _BEYOND > words.pool.shape[0]
     ):
         with cython.gil:
             _grow(words, more, size)
+    return 0
 
 
 @cython.cfunc
-@cython.exceptval(check=False)
-def _grow(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.void:
-    slots, entries, pool, used = words.arrays
+def _grow(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t):
+    """Copy everything into larger arrays, and then replace the table.
+
+    Memory may be short, and Ctrl-C may be raised by any call. The table before stays as it was,
+    so whoever still has it can go on with it.
+    """
+    _, known_entries, known_pool, used = words.arrays
     needed = used[1] + size + more + BEYOND
-    if needed > len(pool):
-        known, pool = pool, np.empty(2 * needed, np.uint8)
-        pool[: used[1]] = known[: used[1]]
-    if used[0] + more > len(entries):
-        room = len(entries)
-        while used[0] + more > room:
-            room *= 2
-        known, entries = entries, np.empty((room, 4), np.uint64)
-        entries[: used[0]] = known[: used[0]]
-        slots = np.zeros(2 * room, np.uint64)
-        _rehash(words.slots, view(slots))
-    words.arrays = WordTable(slots, entries, pool, used)
-    words.slots = view(slots)
-    words.entries = view(entries)
-    words.pool = view(pool)
+    room = len(known_entries)
+    while used[0] + more > room:
+        room *= 2
+    slots, entries = np.zeros(2 * room, np.uint64), np.empty((room, 4), np.uint64)
+    pool = np.empty(2 * needed if needed > len(known_pool) else len(known_pool), np.uint8)
+    entries[: used[0]] = known_entries[: used[0]]
+    pool[: used[1]] = known_pool[: used[1]]
+    _rehash(words.slots, view(slots))
+    _hold(words, WordTable(slots, entries, pool, used.copy()))
 
 
 @cython.cfunc
@@ -145,7 +154,7 @@ def _prefetch(
 
 @cython.cfunc
 @cython.nogil
-@cython.exceptval(check=False)
+@cython.exceptval(-1, check=False)
 def number_words(
     words: Words,
     found: cython.const[cython.ulonglong][:, ::1],
@@ -155,8 +164,10 @@ def number_words(
     numbers: cython.uint[::1],
     first: cython.Py_ssize_t,
     hashes: cython.ulonglong[::1],
-) -> cython.void:
-    """Give words numbers: known ones theirs, new ones the next.
+) -> cython.int:
+    """Give words numbers: known ones theirs, new ones the next; return -1 after an error.
+
+    Before it writes anything it makes room, so an error leaves the table as it was.
 
     Parameters
     ----------
@@ -220,6 +231,7 @@ def number_words(
         begin = stop
     words.used[0] = known
     words.used[1] = end
+    return 0
 
 
 @cython.cfunc

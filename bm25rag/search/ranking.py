@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Float64, Int64
-from bm25rag.common.threads import thread_pool
+from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import Limits, Matches
@@ -99,14 +99,14 @@ def search(
         for span in spans:
             fill(*span)
 
-    with thread_pool(workers - 1) as pool:
-        others = [pool.submit(work) for _ in range(workers - 1)]
+    with Helpers(workers - 1) as helpers:
+        others = [helpers.submit(work) for _ in range(workers - 1)]
         try:
             work()
         finally:
             list(spans)  # after Ctrl-C, leaves nothing for the others
-        for other in others:
-            other.result()
+        for wait in others:
+            wait()
     return result
 
 

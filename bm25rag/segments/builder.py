@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from functools import partial
-from threading import get_ident
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -17,19 +15,15 @@ from bm25rag.columns.column import ColumnBuilder, join, join_none, join_short
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.codec import write_metadata
-from bm25rag.common.gil import release_gil, releasing_gil, work_for_thread
+from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.strings import TermList
-from bm25rag.common.threads import thread_pool
+from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Run
 from bm25rag.metadata.field_builder import FieldsBuilder
 from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.vectors_builder import VectorsBuilder
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
 
 # Characters or tokens from which another thread pays.
 _WORTH_A_THREAD = 1 << 18
@@ -64,7 +58,7 @@ class SegmentBuilder:
     def __init__(self, analyzer: Analyzer, threads: int) -> None:
         self._encoder = Encoder(analyzer)
         self._threads = threads
-        self._pool: ThreadPoolExecutor | None = None
+        self._helpers = Helpers(threads - 1)
         self._reading: deque[Callable[[], Read]] = deque()
         # Terms of texts, to be counted together.
         self._tokens: list[UInt32] = []
@@ -81,8 +75,7 @@ class SegmentBuilder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self._helpers.__exit__()
 
     def add(
         self,
@@ -123,10 +116,7 @@ class SegmentBuilder:
         if self._threads == 1 or size < _WORTH_A_THREAD:
             result = work()
             return lambda: result
-        if self._pool is None:
-            helpers = self._threads - 1
-            self._pool = thread_pool(helpers, initializer=work_for_thread, initargs=(get_ident(),))
-        return self._pool.submit(copy_context().run, work).result
+        return self._helpers.submit(work)
 
     def _number_next(self) -> None:
         read = self._reading.popleft()()

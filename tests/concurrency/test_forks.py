@@ -53,6 +53,10 @@ os._exit(0)
 """
 # Terms, not texts: the first text of a process takes half a second.
 INDEX = "from bm25rag import BM25Index; index = BM25Index.from_texts([['red', 'tea'], ['sea']])\n"
+SAVE = """from tempfile import TemporaryDirectory
+with TemporaryDirectory() as folder:
+    index.save(folder + "/index")
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
@@ -64,7 +68,7 @@ INDEX = "from bm25rag import BM25Index; index = BM25Index.from_texts([['red', 't
         ("bm25rag.filters.parse", "import bm25rag", f"{INDEX}index.search('tea', filter={{}})"),
         ("bm25rag.additions", "import bm25rag", INDEX),
         ("bm25rag.search.correction", "import bm25rag", "from bm25rag import Correction"),
-        ("logging", "import bm25rag", f"{INDEX}index.search_batch(['tea'] * 999, threads=2)"),
+        ("filelock", "import bm25rag", f"{INDEX}{SAVE}"),
     ],
 )
 def test_a_child_forked_while_a_thread_imports_is_not_stuck(
@@ -72,6 +76,43 @@ def test_a_child_forked_while_a_thread_imports_is_not_stuck(
 ) -> None:
     command = [sys.executable, "-c", FORK, slow, early, work]
     assert subprocess.run(command, timeout=LIMIT, check=False).returncode == 0
+
+
+# Forks while a thread searches with several for the first time; says what goes wrong in either.
+FIRST_BATCH = """
+import os, random, threading, time, warnings
+
+warnings.simplefilter("ignore")
+from bm25rag import BM25Index
+
+index = BM25Index.from_texts([["red", "tea"], ["sea"]] * 2000)
+index.search("tea")
+begin = threading.Barrier(2)
+
+def search():
+    begin.wait()
+    for _ in range(10):
+        index.search_batch([["tea"]] * 4000, threads=2)
+
+thread = threading.Thread(target=search)
+thread.start()
+begin.wait()
+time.sleep(random.random() * 0.004)
+for _ in range(3):
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_a_fork_disturbs_no_thread_that_searches_with_others_for_the_first_time() -> None:
+    for _ in range(4):
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST_BATCH], capture_output=True, text=True, timeout=LIMIT
+        )
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def imported_late() -> set[str]:

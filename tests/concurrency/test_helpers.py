@@ -1,0 +1,103 @@
+"""Work that helpers do, and that is done where no thread can be started."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import pytest
+
+from bm25rag import BM25Index
+from bm25rag.common.threads import Helpers, map_in_order
+from bm25rag.write_threads import in_write_thread
+
+WHO: ContextVar[str] = ContextVar("who")
+TEXTS = [f"red word{n % 997} boat{n % 31} " * 8 for n in range(20_000)]
+QUERIES = [f"red word{n % 997}" for n in range(400)]
+
+
+def limit_threads(patch: pytest.MonkeyPatch, most: int) -> None:
+    """Let no more than so many threads start from now on."""
+    start = threading.Thread.start
+    left = most
+
+    def start_some(thread: threading.Thread) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    patch.setattr(threading.Thread, "start", start_some)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_where_few_threads_or_none_can_be_started_the_results_are_the_same(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = BM25Index.from_texts(TEXTS)
+    found = expected.search_batch(QUERIES, threads=4)
+    limit_threads(monkeypatch, most)
+    index = BM25Index()
+    index.add(TEXTS, threads=4)
+    again = index.search_batch(QUERIES, threads=4)
+    assert index.ids() == expected.ids()
+    assert again.ids() == found.ids()
+    assert again.scores.tobytes() == found.scores.tobytes()
+    assert list(map_in_order(str, range(50), 4)) == [str(n) for n in range(50)]
+
+
+def test_an_awaited_write_is_done_where_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = BM25Index()
+    limit_threads(monkeypatch, 0)
+
+    async def run() -> list[str]:
+        first = await in_write_thread(index, index.add, ["red"])
+        return first + await in_write_thread(index, index.add, ["tea"])
+
+    assert asyncio.run(run()) == ["0", "1"]
+    assert len(index) == 2
+    with pytest.raises(TypeError):
+        asyncio.run(in_write_thread(index, index.add, [None]))  # type: ignore[list-item]
+
+
+def test_a_helper_works_in_the_context_of_the_caller_and_ends_when_nothing_is_left() -> None:
+    WHO.set("caller")
+
+    def work() -> tuple[str, str]:
+        return threading.current_thread().name, WHO.get()
+
+    before = threading.active_count()
+    with Helpers(1) as helpers:
+        done = threading.Event()
+        waits = [helpers.submit(done.wait), helpers.submit(work)]
+        assert threading.active_count() == before + 1
+        done.set()
+        waits[0]()
+        assert waits[1]() in [("bm25rag", "caller"), (threading.current_thread().name, "caller")]
+    assert threading.active_count() == before
+
+
+def test_what_a_helper_raises_is_raised_by_who_waits_and_the_others_are_waited_for() -> None:
+    free, ended = threading.Event(), list[bool]()
+
+    def fail() -> None:
+        raise KeyError("x")
+
+    def linger() -> None:
+        free.wait()
+        ended.append(True)
+
+    def run(*works: Callable[[], None]) -> None:
+        with Helpers(2) as helpers:
+            waits = [helpers.submit(work) for work in works]
+            threading.Timer(0.1, free.set).start()
+            waits[1]()
+
+    with pytest.raises(KeyError, match="x"):
+        run(linger, fail)
+    assert ended == [True]

@@ -1,0 +1,22 @@
+"""The short form of what `make soak` does to processes that are interrupted or lack memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from support.environment import INTERPRETED, ROOT
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
+@pytest.mark.skipif(INTERPRETED, reason="the jobs take minutes with interpreted kernels")
+@pytest.mark.parametrize("kind", ["interrupts", "memory"])
+def test_a_process_that_is_interrupted_or_lacks_memory_goes_on_as_if_nothing_had_been(
+    kind: str,
+) -> None:
+    command = [sys.executable, "tools/hardship.py", kind, "--cases", "25"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Interrupt" in done.stdout or "MemoryError" in done.stdout

@@ -1,0 +1,208 @@
+"""Interrupt and starve writes and searches at random: ``hardship.py KIND --cases N``.
+
+Each case is a process of its own, forked from one that has everything imported. It changes or
+searches an index, and is interrupted at a random moment (``interrupts``) or has little memory
+(``memory``). Whatever happens, the index must be as it was or as it should become, and everything
+that is done next must be right to the bit, also while the exception is still held. A process that
+dies of a signal, hangs or finds anything wrong is a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from bm25rag import BM25Index
+
+LIMIT = 120.0  # seconds after which a process hangs
+# Bytes that a process may take beyond what it has, at most.
+SPARE = 60 << 20
+QUERIES = [f"w{number} w{7 * number} w{number * number % 9000}" for number in range(400)]
+WRONG = 3
+
+_random = Random(0)
+OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(30)) for _ in range(300)]
+NEW = [" ".join(f"w{_random.randrange(60_000)}" for _ in range(40)) for _ in range(3_000)]
+NEW += [
+    " ".join(f"v{number}" for number in range(50_000)),
+    "w1 caf\u00e9 \u65e5\u672c\u8a9e " * 2_000,
+]
+IDS = [f"new{number}" for number in range(len(NEW))]
+
+
+class Job(NamedTuple):
+    """What is done to an index, any number of times, what comes of it, and how long it takes."""
+
+    work: Callable[[BM25Index], object]
+    after: BM25Index
+    seconds: float = 0.0
+
+    def timed(self, folder: Path) -> Job:
+        """Return the job with its time, after which everything that it needs is imported."""
+        with BM25Index.open(folder, mode="w") as index:
+            started = time.perf_counter()
+            self.work(index)
+            seconds = time.perf_counter() - started
+            index.rollback()
+        return self._replace(seconds=seconds)
+
+
+def jobs() -> dict[str, Job]:
+    """Return what may be interrupted, by name."""
+    old = BM25Index.from_texts(OLD)
+    grown = BM25Index.from_texts([*OLD, *NEW], [*map(str, range(len(OLD))), *IDS])
+    less = BM25Index.from_texts(OLD[::2], [str(number) for number in range(0, len(OLD), 2)])
+    odd = [str(number) for number in range(1, len(OLD), 2)]
+
+    def compact(index: BM25Index) -> None:
+        index.delete(odd)
+        index.compact()
+
+    def commit(index: BM25Index) -> None:
+        index.add(NEW, IDS, threads=1)
+        index.commit()
+
+    return {
+        "add": Job(lambda index: index.add(NEW, IDS, threads=1), grown),
+        "add, threads": Job(lambda index: index.add(NEW, IDS, threads=3), grown),
+        "search": Job(lambda index: index.search_batch(QUERIES, threads=1), old),
+        "search, threads": Job(lambda index: index.search_batch(QUERIES, threads=3), old),
+        "delete": Job(lambda index: index.delete(odd), less),
+        "compact": Job(compact, less),
+        "commit": Job(commit, grown),
+    }
+
+
+def shown(index: BM25Index) -> list[object]:
+    """Return what an index says, to the bit."""
+    found = index.search_batch(QUERIES[:50], k=5)
+    return [index.ids(), index.scores(QUERIES[1]).tobytes(), found.ids(), found.scores.tobytes()]
+
+
+def check(index: BM25Index, before: list[object], job: Job, folder: Path) -> None:
+    """Raise unless everything is right after an exception, which the caller still holds."""
+    after = shown(job.after)
+    if shown(index) not in (before, after):
+        raise AssertionError("the index is neither as it was nor as it should become")
+    index.delete(IDS)
+    job.work(index)
+    if shown(index) != after:
+        raise AssertionError("what is done next is wrong")
+    index.commit()
+    index.close()
+    BM25Index.verify(folder)
+    if shown(BM25Index.open(folder)) != after:
+        raise AssertionError("what was written is wrong")
+
+
+def suffer(kind: str, job: Job, folder: Path, spare: int, pipe: int) -> str:
+    """Do a job in this process, until it ends or is made to; return what came of it."""
+    index = BM25Index.open(folder, mode="w")
+    before = shown(index)
+    held: BaseException | None = None
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        if kind == "memory":
+            size = int(Path("/proc/self/statm").read_text().split()[0])
+            resource.setrlimit(
+                resource.RLIMIT_AS, (size * resource.getpagesize() + spare, limits[1])
+            )
+        else:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.write(pipe, b".")
+        job.work(index)
+    except (KeyboardInterrupt, MemoryError) as error:
+        held = error
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+    end = time.monotonic() + 10
+    while threading.active_count() > 1 and time.monotonic() < end:
+        time.sleep(0.01)  # what an interrupt at a bad moment did not wait for
+    if threading.active_count() > 1:
+        raise AssertionError("threads are left")
+    check(index, before, job, folder)
+    return "done" if held is None else type(held).__name__.strip("_")
+
+
+def run_case(kind: str, job: Job, folder: Path, random: Random) -> str:
+    """Run a job in a process of its own; return what came of it."""
+    spare, delay = int(random.random() ** 2 * SPARE), random.random() * job.seconds
+    report = folder / "report"
+    here, there = os.pipe()
+    child = os.fork()
+    if not child:
+        code = WRONG
+        try:
+            report.write_text(suffer(kind, job, folder / "index", spare, there))
+            code = 0
+        except BaseException:
+            report.write_text(traceback.format_exc())
+        finally:
+            os._exit(code)
+    os.close(there)
+    os.read(here, 1)
+    os.close(here)
+    end = time.monotonic() + LIMIT
+    if kind == "interrupts":
+        time.sleep(delay)
+        os.kill(child, signal.SIGINT)
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return "hangs"
+        time.sleep(0.005)
+    code = os.waitstatus_to_exitcode(ended[1])
+    if code < 0:
+        return f"died of {signal.Signals(-code).name}"
+    return report.read_text() if code == 0 else f"wrong\n{report.read_text()}"
+
+
+def main() -> None:
+    """Run the cases, and print how many had which outcome."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("kind", choices=["interrupts", "memory"])
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a child that has not begun
+    os.fsync = lambda fd: None  # nobody cuts the power here
+    random, outcomes = Random(given.seed), Counter[str]()
+    with tempfile.TemporaryDirectory() as name:
+        kept, folder = Path(name) / "kept", Path(name) / "case"
+        BM25Index.from_texts(OLD).save(kept)
+        every = {}
+        for one, job in jobs().items():
+            shutil.copytree(kept, folder)
+            every[one] = job.timed(folder)
+            shutil.rmtree(folder)
+        for case in range(given.cases):
+            which = random.choice(list(every))
+            shutil.copytree(kept, folder / "index")
+            outcome = run_case(given.kind, every[which], folder, random)
+            shutil.rmtree(folder)
+            outcomes[f"{which}: {outcome.partition(chr(10))[0]}"] += 1
+            if outcome not in ("done", "KeyboardInterrupt", "MemoryError", "ArrayMemoryError"):
+                print(f"case {case} of seed {given.seed}, {which}: {outcome}", flush=True)
+    for outcome, count in sorted(outcomes.items()):
+        print(f"{count:6} {outcome}")
+    fine = ("done", "KeyboardInterrupt", "MemoryError", "ArrayMemoryError")
+    if any(not outcome.endswith(fine) for outcome in outcomes):
+        sys.exit(f"of {given.cases} cases, some crashed, hung or were wrong")
+
+
+if __name__ == "__main__":
+    main()
