@@ -86,12 +86,37 @@ class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
         return BM25DocumentIndex()
 
 
+def hybrid() -> BM25HybridRetriever:
+    """Return an empty hybrid retriever, which is a document index, too."""
+    return BM25HybridRetriever(vector_store=InMemoryVectorStore(DeterministicFakeEmbedding(size=8)))
+
+
+class TestHybridIndex(DocumentIndexerTestSuite):
+    """The document index suite, on ``BM25HybridRetriever``."""
+
+    @pytest.fixture
+    def index(self) -> DocumentIndex:
+        """Return an empty index."""
+        return hybrid()
+
+
+class TestAsyncHybridIndex(AsyncDocumentIndexTestSuite):
+    """The async document index suite, on ``BM25HybridRetriever``."""
+
+    @pytest.fixture
+    def index(self) -> DocumentIndex:
+        """Return an empty index."""
+        return hybrid()
+
+
 SUITES = {
     TestRetriever: RetrieversIntegrationTests,
     TestDocumentIndexAsRetriever: RetrieversIntegrationTests,
     TestHybridRetriever: RetrieversIntegrationTests,
     TestDocumentIndex: DocumentIndexerTestSuite,
     TestAsyncDocumentIndex: AsyncDocumentIndexTestSuite,
+    TestHybridIndex: DocumentIndexerTestSuite,
+    TestAsyncHybridIndex: AsyncDocumentIndexTestSuite,
 }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
 
+import numpy as np
 import pytest
 from conftest import ids
 from langchain_bm25rag import (
@@ -154,6 +155,7 @@ class Kind(StrEnum):
         ("a", "b"),
         Path("docs"),
         datetime(2024, 1, 2, tzinfo=UTC),
+        np.int64(1),
         True,
     ],
 )

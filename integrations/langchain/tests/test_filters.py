@@ -259,7 +259,7 @@ def test_what_is_no_filter_is_a_type_error_that_names_it(
         ({"year": {"$gte": []}}, r"filter at year\.\$gte"),
         ({"year": {"$near": 1}}, r"filter at year\.\$near"),
         ({"$and": [{"a": 1}, {"$nor": []}]}, r"filter at \$and\[1\]\.\$nor"),
-        ({"year": np.int64(1)}, r"filter at year.*\.item\(\)"),
+        ({"year": {"$eq": b"x"}}, r"filter at year"),
         ({"$not": "x"}, r"filter at \$not"),
     ],
 )
