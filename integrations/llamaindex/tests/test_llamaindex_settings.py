@@ -321,6 +321,19 @@ def test_a_store_with_a_path_goes_round(way: str, nodes: list[TextNode], tmp_pat
     assert [each.node_id for each in again.get_nodes()] == ["dog", "cow", "hen", "owl"]
 
 
+def test_a_dict_holds_the_fields_of_a_subclass(tmp_path: Path) -> None:
+    class Scoped(BM25VectorStore):
+        tenant: str = "none"
+
+        def __init__(self, tenant: str, **more: Any) -> None:
+            super().__init__(**more)
+            self.tenant = tenant
+
+    again = Scoped.from_dict(Scoped("a", path=tmp_path / "store").to_dict())
+    assert again.tenant == "a"
+    assert pickle.loads(pickle.dumps(BM25VectorStore(path=tmp_path / "store"))).get_nodes() == []
+
+
 def test_a_dict_takes_what_it_cannot_hold(nodes: list[TextNode], tmp_path: Path) -> None:
     dense = SimpleVectorStore()
     functions = {"sparse_doc_fn": encode, "sparse_query_fn": encode, "tokenizer": str.split}

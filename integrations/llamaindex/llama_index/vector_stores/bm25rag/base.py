@@ -563,7 +563,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         handler, info
-            Pydantic's, and not used.
+            Pydantic's.
 
         Raises
         ------
@@ -578,7 +578,10 @@ class BM25VectorStore(BasePydanticVectorStore):
                 "BM25VectorStore(path=...), of which a dict or JSON hold the settings"
             )
         plain = (str, int, float, bool)
+        fields: dict[str, Any] = handler(self)
         return {
+            # Those that a subclass adds.
+            **{name: fields[name] for name in fields if name not in BM25VectorStore.model_fields},
             "path": self._nodes.folder.path,
             **{name: value for name, value in self._given.items() if isinstance(value, plain)},
             "language": self._given["language"],
