@@ -59,7 +59,7 @@ def test_the_statistics_of_meta_read_few_documents(
     store.write_documents([Document(id=str(n), meta=meta) for n, meta in enumerate(metas)])
     read: list[object] = []
     monkeypatch.setattr(
-        "bm25rag.search.metadata_samples.decode_metadata",
+        "bm25rag.metadata_samples.decode_metadata",
         lambda stored: read.append(stored) or decode_metadata(stored),
     )
     assert store.get_metadata_fields_info() == {"n": {"type": "int"}, "kind": {"type": "keyword"}}
