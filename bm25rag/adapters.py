@@ -32,8 +32,8 @@ from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
 from bm25rag.index import Mode, OnDuplicate
+from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.metadata_samples import Showing, sample_metadata
 from bm25rag.write_threads import end_write_thread, in_write_thread
 
 __all__ = [

@@ -101,6 +101,7 @@ def test_adapters_may_import_these_names() -> None:
         "DeltaOn",
         "Mode",
         "OnDuplicate",
+        "Showing",
         "STOPWORD_LISTS",
         "Tokenizer",
         "VariantName",
@@ -114,6 +115,7 @@ def test_adapters_may_import_these_names() -> None:
         "is_url",
         "load_stopwords",
         "read_hits",
+        "sample_metadata",
     }
     assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
     assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}

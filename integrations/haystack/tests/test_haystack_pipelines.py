@@ -306,6 +306,7 @@ def test_an_agent_searches_and_is_not_told_embeddings() -> None:
 def test_a_model_is_told_what_the_arguments_of_a_search_are(filled: BM25DocumentStore) -> None:
     tool = ComponentTool(BM25Retriever(filled), name="search", description="Finds documents.")
     described = tool.parameters["properties"]
-    assert list(described) == ["query", "filters", "top_k", "scale_score", "min_score"]
+    named = ["query", "filters", "top_k", "scale_score", "min_score", "correct", "expand", "offset"]
+    assert list(described) == named
     assert "operator" in described["filters"]["description"]
     assert not any("constructor" in one["description"] for one in described.values())

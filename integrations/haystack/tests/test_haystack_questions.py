@@ -79,7 +79,7 @@ def test_terms_and_weighted_terms_are_questions_too(storms: BM25DocumentStore) -
 
 @pytest.mark.asyncio
 async def test_a_question_is_corrected_on_demand(storms: BM25DocumentStore) -> None:
-    for retriever, more in retrievers(storms, weights=None)[1:] + retrievers(storms)[:1]:
+    for retriever, more in retrievers(storms):
         typed = retriever.run(query="storn", correct=True, **more)
         assert typed == retriever.run(query="storm", **more)
         assert typed == await retriever.run_async(query="storn", correct=True, **more)

@@ -38,9 +38,11 @@ def test_it_takes_what_haystacks_own_takes_and_a_least_score_after_that() -> Non
     for name in ("__init__", "run", "run_async"):
         own = inspect.signature(getattr(BM25Retriever, name)).parameters
         theirs = inspect.signature(getattr(InMemoryBM25Retriever, name)).parameters
-        assert list(own) == [*theirs, "min_score"]
+        more = ["min_score", "correct", "expand", *(["offset"] if name != "__init__" else [])]
+        assert list(own) == [*theirs, *more]
         defaults = [parameter.default for parameter in own.values()]
-        assert defaults == [*(parameter.default for parameter in theirs.values()), None]
+        assert defaults[: len(theirs)] == [parameter.default for parameter in theirs.values()]
+        assert not any(defaults[len(theirs) :])
 
 
 def test_it_is_a_text_retriever(filled: BM25DocumentStore) -> None:

@@ -100,7 +100,7 @@ def test_a_batch_is_what_one_query_after_the_other_finds(filled: BM25DocumentSto
     assert filled.bm25_retrieval_batch([]) == []
     with pytest.raises(ValueError, match=r"queries\[1\] must not be empty"):
         filled.bm25_retrieval_batch(["cat", ""])
-    with pytest.raises(TypeError, match=r"queries\[0\] must be a str, got 3"):
+    with pytest.raises(TypeError, match=r"queries\[0\] must be a str, got int"):
         filled.bm25_retrieval_batch([3])
     with pytest.raises(TypeError, match="queries must be a list of str, got 'cat'"):
         filled.bm25_retrieval_batch("cat")
@@ -145,7 +145,7 @@ def test_a_negative_top_k_names_itself(filled: BM25DocumentStore) -> None:
         filled.bm25_retrieval("cat", top_k=-1)
 
 
-@pytest.mark.parametrize("query", [None, 1, b"cat", ["cat"]])
+@pytest.mark.parametrize("query", [None, 1, b"cat", {"cat"}, [1], {"cat": "much"}])
 def test_a_query_of_the_wrong_type_names_itself(filled: BM25DocumentStore, query: Any) -> None:
-    with pytest.raises(TypeError, match="query must be a str, got"):
+    with pytest.raises(TypeError, match="query"):
         filled.bm25_retrieval(query)

@@ -329,6 +329,7 @@ def test_retrievers_are_made_again_from_a_dump(tmp_path: Path, documents: list[D
     store.write_documents(encoded(documents))
     shared: dict[str, Any] = {"top_k": 2, "filter_policy": "merge"}
     fusion = {"top_k_per_retriever": 7, "method": "rrf", "weights": [0.2, 0.8], "rank_constant": 10}
+    fusion |= {"correct": True, "expand": False}
     settings = {
         "alone": {**shared, "filters": ENGLISH, "scale_score": True, "min_score": 0.5},
         "hybrid": {**shared, "filters": RECENT, **fusion},
@@ -426,7 +427,7 @@ def test_a_wrong_query_is_refused(
     ("asked", "error", "message"),
     [
         ({"query": ""}, ValueError, "query must not be empty"),
-        ({"query": ["cat"]}, TypeError, "query must be a str, got list"),
+        ({"query": {"cat"}}, TypeError, "query must be a str, got set"),
         ({"top_k": -1}, ValueError, "top_k must be an integer >= 0, got -1"),
         ({"top_k": True}, TypeError, "top_k must be an integer >= 0, got True"),
         ({"filters": {"field": "meta.a"}}, FilterError, "operator"),

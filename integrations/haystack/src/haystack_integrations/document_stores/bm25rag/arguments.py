@@ -55,6 +55,11 @@ def check_query(query: object, name: str = "query") -> Question:
     return query
 
 
+def asked_for(**options: Any) -> dict[str, Any]:
+    """Return the options that are not at their defaults, for methods that a subclass may have."""
+    return {name: value for name, value in options.items() if value}
+
+
 def asks_for_all(query: object, filters: dict[str, Any] | None) -> bool:
     """Whether a query is blank and there is a filter: what passes is found, in document order."""
     return bool(filters) and isinstance(query, str | list | dict) and not _stripped(query)

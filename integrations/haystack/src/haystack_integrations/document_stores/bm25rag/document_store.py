@@ -21,6 +21,7 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
 )
 from haystack_integrations.document_stores.bm25rag.arguments import (
     Question,
+    asked_for,
     check_analyzer,
     check_flag,
     check_path,
@@ -257,7 +258,8 @@ class BM25DocumentStore(Operations):
         offset: int = 0,
     ) -> list[Document]:
         """Run ``bm25_retrieval`` in a thread."""
-        retrieval = partial(self.bm25_retrieval, correct=correct, expand=expand, offset=offset)
+        options = asked_for(correct=correct, expand=expand, offset=offset)
+        retrieval = partial(self.bm25_retrieval, **options)
         return await self._read_threads.run(
             retrieval, query, filters, top_k, scale_score, min_score
         )
@@ -275,9 +277,8 @@ class BM25DocumentStore(Operations):
         offset: int = 0,
     ) -> list[list[Document]]:
         """Run ``bm25_retrieval_batch`` in a thread."""
-        retrieval = partial(
-            self.bm25_retrieval_batch, correct=correct, expand=expand, offset=offset
-        )
+        options = asked_for(correct=correct, expand=expand, offset=offset)
+        retrieval = partial(self.bm25_retrieval_batch, **options)
         return await self._read_threads.run(
             retrieval, queries, filters, top_k, scale_score, min_score
         )
@@ -294,7 +295,7 @@ class BM25DocumentStore(Operations):
     ) -> list[Document]:
         """Run ``sparse_embedding_retrieval`` in a thread."""
         return await self._read_threads.run(
-            partial(self.sparse_embedding_retrieval, offset=offset),
+            partial(self.sparse_embedding_retrieval, **asked_for(offset=offset)),
             query_sparse_embedding,
             filters,
             top_k,
@@ -324,9 +325,7 @@ class BM25DocumentStore(Operations):
             method=method,
             weights=weights,
             rank_constant=rank_constant,
-            correct=correct,
-            expand=expand,
-            offset=offset,
+            **asked_for(correct=correct, expand=expand, offset=offset),
         )
         return await self._read_threads.run(
             retrieval, query, query_sparse_embedding, filters, top_k

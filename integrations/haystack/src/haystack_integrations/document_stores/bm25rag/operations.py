@@ -274,7 +274,7 @@ class Operations:
             As from ``bm25_retrieval``; the message says which query.
         """
         if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
-            raise TypeError(f"queries must be a list of queries, got {queries!r:.100}")
+            raise TypeError(f"queries must be a list of str, got {queries!r:.100}")
         named = [(query, f"queries[{number}]") for number, query in enumerate(queries)]
         return self._by_words(
             named, filters, top_k, scale_score, min_score, correct, expand, offset

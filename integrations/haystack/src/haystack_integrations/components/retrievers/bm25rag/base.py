@@ -9,6 +9,7 @@ from haystack import default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import (
+    asked_for,
     check_flag,
     check_min_score,
     check_policy,
@@ -73,11 +74,17 @@ class StoreRetriever:
         self.correct = check_flag("correct", correct)
         self.expand = check_flag("expand", expand)
 
-    def _rewriting(self, correct: bool | None = None, expand: bool | None = None) -> dict[str, Any]:
-        return {
-            "correct": self.correct if correct is None else correct,
-            "expand": self.expand if expand is None else expand,
-        }
+    def _rewriting(self) -> dict[str, bool]:
+        return {"correct": self.correct, "expand": self.expand}
+
+    def _options(
+        self, correct: bool | None, expand: bool | None, offset: int = 0
+    ) -> dict[str, Any]:
+        return asked_for(
+            correct=self.correct if correct is None else correct,
+            expand=self.expand if expand is None else expand,
+            offset=offset,
+        )
 
     def _combined(self, filters: dict[str, Any] | None) -> dict[str, Any] | None:
         return combine(self.filters, filters, self.filter_policy)

@@ -189,7 +189,7 @@ class BM25HybridRetriever(FusingRetriever):
         page = self._page(filters, top_k, offset)
         if asks_for_all(query, page["filters"]):
             return {"documents": self.document_store.bm25_retrieval(query, **page)}
-        search = self._start(query, page, self._rewriting(correct, expand))
+        search = self._start(query, page, self._options(correct, expand))
         self.warm_up()
         if query_embedding is None:
             query_embedding = _run("text_embedder", self._embedder(), text=query)["embedding"]
@@ -226,7 +226,7 @@ class BM25HybridRetriever(FusingRetriever):
         if asks_for_all(query, page["filters"]):
             found = await self.document_store.bm25_retrieval_async(query, **page)
             return {"documents": found}
-        search = self._start(query, page, self._rewriting(correct, expand))
+        search = self._start(query, page, self._options(correct, expand))
         await self.warm_up_async()
         by_words = asyncio.create_task(asyncio.to_thread(search.search_index))
         try:

@@ -136,8 +136,7 @@ class BM25Retriever(ScoringRetriever):
         found = self.document_store.bm25_retrieval(
             query,
             *self._arguments(filters, top_k, scale_score, min_score),
-            **self._rewriting(correct, expand),
-            offset=offset,
+            **self._options(correct, expand, offset),
         )
         return {"documents": found}
 
@@ -163,8 +162,7 @@ class BM25Retriever(ScoringRetriever):
         found = await self.document_store.bm25_retrieval_async(
             query,
             *self._arguments(filters, top_k, scale_score, min_score),
-            **self._rewriting(correct, expand),
-            offset=offset,
+            **self._options(correct, expand, offset),
         )
         return {"documents": found}
 
@@ -204,8 +202,7 @@ class BM25Retriever(ScoringRetriever):
         found = self.document_store.bm25_retrieval_batch(
             queries,
             *self._arguments(filters, top_k, scale_score, min_score),
-            **self._rewriting(correct, expand),
-            offset=offset,
+            **self._options(correct, expand, offset),
         )
         return {"documents": found}
 
@@ -230,7 +227,6 @@ class BM25Retriever(ScoringRetriever):
         found = await self.document_store.bm25_retrieval_batch_async(
             queries,
             *self._arguments(filters, top_k, scale_score, min_score),
-            **self._rewriting(correct, expand),
-            offset=offset,
+            **self._options(correct, expand, offset),
         )
         return {"documents": found}

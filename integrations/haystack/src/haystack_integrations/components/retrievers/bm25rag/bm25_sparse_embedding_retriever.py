@@ -7,6 +7,7 @@ from typing import Any
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
 from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
+from haystack_integrations.document_stores.bm25rag.arguments import asked_for
 
 
 @component
@@ -80,7 +81,7 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         found = self.document_store.sparse_embedding_retrieval(
             query_sparse_embedding,
             *self._arguments(filters, top_k, scale_score, min_score),
-            offset=offset,
+            **asked_for(offset=offset),
         )
         return {"documents": found}
 
@@ -104,6 +105,6 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         found = await self.document_store.sparse_embedding_retrieval_async(
             query_sparse_embedding,
             *self._arguments(filters, top_k, scale_score, min_score),
-            offset=offset,
+            **asked_for(offset=offset),
         )
         return {"documents": found}

@@ -87,8 +87,7 @@ class BM25SparseHybridRetriever(FusingRetriever):
             self._combined(filters),
             self._most(top_k),
             **self._fusion(),
-            **self._rewriting(correct, expand),
-            offset=offset,
+            **self._options(correct, expand, offset),
         )
         return {"documents": found}
 
@@ -116,7 +115,6 @@ class BM25SparseHybridRetriever(FusingRetriever):
             self._combined(filters),
             self._most(top_k),
             **self._fusion(),
-            **self._rewriting(correct, expand),
-            offset=offset,
+            **self._options(correct, expand, offset),
         )
         return {"documents": found}
