@@ -29,13 +29,13 @@ from bm25rag import BM25Index
 
 LIMIT = 120.0  # seconds after which a process hangs
 # Bytes that a process may take beyond what it has, at most.
-SPARE = 60 << 20
-QUERIES = [f"w{number} w{7 * number} w{number * number % 9000}" for number in range(400)]
+SPARE = 30 << 20
+QUERIES = [f"w{number} w{7 * number} w{number * number % 9000}" for number in range(200)]
 WRONG = 3
 
 _random = Random(0)
-OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(30)) for _ in range(300)]
-NEW = [" ".join(f"w{_random.randrange(60_000)}" for _ in range(40)) for _ in range(3_000)]
+OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(20)) for _ in range(200)]
+NEW = [" ".join(f"w{_random.randrange(60_000)}" for _ in range(40)) for _ in range(1_200)]
 NEW += [
     " ".join(f"v{number}" for number in range(50_000)),
     "w1 caf\u00e9 \u65e5\u672c\u8a9e " * 2_000,
@@ -115,18 +115,19 @@ def suffer(kind: str, job: Job, folder: Path, spare: int, pipe: int) -> str:
     held: BaseException | None = None
     limits = resource.getrlimit(resource.RLIMIT_AS)
     try:
-        if kind == "memory":
-            size = int(Path("/proc/self/statm").read_text().split()[0])
-            resource.setrlimit(
-                resource.RLIMIT_AS, (size * resource.getpagesize() + spare, limits[1])
-            )
-        else:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.write(pipe, b".")
-        job.work(index)
+        try:
+            if kind == "memory":
+                size = int(Path("/proc/self/statm").read_text().split()[0])
+                least = size * resource.getpagesize() + spare
+                resource.setrlimit(resource.RLIMIT_AS, (least, limits[1]))
+            else:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            os.write(pipe, b".")
+            job.work(index)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     except (KeyboardInterrupt, MemoryError) as error:
         held = error
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, limits)
     end = time.monotonic() + 10
     while threading.active_count() > 1 and time.monotonic() < end:

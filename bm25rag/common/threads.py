@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from threading import Lock, Thread, get_ident
+from threading import Lock, get_ident
 from typing import Any, Generic, Self, TypeVar
 
 from bm25rag.common.gil import work_for_thread
@@ -47,6 +48,19 @@ class Task(Generic[_Result]):
         finally:
             self._busy.release()
 
+    @property
+    def ended(self) -> bool:
+        """Whether somebody has done the work."""
+        return not self._busy.locked()
+
+    def drop(self) -> None:
+        """Have nobody begin the work; wait for whoever has begun it."""
+        try:
+            self._work.pop()
+        except IndexError:
+            with self._busy:
+                pass
+
     def result(self) -> _Result:
         """Return what the work returned, or raise what it raised."""
         self.run()
@@ -77,33 +91,38 @@ class Helpers:
     def __init__(self, most: int) -> None:
         self._most = most
         self._tasks: deque[Task[Any]] = deque()
-        self._threads: list[Thread] = []
+        self._given: list[Task[Any]] = []  # those that have not ended
+        self._alive: list[None] = []  # one for each thread
         self._owner = get_ident()
 
     def submit(self, work: Callable[[], _Result]) -> Callable[[], _Result]:
         """Have some work done; return what waits for its result."""
         task = Task(work)
+        self._given = [one for one in self._given if not one.ended]
+        self._given.append(task)
         self._tasks.append(task)
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if len(self._threads) < self._most:
+        if len(self._alive) < self._most:
             self._start()
         return task.result
 
     def _start(self) -> None:
-        thread = Thread(target=self._help, name="bm25rag")
+        self._alive.append(None)
         try:
-            thread.start()
+            # Not a ``Thread``: its ``start`` waits for ever for one that has no memory to begin.
+            start_new_thread(self._help, ())
         except RuntimeError:  # "can't start new thread"
-            if not self._threads:
+            self._alive.pop()
+            if not self._alive:
                 self._tasks.clear()  # whoever waits for them has them
-        else:
-            self._threads.append(thread)
 
     def _help(self) -> None:
-        work_for_thread(self._owner)
-        with suppress(IndexError):  # nothing left
-            while True:
-                self._tasks.popleft().run()
+        try:
+            work_for_thread(self._owner)
+            with suppress(IndexError):  # nothing left
+                while True:
+                    self._tasks.popleft().run()
+        finally:
+            self._alive.pop()
 
     def __enter__(self) -> Self:
         return self
@@ -111,8 +130,8 @@ class Helpers:
     def __exit__(self, *_: object) -> None:
         """Drop what nobody has begun, and wait for the rest."""
         self._tasks.clear()
-        for thread in self._threads:
-            thread.join()
+        for task in self._given:
+            task.drop()
 
 
 def map_in_order(

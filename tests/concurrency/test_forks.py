@@ -85,14 +85,14 @@ import os, random, threading, time, warnings
 warnings.simplefilter("ignore")
 from bm25rag import BM25Index
 
-index = BM25Index.from_texts([["red", "tea"], ["sea"]] * 2000)
+index = BM25Index.from_texts([["red", "tea"], ["sea"]] * 200)
 index.search("tea")
 begin = threading.Barrier(2)
 
 def search():
     begin.wait()
     for _ in range(10):
-        index.search_batch([["tea"]] * 4000, threads=2)
+        index.search_batch([["tea"]] * 400, threads=2)
 
 thread = threading.Thread(target=search)
 thread.start()

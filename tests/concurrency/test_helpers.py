@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import threading
 from collections.abc import Callable
@@ -20,17 +21,18 @@ QUERIES = [f"red word{n % 997}" for n in range(400)]
 
 def limit_threads(patch: pytest.MonkeyPatch, most: int) -> None:
     """Let no more than so many threads start from now on."""
-    start = threading.Thread.start
     left = most
 
-    def start_some(thread: threading.Thread) -> None:
+    def start(work: Callable[..., object], arguments: tuple[object, ...]) -> int:
         nonlocal left
         left -= 1
         if left < 0:
             raise RuntimeError("can't start new thread")
-        start(thread)
+        return _thread.start_new_thread(work, arguments)
 
-    patch.setattr(threading.Thread, "start", start_some)
+    patch.setattr("bm25rag.common.threads.start_new_thread", start)
+    patch.setattr("threading._start_new_thread", start, raising=False)
+    patch.setattr("threading._start_joinable_thread", start, raising=False)
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
@@ -65,21 +67,22 @@ def test_an_awaited_write_is_done_where_no_thread_can_be_started(
         asyncio.run(in_write_thread(index, index.add, [None]))  # type: ignore[list-item]
 
 
-def test_a_helper_works_in_the_context_of_the_caller_and_ends_when_nothing_is_left() -> None:
+def test_a_helper_works_in_the_context_of_the_caller() -> None:
     WHO.set("caller")
 
-    def work() -> tuple[str, str]:
-        return threading.current_thread().name, WHO.get()
+    begun, free = threading.Event(), threading.Event()
 
-    before = threading.active_count()
+    def work() -> tuple[int, str]:
+        begun.set()
+        free.wait(60)
+        return threading.get_ident(), WHO.get()
+
     with Helpers(1) as helpers:
-        done = threading.Event()
-        waits = [helpers.submit(done.wait), helpers.submit(work)]
-        assert threading.active_count() == before + 1
-        done.set()
-        waits[0]()
-        assert waits[1]() in [("bm25rag", "caller"), (threading.current_thread().name, "caller")]
-    assert threading.active_count() == before
+        wait = helpers.submit(work)
+        assert begun.wait(60)
+        free.set()
+        thread, who = wait()
+        assert (thread != threading.get_ident(), who) == (True, "caller")
 
 
 def test_what_a_helper_raises_is_raised_by_who_waits_and_the_others_are_waited_for() -> None:
