@@ -58,14 +58,14 @@ def test_what_cannot_be_read_is_answered_with_an_error_and_the_next_request_as_e
         b"3": search(b"3", b'{"query":"red","filter":' + nested + b"}"),
         b"4": search(b"4", b'{"query":"red","k":' + b"1" * 10_000 + b"}"),
         b'"five"': search(b'"five"', b'{"query":"\\ud800"}'),
-        b"6": b'{"jsonrpc":"2.0","method":"x","params":{"id":1,"a":' + b"[" * 200_000 + b'},"id":6',
+        b"6": b'{"jsonrpc":"2.0","id":6,"method":"x","params":{"id":1,"a":' + b"[" * 200_000,
         b"7": search(b"7", b'{"query":"' + b"x" * LONGEST_LINE + b'"}'),
         b"8": b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":[1]}',
         b"9": b'{"jsonrpc":"2.0","id":9,"method":5}',
     }
     found = answers(saved, *lines.values(), search(b"10", b'{"query":"red"}'))
     by_id = {answer["id"]: answer for answer in found}
-    assert set(by_id) == {2, 3, 4, "five", 6, 7, 8, 9, 10} - ({6} - set(by_id))
+    assert set(by_id) == {2, 3, 4, "five", 6, 7, 8, 9, 10}
     assert by_id.pop(10)["result"]["structuredContent"]["hits"]
     assert all(answer["error"]["code"] in (-32700, -32600) for answer in by_id.values())
 
