@@ -207,9 +207,7 @@ def _densest(matches: Sequence[Match], length: int) -> Sequence[Match]:
     last = 0  # those from number to last are near the first of them
     near: Counter[str] = Counter()
     for number, first in enumerate(matches):
-        while last < len(matches) and (
-            last == number or matches[last].end - first.start <= length
-        ):
+        while last < len(matches) and (last == number or matches[last].end - first.start <= length):
             near[matches[last].term] += 1
             last += 1
         score = (len(near), last - number)

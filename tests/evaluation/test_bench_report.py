@@ -161,7 +161,14 @@ def test_what_is_no_number_is_null_in_the_page_and_empty_in_the_table() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["__REPORT__", "__TITLE__", "__TITLE____REPORT__", "</title><script>x", "\\1 \u2028 '\"&<!--", "\ud800"],
+    [
+        "__REPORT__",
+        "__TITLE__",
+        "__TITLE____REPORT__",
+        "</title><script>x",
+        "\\1 \u2028 '\"&<!--",
+        "\ud800",
+    ],
 )
 def test_the_name_of_a_collection_is_only_that(name: str) -> None:
     report = some_report()

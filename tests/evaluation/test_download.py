@@ -218,7 +218,17 @@ def test_what_is_larger_than_expected_is_not_fetched(server: Server, announced: 
         download("scifact", "data", url=server.url)
     assert left("data") == []
     assert server.sent < 60_000_000
-    fails(3, "at most 1,000,000", "download", "scifact", "data", "--url", server.url, "--max-size", "1MB")
+    fails(
+        3,
+        "at most 1,000,000",
+        "download",
+        "scifact",
+        "data",
+        "--url",
+        server.url,
+        "--max-size",
+        "1MB",
+    )
     fails(2, "--max-size must be a size", "download", "scifact", "data", "--max-size", "big")
 
 

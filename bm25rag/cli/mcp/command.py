@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -139,7 +139,8 @@ def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
             await write.send(SessionMessage(error))
 
         lines = readable_lines(_input(), answer, lambda: running.borrowed_tokens > 0)
-        async with stdio_server(lines) as (read, write):
+        # Of a file, it takes the lines alone.
+        async with stdio_server(cast("anyio.AsyncFile[str]", lines)) as (read, write):
             connected.set()
             await server.run(read, write, server.create_initialization_options())
 

@@ -22,7 +22,7 @@ __all__ = ["IndexTools", "Tool"]
 _MOST_HITS, _MOST_IDS = 100, 100
 _MOST_SHOWN = 100_000
 _LONGEST_QUERY = 10_000
-# Characters, of all hits of a call together, in which the best parts are looked for: less than a second.
+# Characters of all hits of a call together in which the best parts are looked for.
 _MOST_SEARCHED = 1_000_000
 # Seconds that a write waits for another writer.
 _PATIENCE = 5.0

@@ -1,7 +1,7 @@
-"""The lines of a client, each of which is a message that the protocol's library reads, or is answered.
+"""The lines of a client: messages that the protocol's library reads; the others are answered here.
 
-The library drops what it cannot read, so that a client would wait for the answer for ever: JSON that
-is nested more than 200 deep, lone surrogates, numbers of thousands of digits.
+The library drops what it cannot read, so that a client would wait for ever: JSON that is nested
+more than 200 deep, lone surrogates, numbers of thousands of digits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_LINE = 16 << 20
 # Lines that are read before they can be answered: short ones, and others; together some 100 MB.
 _SHORT, _MOST_SHORT, _MOST_LONG = 1 << 12, 20_000, 8
 # Seconds: for what was asked when the stream ends, and between two looks.
-_GRACE, _TICK = 1.0, 0.02
+_GRACE, _TICK = 2.0, 0.02
 # JSON-RPC's codes.
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 
@@ -46,7 +46,7 @@ async def readable_lines(
 ) -> AsyncIterator[str]:
     """Yield the lines that are messages; give ``answer`` an error for each of the others.
 
-    When the stream has ended, there is a second for what it asked, as long as ``is_busy``: what
+    When the stream has ended, there are two seconds for what it asked, as long as ``is_busy``: what
     then is not done nobody waits for.
     """
     import mcp_types as types
@@ -70,7 +70,7 @@ async def readable_lines(
 
 
 class _Reader(threading.Thread):
-    """Reads ahead, so that the end of the stream is seen while calls keep the event loop waiting."""
+    """Reads ahead: the end of the stream is seen while calls keep the event loop waiting."""
 
     def __init__(self, stream: IO[bytes], lines: asyncio.Queue[_Line | None]) -> None:
         super().__init__(name="bm25rag-mcp-reader", daemon=True)
