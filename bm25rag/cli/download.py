@@ -43,7 +43,8 @@ def download_command(name: str, folder: Path, url: str, max_size: str | None) ->
     """Download a judged collection of BEIR into FOLDER/NAME.
 
     It is checked against the sum that BEIR publishes. An interrupted download is kept and
-    continued by the same command; what is too large, or not that archive, is removed. Whether you may use a collection is for its licence to say.
+    continued by the same command; what is too large, or not that archive, is removed.
+    Whether you may use a collection is for its licence to say.
     """
     there = (folder / name).exists()
     with usage_errors():
