@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -144,6 +145,8 @@ def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
             connected.set()
             await server.run(read, write, server.create_initialization_options())
 
+    # It warns of each call that waits when the input ends. The process is ours.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
     gone = False
     with _ended_by_ctrl_c():
         try:
