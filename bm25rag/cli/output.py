@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ from bm25rag import Analyzer, BatchResult, Hit
 from bm25rag.cli.snippets import snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
 from bm25rag.common.arrays import Float64
+from bm25rag.common.json_values import finite
 from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
@@ -127,23 +127,12 @@ def _dump(value: object, indent: int | None) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_jsonable, indent=indent)
 
 
-def _finite(value: object) -> object:
-    """Replace NaN and infinities, which JSON lacks, by null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return value
-
-
 def to_json(value: object, indent: int | None = None) -> str:
     r"""Return readable JSON; dates are ISO strings, terminal control characters ``\u...``."""
     try:
         text = _dump(value, indent)
     except ValueError:
-        text = _dump(_finite(value), indent)
+        text = _dump(finite(value), indent)
     # All of these occur within strings, where an escape means the same.
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

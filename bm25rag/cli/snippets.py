@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import islice
 from re import Pattern
 from re import compile as compile_pattern
 from typing import NamedTuple
@@ -94,19 +96,27 @@ def find_matches(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list
     for start in range(0, len(text), _BLOCK):
         block = text[start : start + _BLOCK]
         words = analyzer.find_words(block)
-        found = {word: _terms_of(word, analyzer, terms) for word in set(words)}
+        found = _terms_of(list(set(words)), analyzer, terms)
         different = len({term for pairs in found.values() for _, term in pairs})
         if different > most:
             best, most = (start, block, words, found), different
     return _locate(*best, analyzer)
 
 
-def _terms_of(word: str, analyzer: Analyzer, terms: AbstractSet[str]) -> list[tuple[str, str]]:
-    """Return the tokens of a word that become one of the terms, each with its term."""
-    tokens, _ = analyzer.splitter.split_words([word])
-    made, _ = analyzer.analyze_words([word])
-    pairs = zip(tokens, made, strict=True)
-    return [(token, term) for token, term in pairs if term is not None and term in terms]
+def _terms_of(
+    words: list[str], analyzer: Analyzer, terms: AbstractSet[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return, by word, the tokens that become one of the terms, each with its term."""
+    tokens, counts = analyzer.splitter.split_words(words)
+    made, _ = analyzer.analyze_words(words)
+    pairs = iter(zip(tokens, made, strict=True))
+    found = {}
+    for number, word in enumerate(words):
+        own = list(islice(pairs, counts.get(number, 1)))
+        matching = [(token, term) for token, term in own if term is not None and term in terms]
+        if matching:
+            found[word] = matching
+    return found
 
 
 def _locate(
@@ -125,7 +135,7 @@ def _locate(
         first = folded.find(same, at)
         if first < 0 or not word:  # a pattern may match nothing at all
             continue
-        for token, term in found[word]:
+        for token, term in found.get(word, ()):
             inner = _place_of(token.replace("ς", "σ"), same)
             begin = first + max(inner, 0)
             end = begin + (len(token) if inner >= 0 else len(word))
@@ -192,17 +202,21 @@ def _clusters() -> Pattern[str]:
 
 def _densest(matches: Sequence[Match], length: int) -> Sequence[Match]:
     """Return the matches within `length` characters that have the most different terms."""
-    best: Sequence[Match] = ()
+    best = range(0)
     most = (0, 0)
+    last = 0  # those from number to last are near the first of them
+    near: Counter[str] = Counter()
     for number, first in enumerate(matches):
-        last = number
-        while last < len(matches) and matches[last].end - first.start <= length:
+        while last < len(matches) and (last == number or matches[last].end - first.start <= length):
+            near[matches[last].term] += 1
             last += 1
-        near = matches[number : max(last, number + 1)]
-        score = (len({match.term for match in near}), len(near))
+        score = (len(near), last - number)
         if score > most:
-            best, most = near, score
-    return best
+            best, most = range(number, last), score
+        near[first.term] -= 1
+        if not near[first.term]:
+            del near[first.term]
+    return matches[best.start : best.stop]
 
 
 def _window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]:

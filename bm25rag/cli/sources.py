@@ -71,7 +71,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def _limit_size(context: click.Context, parameter: click.Parameter, value: str) -> None:
     with usage_errors():
-        size_limit(check_size("--max-size", value))  # the process is ours
+        before = size_limit(check_size("--max-size", value))  # the process is ours
+    context.call_on_close(lambda: size_limit(before))
 
 
 def reading_options(function: _Function) -> _Function:

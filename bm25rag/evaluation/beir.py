@@ -1,7 +1,8 @@
 """Downloads BEIR's collections by their public names: https://github.com/beir-cellar/beir.
 
 An archive is fetched into ``NAME.zip.part``, where an interrupted download goes on, checked
-against the sum that BEIR publishes, and unpacked beside. The folder of the collection appears
+against the sum that BEIR publishes, and unpacked beside; what cannot be continued is removed. The
+folder of the collection appears
 under its name in one step, when it is complete.
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
+from itertools import chain
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -40,31 +42,34 @@ class Archive(NamedTuple):
         How many; of queries those that are judged for testing.
     md5
         The MD5 sum of the zip archive, in hexadecimal.
+    megabytes
+        About how many it has, rounded up.
     """
 
     documents: str
     queries: str
     md5: str
+    megabytes: int
 
 
 # From BEIR's README; the queries of msmarco are those of its split "dev". BioASQ, Signal-1M,
 # TREC-NEWS and Robust04 may not be passed on.
 BEIR: dict[str, Archive] = {
-    "msmarco": Archive("8.84M", "6,980", "444067daf65d982533ea17ebd59501e4"),
-    "trec-covid": Archive("171K", "50", "ce62140cb23feb9becf6270d0d1fe6d1"),
-    "nfcorpus": Archive("3.6K", "323", "a89dba18a62ef92f7d323ec890a0d38d"),
-    "nq": Archive("2.68M", "3,452", "d4d3d2e48787a744b6f6e691ff534307"),
-    "hotpotqa": Archive("5.23M", "7,405", "f412724f78b0d91183a0e86805e16114"),
-    "fiqa": Archive("57K", "648", "17918ed23cd04fb15047f73e6c3bd9d9"),
-    "arguana": Archive("8.67K", "1,406", "8ad3e3c2a5867cdced806d6503f29b99"),
-    "webis-touche2020": Archive("382K", "49", "46f650ba5a527fc69e0a6521c5a23563"),
-    "cqadupstack": Archive("457K", "13,145", "4e41456d7df8ee7760a7f866133bda78"),
-    "quora": Archive("523K", "10,000", "18fb154900ba42a600f84b839c173167"),
-    "dbpedia-entity": Archive("4.63M", "400", "c2a39eb420a3164af735795df012ac2c"),
-    "scidocs": Archive("25K", "1,000", "38121350fc3a4d2f48850f6aff52e4a9"),
-    "fever": Archive("5.42M", "6,666", "5a818580227bfb4b35bb6fa46d9b6c03"),
-    "climate-fever": Archive("5.42M", "1,535", "8b66f0a9126c521bae2bde127b4dc99d"),
-    "scifact": Archive("5K", "300", "5f7d1de60b170fc8027bb7898e2efca1"),
+    "msmarco": Archive("8.84M", "6,980", "444067daf65d982533ea17ebd59501e4", 4200),
+    "trec-covid": Archive("171K", "50", "ce62140cb23feb9becf6270d0d1fe6d1", 74),
+    "nfcorpus": Archive("3.6K", "323", "a89dba18a62ef92f7d323ec890a0d38d", 3),
+    "nq": Archive("2.68M", "3,452", "d4d3d2e48787a744b6f6e691ff534307", 500),
+    "hotpotqa": Archive("5.23M", "7,405", "f412724f78b0d91183a0e86805e16114", 660),
+    "fiqa": Archive("57K", "648", "17918ed23cd04fb15047f73e6c3bd9d9", 18),
+    "arguana": Archive("8.67K", "1,406", "8ad3e3c2a5867cdced806d6503f29b99", 4),
+    "webis-touche2020": Archive("382K", "49", "46f650ba5a527fc69e0a6521c5a23563", 230),
+    "cqadupstack": Archive("457K", "13,145", "4e41456d7df8ee7760a7f866133bda78", 5700),
+    "quora": Archive("523K", "10,000", "18fb154900ba42a600f84b839c173167", 17),
+    "dbpedia-entity": Archive("4.63M", "400", "c2a39eb420a3164af735795df012ac2c", 670),
+    "scidocs": Archive("25K", "1,000", "38121350fc3a4d2f48850f6aff52e4a9", 150),
+    "fever": Archive("5.42M", "6,666", "5a818580227bfb4b35bb6fa46d9b6c03", 1250),
+    "climate-fever": Archive("5.42M", "1,535", "8b66f0a9126c521bae2bde127b4dc99d", 1250),
+    "scifact": Archive("5K", "300", "5f7d1de60b170fc8027bb7898e2efca1", 3),
 }
 _BLOCK = 1 << 20
 _SECONDS = 60.0  # without a byte
@@ -73,7 +78,12 @@ _MOST_BYTES = 32 << 30
 
 
 def download(
-    name: str, folder: str | PathLike[str], *, url: str = BEIR_URL, progress: bool = False
+    name: str,
+    folder: str | PathLike[str],
+    *,
+    url: str = BEIR_URL,
+    progress: bool = False,
+    max_size: int | None = None,
 ) -> Path:
     """Download a collection of BEIR, unless it is there.
 
@@ -87,6 +97,8 @@ def download(
         Where ``NAME.zip`` is: BEIR's own place, or a mirror.
     progress
         Whether to show a progress bar.
+    max_size
+        How many bytes the archive may have; None for twice what it had when this was written.
 
     Returns
     -------
@@ -98,8 +110,8 @@ def download(
     ConnectionError
         If the archive cannot be fetched, or not completely; the next call continues.
     ValueError
-        If the name or the address is wrong, or the archive is not the one that BEIR published,
-        which removes it.
+        If the name or the address is wrong, the archive is too large or not the one that BEIR
+        published, or it holds no collection. What was fetched is then removed.
     OSError
         If it cannot be written.
     """
@@ -112,9 +124,14 @@ def download(
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{name}.zip.part")
-    _fetch(f"{url.rstrip('/')}/{name}.zip", part, progress)
-    _check_sum(part, BEIR[name].md5)
-    _unpack(part, target)
+    most = 2_000_000 * BEIR[name].megabytes if max_size is None else max_size
+    try:
+        _fetch(f"{url.rstrip('/')}/{name}.zip", part, progress, most)
+        _check_sum(part, BEIR[name].md5)
+        _unpack(part, target)
+    except ValueError:  # going on would not help
+        part.unlink(missing_ok=True)
+        raise
     part.unlink()
     return target
 
@@ -122,7 +139,7 @@ def download(
 # --- fetching -------------------------------------------------------------------------------
 
 
-def _fetch(address: str, part: Path, progress: bool) -> None:
+def _fetch(address: str, part: Path, progress: bool, most: int) -> None:
     """Fetch what is missing of a file."""
     here = part.stat().st_size if part.exists() else 0
     # A server may refuse a range that begins at the end.
@@ -137,8 +154,9 @@ def _fetch(address: str, part: Path, progress: bool) -> None:
             else:
                 here = 0
             length = answer.headers.get("Content-Length")
-            total = None if length is None else int(length) + max(here - 1, 0)
-            _receive(answer, part, here, total, progress)
+            total = int(length) + max(here - 1, 0) if length and length.isdecimal() else None
+            _check_size(total or 0, most)
+            _receive(answer, part, here, total, progress, most)
 
 
 def _begin(answer: HTTPResponse) -> int:
@@ -147,10 +165,18 @@ def _begin(answer: HTTPResponse) -> int:
     return int(given) if given.isdecimal() else -1
 
 
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(
+            f"the archive has {size:,} bytes or more, and at most {most:,} were expected; if that "
+            "is right, raise the limit by --max-size (in Python max_size=)"
+        )
+
+
 def _receive(
-    answer: HTTPResponse, part: Path, here: int, total: int | None, progress: bool
+    answer: HTTPResponse, part: Path, here: int, total: int | None, progress: bool, most: int
 ) -> None:
-    """Append to a file, or write it anew, and check that all came."""
+    """Append to a file, or write it anew, and check that all came, and no more."""
     bar = tqdm(
         total=total, initial=here, unit="B", unit_scale=True, desc=part.stem, disable=not progress
     )
@@ -158,6 +184,7 @@ def _receive(
         while block := answer.read(_BLOCK):
             file.write(block)
             bar.update(len(block))
+            _check_size(file.tell(), most)
         size = file.tell()
     if total is not None and size < total:
         raise ConnectionError(f"the connection ended after {size:,} of {total:,} bytes")
@@ -186,7 +213,6 @@ def _check_sum(part: Path, expected: str) -> None:
         found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if found != expected:
         size = part.stat().st_size
-        part.unlink()
         raise ValueError(
             f"what was downloaded is not the archive that BEIR published: its MD5 sum is {found} "
             f"instead of {expected}; {size:,} bytes were removed, try again"
@@ -209,11 +235,20 @@ def _unpack(archive: Path, target: Path) -> None:
                 # Gives no more than the declared size, and checks the contents' own sum.
                 with packed.open(one) as source, path.open("wb") as file:
                     shutil.copyfileobj(source, file, _BLOCK)
+        _check_collection(new / target.name)
         (new / target.name).rename(target)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ValueError(f"{archive}: not an archive that can be unpacked: {error}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _check_collection(folder: Path) -> None:
+    """Refuse an archive without documents, queries or judgements, as one of nothing."""
+    for needed in ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv"):
+        # CQADupStack has a folder for each forum.
+        if next(chain(folder.glob(needed), folder.glob(f"*/{needed}")), None) is None:
+            raise ValueError(f"the archive has no {folder.name}/{needed}: it holds no collection")
 
 
 def _check_members(members: list[zipfile.ZipInfo], name: str, free: int) -> None:

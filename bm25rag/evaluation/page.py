@@ -63,7 +63,7 @@ svg text.name { fill: var(--ink); } .axis { stroke: var(--line); }
 const report = JSON.parse(document.getElementById("report").textContent);
 const accuracyName = report.setting.measures[0];
 const rows = report.rows.filter((row) => !row.error);
-const all = rows.map((row) => ({ system: row.system, cost: row.cost,
+const all = rows.filter((row) => row.measures[accuracyName] !== null && row.latency.mean !== null).map((row) => ({ system: row.system, cost: row.cost,
   accuracy: 100 * row.measures[accuracyName], latency: row.latency.mean }));
 // What has no cost has no score; where nothing has one, cost does not count.
 const priced = all.filter((row) => row.cost !== null), table = priced.length ? priced : all;
@@ -117,7 +117,7 @@ function drawTable() {
   for (const i of order) {
     const row = rows[i], time = row.latency;
     const cells = [scores[i] === null ? "" : scores[i].toFixed(3),
-      ...report.setting.measures.map((name) => row.measures[name].toFixed(4)), shown(time.mean),
+      ...report.setting.measures.map((name) => row.measures[name]?.toFixed(4) ?? ""), shown(time.mean),
       shown(time.least_trial, 2) + "–" + shown(time.largest_trial, 2), shown(time.median),
       shown(time.p95), shown(time.p99), shown(Math.max(...Object.values(row.throughput))),
       mebibytes(row.peak), mebibytes(row.resident), mebibytes(row.disk),

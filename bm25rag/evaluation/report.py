@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from typing import Any
 
+from bm25rag.common.json_values import finite
 from bm25rag.evaluation.dynascore import dynascore
 from bm25rag.evaluation.page import PAGE
 
@@ -29,10 +31,17 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
     -------
     scores
         By system, best first; nothing where no two systems differ in accuracy. A system whose
-        cost is not known has no score. If none is known, accuracy and latency alone count.
+        cost is not known has no score, nor has one whose accuracy or latency is no number. If no
+        cost is known, accuracy and latency alone count.
     """
     measure = report["setting"]["measures"][0]
-    rows = [row for row in measured(report) if row["cost"] is not None] or measured(report)
+    known = [
+        row
+        for row in measured(report)
+        if math.isfinite(row["measures"][measure]) and math.isfinite(row["latency"]["mean"])
+    ]
+    priced = [row for row in known if row["cost"] is not None and math.isfinite(row["cost"])]
+    rows = priced or known
     table = {
         row["system"]: {
             "accuracy": 100 * row["measures"][measure],
@@ -42,7 +51,7 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
         for row in rows
     }
     given = dict(WEIGHTS if weights is None else weights)
-    if all(row["cost"] is None for row in rows):
+    if not priced:
         given.pop("cost", None)
     total = sum(given.values())
     try:
@@ -126,7 +135,7 @@ def _cell(text: str) -> str:
 
 def _number(value: float | None, unit: int = 1) -> str:
     """Return three digits, as a person reads them."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return ""
     value /= unit
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
@@ -134,7 +143,11 @@ def _number(value: float | None, unit: int = 1) -> str:
 
 def to_html(report: dict[str, Any]) -> str:
     """Return a self-contained page, in which the weights can be changed."""
-    data = json.dumps(report | {"about": about(report)})
-    data = data.replace("<", "\\u003c")  # so that nothing ends the script element
+    data = json.dumps(finite(report | {"about": about(report)}), allow_nan=False)
     title = html.escape(str(report["setting"]["collection"]))
-    return PAGE.replace("__TITLE__", title).replace("__REPORT__", data)
+    parts = {
+        "__TITLE__": title.encode("utf-8", "replace").decode("utf-8"),
+        "__REPORT__": data.replace("<", "\\u003c"),  # so that nothing ends the script element
+    }
+    # At once: a part may hold the name of another.
+    return re.sub("|".join(parts), lambda found: parts[found[0]], PAGE)

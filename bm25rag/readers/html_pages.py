@@ -33,9 +33,11 @@ _LEFT_OUT = frozenset(
 )
 # Elements without an end tag.
 _VOID = frozenset(
-    ("area", "base", "basefont", "bgsound", "br", "col", "command", "embed", "frame", "hr", "image")
-    + ("img", "input", "isindex", "keygen", "link", "menuitem", "meta", "nextid", "param")
-    + ("source", "spacer", "track", "wbr")
+    {
+        *("area", "base", "basefont", "bgsound", "br", "col", "command", "embed", "frame", "hr"),
+        *("image", "img", "input", "isindex", "keygen", "link", "menuitem", "meta", "nextid"),
+        *("param", "source", "spacer", "track", "wbr"),
+    }
 )
 # Elements that separate words but not paragraphs.
 _SPACES = ("br", "td", "th")
@@ -51,8 +53,8 @@ _ENCODINGS = {
 # As in the HTML standard: a declaration that can be read at all is not UTF-16.
 _MEANT = dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8")
 _MEANT |= dict.fromkeys(["ascii", "iso8859-1"], "cp1252")
-# Where an encoding is declared: in the first twentieth of a page, between these numbers of bytes, or
-# by a mark before it.
+# Where an encoding is declared: in the first twentieth of a page, between these numbers of bytes,
+# or by a mark before it.
 _LEAST_HEAD, _MOST_HEAD = 1 << 11, 1 << 16
 _XML_ENCODING = re.compile(r"""\s*<\?xml[^>]*?\bencoding\s*=\s*["']([^"'>]*)""")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s/;'">]+)""", re.IGNORECASE)

@@ -1,8 +1,8 @@
 """The tokens of an HTML page, in linear time whatever the page holds.
 
 The tokenizer of the HTML standard (section 13.2.5) reads each character once: what is never closed
-ends with the page. The parsers of Python's standard library look for its end again from every place,
-which takes quadratic time before 3.13.6; 60 KB of ``<a`` took 9 s.
+ends with the page. Older parsers of Python's standard library look for its end again from every
+place, which takes quadratic time; 60 KB of ``<a`` took 9 s.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 # The largest record, or file that is read whole: parsed, it takes up to 25 times as much memory.
 _largest = 64 << 20
-# How many times its size a file may have unpacked, if that is more than the largest record. JSON lines
-# are packed to a fifth or a tenth, and a bomb of gzip to a thousandth.
+# How many times its size a file may have unpacked, if that is more than the largest record.
+# JSON lines are packed to a fifth or a tenth, and a bomb of gzip to a thousandth.
 _MOST_UNPACKED = 200
 _BUFFER = 1 << 17
 
@@ -81,7 +81,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         read: int = self._inside.readinto(buffer)  # type: ignore[attr-defined]  # IO lacks it
         self._count += read
-        if self._count > max(_largest, _MOST_UNPACKED * self._file.tell()):
+        if self._count > max(_largest + _BUFFER, _MOST_UNPACKED * self._file.tell()):
             problem = f"unpacks to more than {_MOST_UNPACKED} times its size"
             fail(self._path, None, f"{problem}; unpack it yourself, or {_how_to_raise()}")
         return read
@@ -139,7 +139,7 @@ def size_limit(new: int | None = None) -> int:
     It counts the bytes of a line, of a row, and of a file that is read whole, all unpacked. Like
     ``csv.field_size_limit``, it holds for the process.
     """
-    global _largest  # noqa: PLW0603
+    global _largest
     before = _largest
     _largest = before if new is None else new
     return before

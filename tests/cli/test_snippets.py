@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from time import process_time
 
@@ -10,8 +11,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer
-from bm25rag.cli.snippets import find_matches, first_lines, snippet
+from bm25rag.cli.snippets import (
+    Match,
+    _densest,
+    densest_part,
+    find_matches,
+    first_lines,
+    snippet,
+)
 from support.commands import ok, write_jsonl
+from support.timing import takes_linear_time
 
 ENGLISH = Analyzer()
 
@@ -130,6 +139,37 @@ def test_a_whole_book_is_searched_to_its_end() -> None:
     start = process_time()
     assert marked(book, "zebra lion") == ["zebra", "lion"]
     assert process_time() - start < 10
+
+
+@pytest.mark.parametrize(
+    "text", ["word ", "word and other ", "\u6771\u4eac", "x.y ", "\u0e01\u0e32\u0301"]
+)
+def test_a_snippet_takes_linear_time(text: str) -> None:
+    analyzer = Analyzer(None)
+    terms = frozenset(analyzer.terms(text))
+
+    def show(size: int) -> None:
+        long = text * (size // len(text))
+        snippet(long, analyzer, terms)
+        densest_part(long, analyzer, terms, size // 2)
+
+    assert takes_linear_time(show, 10_000)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc")), max_size=30), st.integers(0, 40)
+)
+def test_the_densest_part_is_the_first_with_most_terms_and_then_words(
+    drawn: list[tuple[int, str]], length: int
+) -> None:
+    starts = accumulate(gap for gap, _ in drawn)
+    matches = [Match(at, at + 2, term) for at, (_, term) in zip(starts, drawn, strict=True)]
+    near = [
+        [one for one in matches[number:] if one is first or one.end - first.start <= length]
+        for number, first in enumerate(matches)
+    ]
+    best = max(near, key=lambda part: (len({one.term for one in part}), len(part)), default=[])
+    assert list(_densest(matches, length)) == best
 
 
 # --- what is shown --------------------------------------------------------------

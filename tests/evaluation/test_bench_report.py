@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
+import math
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,6 +134,60 @@ for (const [name, value] of [["accuracy", 0], ["latency", 100], ["cost", 0]]) {
     expected = dynascores(report, {"accuracy": 0.0, "latency": 1.0, "cost": 0.0})
     assert [html.unescape(system) for system, _ in rows] == list(expected)
     assert [float(score) for _, score in rows] == pytest.approx(list(expected.values()))
+
+
+def data_of(page: str) -> Any:
+    (found,) = re.findall(r'<script id="report" type="application/json">(.*?)</script>', page, re.S)
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    return json.loads(found, parse_constant=refuse)
+
+
+def with_numbers_that_are_none() -> dict[str, Any]:
+    odd = row("odd", math.nan, 1.0, math.inf)
+    slow = row("slow", 0.3, math.nan, math.nan)
+    return some_report(rows=[odd, slow, row("a", 0.3, 1.0, 2.0), row("b", 0.4, 2.0, 3.0)])
+
+
+def test_what_is_no_number_is_null_in_the_page_and_empty_in_the_table() -> None:
+    report = with_numbers_that_are_none()
+    odd, *_ = data_of(to_html(report))["rows"]
+    assert (odd["measures"]["nDCG@10"], odd["cost"]) == (None, None)
+    assert sorted(dynascores(report)) == ["a", "b"]
+    assert not re.search(r"\b(nan|inf)\b", to_markdown(report))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "__REPORT__",
+        "__TITLE__",
+        "__TITLE____REPORT__",
+        "</title><script>x",
+        "\\1 \u2028 '\"&<!--",
+        "\ud800",
+    ],
+)
+def test_the_name_of_a_collection_is_only_that(name: str) -> None:
+    report = some_report()
+    report["setting"]["collection"] = name
+    page = to_html(report)
+    page.encode()
+    assert data_of(page)["setting"]["collection"] == name
+    titles = re.findall(r"<(?:title|h1)>Retrievers on (.*?)</(?:title|h1)>", page)
+    assert list(map(html.unescape, titles)) == [name.replace("\ud800", "?")] * 2
+
+
+@pytest.mark.slow
+def test_the_page_is_drawn_where_some_numbers_are_none(tmp_path: Path) -> None:
+    report = with_numbers_that_are_none()
+    dom = opened(to_html(report), tmp_path)
+    assert dom.count("<svg") == 4
+    found = re.findall(r'data-system="([^"]*)" data-score="([^"]*)"', dom)
+    scores = {one: float(score) for one, score in found if score != "null"}
+    assert scores == pytest.approx(dynascores(report))
 
 
 def test_the_page_needs_nothing_beside_itself() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import stat
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +27,8 @@ class Server(ThreadingHTTPServer):
     body = b""
     cut: int | None = None
     ranges = True
+    announced = True
+    sent = 0
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
@@ -53,9 +58,14 @@ class Answers(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(whole) - 1}/{len(whole)}")
         else:
             self.send_response(200)
-        self.send_header("Content-Length", str(len(whole) - start))
+        if self.server.announced:
+            self.send_header("Content-Length", str(len(whole) - start))
         self.end_headers()
-        self.wfile.write(whole[start : self.server.cut])
+        body = whole[start : self.server.cut]
+        with suppress(ConnectionError):
+            for at in range(0, len(body), 1 << 16):
+                self.wfile.write(body[at : at + (1 << 16)])
+                self.server.sent += 1 << 16
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing."""
@@ -174,7 +184,7 @@ def test_an_archive_that_leads_elsewhere_is_refused(
     publish(server, monkeypatch, zipped({"scifact/corpus.jsonl": b"{}", name: b"/etc/passwd"}))
     with pytest.raises(ValueError, match="which is not a file in scifact/"):
         download("scifact", "data", url=server.url)
-    assert left("data") == ["scifact.zip.part"]
+    assert left("data") == []
     assert "out" not in left(".")
 
 
@@ -185,7 +195,7 @@ def test_an_archive_with_more_than_there_is_room_for_is_refused(
     publish(server, monkeypatch, zipped({"scifact/corpus.jsonl": bytes(10_000)}))
     with pytest.raises(ValueError, match="the archive has 10,000 bytes unpacked; at most 1,000"):
         download("scifact", "data", url=server.url)
-    assert left("data") == ["scifact.zip.part"]
+    assert left("data") == []
 
 
 def test_a_file_gives_no_more_than_it_declares(
@@ -198,7 +208,45 @@ def test_a_file_gives_no_more_than_it_declares(
     publish(server, monkeypatch, body.replace(size, (10).to_bytes(4, "little")))
     with pytest.raises(ValueError, match="not an archive that can be unpacked"):
         download("scifact", "data", url=server.url)
-    assert left("data") == ["scifact.zip.part"]
+    assert left("data") == []
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_what_is_larger_than_expected_is_not_fetched(server: Server, announced: bool) -> None:
+    server.body, server.announced = bytes(60_000_000), announced
+    with pytest.raises(ValueError, match=r"bytes or more, and at most 6,000,000 .* --max-size"):
+        download("scifact", "data", url=server.url)
+    assert left("data") == []
+    assert server.sent < 60_000_000
+    fails(
+        3,
+        "at most 1,000,000",
+        "download",
+        "scifact",
+        "data",
+        "--url",
+        server.url,
+        "--max-size",
+        "1MB",
+    )
+    fails(2, "--max-size must be a size", "download", "scifact", "data", "--max-size", "big")
+
+
+@pytest.mark.parametrize(
+    ("files", "missing"),
+    [
+        ({}, "corpus.jsonl"),
+        ({"scifact/corpus.jsonl": b""}, "queries.jsonl"),
+        ({"scifact/corpus.jsonl": b"", "scifact/queries.jsonl": b""}, "qrels/*.tsv"),
+    ],
+)
+def test_an_archive_without_a_collection_is_refused_and_removed(
+    server: Server, monkeypatch: pytest.MonkeyPatch, files: dict[Any, bytes], missing: str
+) -> None:
+    publish(server, monkeypatch, zipped(files))
+    with pytest.raises(ValueError, match=re.escape(f"has no scifact/{missing}: it holds no")):
+        download("scifact", "data", url=server.url)
+    assert left("data") == []
 
 
 def test_what_is_no_archive_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

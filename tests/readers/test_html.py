@@ -137,7 +137,7 @@ def test_a_page_need_not_be_written_well(page: str, texts: list[str]) -> None:
         ("a<![CDATA[ no > ]]>b", "ab"),
         ("a</>b</ no>c</", "abc</"),
         ("a<b title='>' x=\"a'>b\" y=z/>c</b d='>'>d", "acd"),
-        ("a<b =\">no\">c", 'ano">c'),
+        ('a<b =">no">c', 'ano">c'),
         ("a<b c='never closed>no", "a"),
         ("a <b no", "a"),
         ("<title>A <b> c</title>", "A <b> c"),
@@ -161,8 +161,30 @@ def test_what_is_not_closed_or_not_right_is_read_as_the_standard_has_it(
 # Each is repeated; what stands before "..." is there once.
 HOSTILE = [
     *("<a ", "</a ", "<a b='", "<a b=\"x'>", "<a ... x='y' ", "<a ... =", "<a ... / ", "<a ...  "),
-    *("<!--", "<!-- ... -", "<!", "<?", "<![CDATA[", "</", "<", "&", "&#", "&# ... 9", "&# ... 0", "&a"),
-    *("<script>", "<style>", "<title>", "<textarea>", "<nav>", "<svg><title>", "<h1>", "<h1>x<h6>y"),
+    *(
+        "<!--",
+        "<!-- ... -",
+        "<!",
+        "<?",
+        "<![CDATA[",
+        "</",
+        "<",
+        "&",
+        "&#",
+        "&# ... 9",
+        "&# ... 0",
+        "&a",
+    ),
+    *(
+        "<script>",
+        "<style>",
+        "<title>",
+        "<textarea>",
+        "<nav>",
+        "<svg><title>",
+        "<h1>",
+        "<h1>x<h6>y",
+    ),
     *("<div>", "<p><b>", "<b></p>", "<td>", "<br>", "<li><br/>", "<pre>\n", "<meta charset="),
 ]
 

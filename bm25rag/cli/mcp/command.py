@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
 from bm25rag import __version__
 from bm25rag.cli.mcp.answers import plain
 from bm25rag.cli.mcp.tools import IndexTools
+from bm25rag.cli.mcp.wire import readable_lines
 from bm25rag.cli.options import examples, index_argument
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import BM25Error, MissingDependencyError
 
 if TYPE_CHECKING:
+    import anyio
+    import mcp_types as types
     from mcp.server.lowlevel import Server
 
 __all__ = ["mcp_command"]
 
+# Calls at once. The others wait, and are dropped when the input ends; these come to their end.
+_MOST_RUNNING = 4
+_MISSING = "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'"
 # As of every command.
 _INTERRUPTED = 130
 
@@ -48,22 +55,31 @@ def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, writ
         message = "standard input is closed; an MCP client starts this command and writes to it"
         raise OSError(message)
     tools = IndexTools(index_path, untrusted, write, about)
-    server = _server(tools)
+    running = _limiter()
+    server = _server(tools, running)
     write_message(f"Serving {counted(len(tools), 'document')} of {one_line(index_path)} (MCP)")
-    _serve(server)
+    _serve(server, running)
 
 
-def _server(tools: IndexTools) -> Server[Any]:
+def _limiter() -> anyio.CapacityLimiter:
+    """Return what limits the calls that run at once."""
+    try:
+        import anyio
+    except ModuleNotFoundError as cause:
+        raise MissingDependencyError(_MISSING) from cause
+    return anyio.CapacityLimiter(_MOST_RUNNING)
+
+
+def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> Server[Any]:
     try:
         import anyio.to_thread
         import mcp_types as types
         from mcp.server.lowlevel import Server
     except ModuleNotFoundError as cause:
-        message = "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'"
-        raise MissingDependencyError(message) from cause
+        raise MissingDependencyError(_MISSING) from cause
 
     async def list_tools(context: object, request: object) -> types.ListToolsResult:
-        offered = await anyio.to_thread.run_sync(tools.tools)
+        offered = await anyio.to_thread.run_sync(tools.tools, limiter=running)
         return types.ListToolsResult(
             tools=[
                 types.Tool(
@@ -88,7 +104,7 @@ def _server(tools: IndexTools) -> Server[Any]:
     ) -> types.CallToolResult:
         name, arguments = request.name, request.arguments or {}
         try:
-            answer = await anyio.to_thread.run_sync(tools.call, name, arguments)
+            answer = await anyio.to_thread.run_sync(tools.call, name, arguments, limiter=running)
         except (BM25Error, OSError, TypeError, ValueError) as error:
             # It may repeat what was wrong, however long that is.
             failure = types.TextContent(text=plain(f"{error!s:.1000}"))
@@ -104,7 +120,7 @@ def _server(tools: IndexTools) -> Server[Any]:
     )
 
 
-def _serve(server: Server[Any]) -> None:
+def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
     """Answer until standard input ends.
 
     Raises
@@ -114,11 +130,23 @@ def _serve(server: Server[Any]) -> None:
     """
     import anyio
     from mcp.server.stdio import stdio_server
+    from mcp.shared.message import SessionMessage
 
     async def run() -> None:
-        async with stdio_server() as (read, write):
+        connected = anyio.Event()
+
+        async def answer(error: types.JSONRPCError) -> None:
+            await connected.wait()
+            await write.send(SessionMessage(error))
+
+        lines = readable_lines(_input(), answer, lambda: running.borrowed_tokens > 0)
+        # Of a file, it takes the lines alone.
+        async with stdio_server(cast("anyio.AsyncFile[str]", lines)) as (read, write):
+            connected.set()
             await server.run(read, write, server.create_initialization_options())
 
+    # It warns of each call that waits when the input ends. The process is ours.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
     gone = False
     with _ended_by_ctrl_c():
         try:
@@ -127,6 +155,14 @@ def _serve(server: Server[Any]) -> None:
             gone = True
     if gone:
         raise BrokenPipeError
+
+
+def _input() -> IO[bytes]:
+    """Return a buffer of our own: a thread may still wait for it when Python closes sys.stdin."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except OSError:  # there is no file behind it
+        return sys.stdin.buffer
 
 
 @contextmanager

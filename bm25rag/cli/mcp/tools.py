@@ -22,6 +22,8 @@ __all__ = ["IndexTools", "Tool"]
 _MOST_HITS, _MOST_IDS = 100, 100
 _MOST_SHOWN = 100_000
 _LONGEST_QUERY = 10_000
+# Characters of all hits of a call together in which the best parts are looked for.
+_MOST_SEARCHED = 1_000_000
 # Seconds that a write waits for another writer.
 _PATIENCE = 5.0
 # Documents whose metadata are looked at for the names of fields, and how many are named.
@@ -230,9 +232,11 @@ class IndexTools:
         index = self._index.snapshot()
         hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
         terms = frozenset(index.analyzer.query_terms(question))
-        shown = []
+        shown, left = [], _MOST_SEARCHED
         for hit in hits:
-            start = densest_part(hit.text or "", index.analyzer, terms, length)
+            text = (hit.text or "")[:left]
+            left -= len(text)
+            start = densest_part(text, index.analyzer, terms, length)
             shown.append({"id": hit.id, "score": hit.score, **part_of(hit, start, length)})
         if not hits:
             return Answer({"hits": []}, "No document that may be found has a word of the query.")
