@@ -120,7 +120,7 @@ def index_command(
     in_memory = shards is None and size is None
     if in_memory:
         check_output(output, force)
-    with reporting(documents):
+    with reporting(documents, _when_interrupted(output, in_memory)):
         if in_memory:
             _fill(index, documents, options["on_duplicate"])
             index.save(output)
@@ -155,7 +155,7 @@ def add_command(
     start = perf_counter()
     documents = Sources(sources, options, Path(index_path))
     with (
-        reporting(documents),
+        reporting(documents, unchanged(index_path)),
         BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
     ):
         written = _fill(index, documents, options["on_duplicate"])
@@ -253,19 +253,40 @@ def check_output(output: Path | str, force: bool) -> None:
 
 
 @contextmanager
-def reporting(documents: Sources, before: Sources | None = None) -> Iterator[None]:
-    """Report what was left out and skipped, even if the command fails; not what ``before`` has."""
+def reporting(
+    documents: Sources, interrupted: str, before: Sources | None = None
+) -> Iterator[None]:
+    """Report what was left out and skipped, even if the command fails; not what ``before`` has.
+
+    ``interrupted`` is what to say at Ctrl-C: what is kept, and how to go on.
+    """
+    known = None if before is None else before.findings
     try:
         yield
-    except Exception:
-        documents.report(before)
+    except KeyboardInterrupt:
+        write_message(f"Interrupted: {one_line(interrupted)}")
         raise
-    documents.report(before)
+    except Exception:
+        documents.findings.report(known)
+        raise
+    documents.findings.report(known)
+
+
+def unchanged(index_path: Path | str) -> str:
+    """Return what is said of an index when a change of it is interrupted."""
+    return f"{index_path} is as it was; run the same command again"
+
+
+def _when_interrupted(output: Path | str, in_memory: bool) -> str:
+    if not in_memory:
+        return f"{output} keeps what is done; the same command goes on from there"
+    there = not is_url(output) and Path(output, MANIFEST).exists()
+    return unchanged(output) if there else f"{output} was not written; run the same command again"
 
 
 def exit_if_skipped(documents: Sources) -> None:
-    """Exit with a special code if files were skipped that should have been read."""
-    if documents.skipped:
+    """Exit with a special code if something was skipped that should have been read."""
+    if documents.findings.incomplete:
         click.get_current_context().exit(SKIPPED)
 
 
