@@ -32,6 +32,7 @@ from bm25rag.readers import (
     kind_of,
     read_file,
 )
+from bm25rag.readers.lines import name_of
 
 __all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "fields_of", "reading_options", "source_options"]
 
@@ -59,6 +60,7 @@ folder, or below the root that all SOURCEs have in common; for a single file,
 FILE is its name. Left out are hidden files, what .gitignore names,
 node_modules, virtual environments, and links that lead out of the folder."""
 
+_SOME = "(.md .txt .rst .html .pdf .docx .csv .jsonl .parquet, source code and more)"
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4
 # A file that is skipped if it cannot be read is in memory until then, or, if it has more bytes than
@@ -277,7 +279,9 @@ class Sources:
                     yield from documents
         if not self.findings.read:
             names = ", ".join(str(source.path.name or source.path) for source in self._sources)
-            tried = "could be read" if self.findings.skipped else "is of a kind that is read"
+            tried = (
+                "could be read" if self.findings.skipped else f"is of a kind that is read {_SOME}"
+            )
             message = f"{names}: no file {tried}; nothing was written"
             raise ValueError(message)
 
@@ -397,12 +401,14 @@ class Sources:
         tolerance = Tolerance(
             self._options.get("encoding"),
             self.findings.listener(file.name) if telling else lambda note: None,
-            self._options["on_error"] != "stop",
+            lenient=self._options["on_error"] != "stop",
         )
         documents = self._storable(file, self._followed(file, tolerance, share), tolerance)
         first = next(documents, None)
         if first is None and file.name in self.findings.lines:
-            raise ValueError(self.findings.lines[file.name])
+            complaint = self.findings.lines[file.name]
+            self.findings.forget(file.name)
+            raise ValueError(complaint)
         yield from chain([first] if first is not None else [], documents)
 
     def _followed(self, file: _File, tolerance: Tolerance, share: float) -> Iterator[Document]:
@@ -420,7 +426,8 @@ class Sources:
             try:
                 plain_metadata(document.metadata, document.id)
             except MetadataError as error:
-                tolerance.refuse(file.path, ValueError(f"{file.path}: {describe(error)}"))
+                complaint = f"{name_of(file.path)}: {describe(error)}"
+                tolerance.refuse(file.path, ValueError(complaint))
                 continue
             yield document
 

@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from bm25rag import BM25Index, Document
-from bm25rag.cli.indexing import exit_if_skipped, reporting, unchanged
+from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.sources import Sources, reading_options
 from bm25rag.cli.terminal import counted, one_line, write_message
@@ -178,7 +178,7 @@ class _Sync:
         documents = Sources((self._folder.path,), self._options, path, progress)
         mode: Mode = "r" if dry_run else "w"
         with (
-            reporting(documents, unchanged(self._index_path), before),
+            reporting(documents, self._index_path, before),
             BM25Index.open(self._index_path, mode=mode, untrusted=self._untrusted) as index,
         ):
             self._last = documents

@@ -3,7 +3,7 @@
 The command line, ``bm25rag.evaluation`` and the examples use these readers. ``KINDS`` says which
 files are read, and how. To read a folder as ``bm25rag index`` does::
 
-    told = Tolerance(report=print, skips=True)
+    told = Tolerance(report=print, lenient=True)
     for found in find_files(Path("docs"), selection=Selection(exclude=["drafts/"])):
         if found.problem is None and found.kind is not None:
             for document in read_file(

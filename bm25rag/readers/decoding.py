@@ -56,15 +56,15 @@ class Tolerance(NamedTuple):
     """What a reader may guess and leave out, if there is somebody to tell.
 
     ``encoding``: that of all texts; None means that of the byte order mark, or UTF-8.
-    ``report``: is told of every guess. Without it nothing is guessed, and what is neither marked
-    nor UTF-8 is an error; with it, UTF-16 is recognised, and what is no UTF-8 is read as
-    Windows-1252, the superset of Latin-1, line by line.
-    ``skips``: whether a line or record that cannot be read is left out, and reported.
+    ``report``: is told of every guess, and of what is left out.
+    ``lenient``: whether a line or record that cannot be read is left out, and whether the
+    encoding is guessed: UTF-16 without a mark is recognised, and what is no UTF-8 is read as
+    Windows-1252, the superset of Latin-1, line by line. Otherwise both are errors.
     """
 
     encoding: str | None = None
     report: Callable[[Note], None] | None = None
-    skips: bool = False
+    lenient: bool = False
 
     def tell(self, kind: str, path: Path, text: str) -> None:
         """Report something, if there is anybody to tell."""
@@ -73,7 +73,7 @@ class Tolerance(NamedTuple):
 
     def refuse(self, path: Path, error: ValueError) -> None:
         """Report a line that cannot be read, or raise the error."""
-        if not self.skips:
+        if not self.lenient:
             raise error
         self.tell("line", path, str(error))
 
@@ -128,7 +128,7 @@ def _lines(raw: Iterable[bytes], encoding: str, path: Path, tolerance: Tolerance
         try:
             text = line.decode(encoding)
         except ValueError as cause:
-            if tolerance.encoding is not None or tolerance.report is None:
+            if tolerance.encoding is not None or not tolerance.lenient:
                 _fail_at(line, number, encoding, path, cause)
             if line.translate(None, _CONTROLS) != line:
                 fail(path, number, "not a text, by its control characters")
@@ -153,7 +153,7 @@ def _encoding(head: bytes, path: Path, tolerance: Tolerance) -> str:
     if tolerance.encoding is not None:
         return tolerance.encoding
     marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
-    if marked is not None or tolerance.report is None:
+    if marked is not None or not tolerance.lenient:
         return marked or "utf-8"
     even, odd = head[0::2].count(0), head[1::2].count(0)
     # Of UTF-16, every other byte is 0 wherever the letters are those of ASCII.

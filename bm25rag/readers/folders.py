@@ -135,7 +135,7 @@ class _Walk:
     def _entries(
         self, where: Path, below: str, ignored: Ignored
     ) -> Iterator[tuple[Found, bool, Ignored]]:
-        """Yield the entries of a folder, files first; whether it is a folder, and what it ignores."""
+        """Yield the entries, files first, whether each is a folder, and what is ignored there."""
         try:
             with os.scandir(where) as scanned:
                 entries = sorted(scanned, key=lambda entry: entry.name)
@@ -214,10 +214,10 @@ class _Walk:
         return "a link to a folder that another link leads to" if known else None
 
     def _of_folder(self, entry: os.DirEntry[str]) -> str | None:
-        without = self._without
-        if without is not None and os.path.basename(without) == entry.name:  # which is cheap to ask
-            if os.path.realpath(entry.path) == without:
-                return "the index itself"
+        without = self._without or ""
+        # Names are cheap to compare.
+        if os.path.basename(without) == entry.name and os.path.realpath(entry.path) == without:
+            return "the index itself"
         return _problem_of_system() if entry.stat().st_dev in self._made_up else None
 
 

@@ -115,7 +115,7 @@ def _decode(path: Path, tolerance: Tolerance) -> str:
     if marked:
         return _decode_as(marked, raw, path, marked)
     declared = EncodingDetector.find_declared_encoding(raw, is_html=True)
-    if not declared and tolerance.report is not None:
+    if not declared and tolerance.lenient:
         return decode(raw, path, tolerance)
     if not declared:
         return _decode_as("utf-8", raw, path, "utf-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.errors import MissingDependencyError
 from bm25rag.readers.lines import require_regular
@@ -35,7 +35,7 @@ def compile_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
     except ModuleNotFoundError as cause:
         message = "patterns and .gitignore files need pathspec: pip install 'bm25rag[cli]'"
         raise MissingDependencyError(message) from cause
-    compiled = []
+    compiled: list[Any] = []
     for pattern in patterns:
         try:
             compiled += GitIgnoreSpec.from_lines([pattern.removeprefix("./")]).patterns
@@ -45,7 +45,7 @@ def compile_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
 
 
 class _Rules(NamedTuple):
-    """The patterns of one ``.gitignore``, and its folder: from the top on, with ``/`` at the end."""
+    """The patterns of one ``.gitignore``, and its folder: from the top on, ending in ``/``."""
 
     below: str
     spec: GitIgnoreSpec

@@ -49,10 +49,14 @@ _ENDINGS = {
 KINDS = {f".{ending}": kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 # Names that say it without an ending, in small letters: text, split into passages.
 NAMES = frozenset(
-    "makefile gnumakefile dockerfile containerfile jenkinsfile vagrantfile rakefile gemfile "
-    "procfile justfile brewfile pipfile readme license licence copying copyright notice authors "
-    "contributors contributing credits maintainers thanks changelog changes history news todo "
-    "install faq readme.debian news.debian changelog.debian todo.debian".split()
+    (
+        *("makefile", "gnumakefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile"),
+        *("rakefile", "gemfile", "procfile", "justfile", "brewfile", "pipfile", "readme"),
+        *("license", "licence", "copying", "copyright", "notice", "authors", "contributors"),
+        *("contributing", "credits", "maintainers", "thanks", "changelog", "changes", "history"),
+        *("news", "todo", "install", "faq"),
+        *("readme.debian", "news.debian", "changelog.debian", "todo.debian"),
+    )
 )
 
 _Record = Callable[[Path, Fields | None, str | None, bool, Tolerance], Iterator[Document]]

@@ -71,7 +71,8 @@ def _blocks(cell: Any) -> Iterator[Block]:
     source = _text(cell.get("source", cell.get("input")))
     if kind == "heading":  # of format 3
         level = cell.get("level")
-        yield Block(level if level in range(1, 7) else 1, " ".join(source.split()))
+        level = level if isinstance(level, int) and 1 <= level <= 6 else 1
+        yield Block(level, " ".join(source.split()))
     else:
         yield from text_blocks(source, markdown=kind == "markdown")
     outputs = cell.get("outputs")

@@ -35,7 +35,7 @@ def file_text(
     ValueError
         If it is not a text.
     """
-    return content(path, Tolerance(encoding, report))
+    return content(path, Tolerance(encoding, report, lenient=True))
 
 
 def _plain(id: str, text: str, source: str) -> Document:

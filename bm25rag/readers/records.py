@@ -28,9 +28,10 @@ __all__ = [
 TEXT_FIELDS = ("title", "text")
 ID_FIELDS = ("_id", "id")
 # Where there is no field "text", fields of these names are texts.
-_TEXT_NAMES = frozenset(
-    "title text content contents body passage abstract description summary question answer".split()
-)
+_TEXT_NAMES = {
+    *("title", "text", "content", "contents", "body", "passage", "abstract", "description"),
+    *("summary", "question", "answer"),
+}
 # So are fields of prose: of this many words on average, or of this many characters of a script
 # that has no spaces between words; by so many of the first records.
 _WORDS, _CHARACTERS, _SAMPLE = 3, 10, 100
@@ -169,7 +170,7 @@ def _is_text(name: str, values: Sequence[Any]) -> bool:
     if name.lower() in _TEXT_NAMES:
         return True
     words = sum(any(map(str.isalpha, word)) for text in texts for word in text.split())
-    unspaced = sum("\u2e80" <= char for text in texts for char in text)
+    unspaced = sum(char >= "\u2e80" for text in texts for char in text)
     return words >= _WORDS * len(texts) or unspaced >= _CHARACTERS * len(texts)
 
 
