@@ -21,6 +21,8 @@ __all__ = ["read_arrow", "read_parquet"]
 
 # Rows that are Python objects at once: half a megabyte of passages.
 _ROWS = 1024
+# How the file format and the stream format begin. Other files are called ".arrows" too.
+_BEGINNINGS = (b"ARROW1", b"\xff\xff\xff\xff")
 # Bytes of a column that are read at once; pyarrow's default is all of a row group.
 _BUFFER = 1 << 20
 
@@ -113,6 +115,9 @@ def read_arrow(
         if head.startswith(b"FEA1"):
             problem = "the first version of Feather; pyarrow.feather.write_feather writes today's"
             fail(path, None, problem)
+        if path.suffix == ".arrows" and not head.startswith(_BEGINNINGS):
+            message = f"{path}: not an Arrow file, by how it begins"
+            raise OtherContentError(message)
         with _reading(path, "Arrow"):
             if head == b"ARROW1":
                 file = open_file(stream)

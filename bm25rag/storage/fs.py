@@ -48,18 +48,20 @@ _EMPTY = {"lock", "manifest.json", "plan.json"}
 @contextmanager
 def folder_to_fill(folder: str) -> Iterator[None]:
     """Make a folder, unless it exists; if nothing gets into a new one, remove it again."""
-    is_new = not os.path.exists(folder)
-    make_folder(folder)
+    made = make_folder(folder)
     try:
         yield
     except BaseException:
-        if is_new and set().union(*(files for _, _, files in os.walk(folder))) <= _EMPTY:
+        if made and set().union(*(files for _, _, files in os.walk(folder))) <= _EMPTY:
             shutil.rmtree(folder, ignore_errors=True)
+            for path in made[1:]:
+                with suppress(OSError):
+                    os.rmdir(path)
         raise
 
 
-def make_folder(folder: str) -> None:
-    """Make a folder and its parents, unless they exist."""
+def make_folder(folder: str) -> list[str]:
+    """Make a folder and its parents, unless they exist; return those made, the inner ones first."""
     missing, path = [], folder
     while not os.path.exists(path):
         missing.append(path)
@@ -68,3 +70,4 @@ def make_folder(folder: str) -> None:
     for path in missing:
         with suppress(PermissionError):  # a folder may be writable but not readable
             flush_folder(os.path.dirname(path))
+    return missing
