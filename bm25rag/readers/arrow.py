@@ -14,7 +14,7 @@ from typing import Any
 from bm25rag import Document
 from bm25rag.errors import MissingDependencyError
 from bm25rag.readers.decoding import STRICT, Tolerance
-from bm25rag.readers.lines import PACKED, fail, open_bytes
+from bm25rag.readers.lines import PACKED, OtherContentError, fail, open_bytes
 from bm25rag.readers.records import ID_FIELDS, Fields, Record, Records
 
 __all__ = ["read_arrow", "read_parquet"]

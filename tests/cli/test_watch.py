@@ -254,3 +254,10 @@ def test_options_that_exclude_one_another_are_refused() -> None:
     fails(2, "give either --watch or --dry-run", "sync", "docs", "saved", "--watch", "--dry-run")
     fails(2, "--poll needs --watch", "sync", "docs", "saved", "--poll")
     fails(3, "gone: No such file", "sync", "gone", "saved", "--watch")
+
+
+def test_a_gitignore_file_that_changes_is_followed(watch: Start) -> None:
+    process = watch()
+    read_until(process, b"Synced")
+    save_as_editors_do("docs/.gitignore", "sub/\n")
+    holds("a.md#1")
