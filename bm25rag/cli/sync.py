@@ -201,7 +201,8 @@ class _Sync:
         BM25Error, OSError
             If the folder has gone, or something is wrong with the index or the disk.
         """
-        signs = watch_folder(self._folder.path, Path(self._index_path), poll)
+        hidden = bool(self._options.get("hidden"))
+        signs = watch_folder(self._folder.path, Path(self._index_path), poll, hidden)
         next(signs)  # it is watched from here on, so that nothing is missed
         write_message(f"Watching {one_line(self._folder.path)}; Ctrl-C ends.")
         due, told = True, ""

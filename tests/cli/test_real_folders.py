@@ -301,7 +301,7 @@ def test_nothing_that_is_no_file_holds_it_up() -> None:
     Path(os.fsdecode(b"d/\xff.md")).write_text("name")
     result = run("index", "d", "-o", "saved", "--follow-links")
     assert result.exit_code == 4
-    assert sorted(ids()) == ["a.md#1", "n" * 250 + ".md#1", "new\nline.md#1"]
+    assert sorted(ids()) == ["a.md#1", "new\nline.md#1", "n" * 250 + ".md#1"]
     assert r"d/\udcff.md: its name is not UTF-8: rename it" in result.stderr
     fails(3, "d/pipe.md: not a regular file", "index", "d/pipe.md", "-o", "alone")
     fails(3, "/dev/zero: not a regular file", "index", "/dev/zero", "-o", "alone")
@@ -428,6 +428,27 @@ def test_the_filters_in_the_help_find_what_index_makes() -> None:
     assert lines
     for line in lines:
         assert "guide.md#1" in ok(*shlex.split(line)).stdout
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", ["search saved words", "--help", "index --help"])
+def test_an_output_that_is_full_is_no_bug(words: str) -> None:
+    write("a.txt", "words")
+    ok("index", "a.txt", "-o", "saved")
+    line = f"{shlex.quote(sys.executable)} -m bm25rag {words} > /dev/full"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "Error: the output: No space left on device\n"
+
+
+def test_too_little_memory_is_no_bug_and_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def starve(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("bm25rag.cli.indexing._fill", starve)
+    write("a.txt", "words")
+    fails(3, "Error: not enough memory; 'bm25rag index --memory", "index", "a.txt", "-o", "saved")
 
 
 def limited(limit: int, *words: object) -> subprocess.CompletedProcess[str]:

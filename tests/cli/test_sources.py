@@ -370,8 +370,6 @@ def test_a_pattern_stands_for_all_that_match_in_order() -> None:
     assert ids("flat") == ["1.txt#1", "10.txt#1", "2.txt#1"]
     ok("index", "d/**/[123].txt", "-o", "deep")
     assert ids("deep") == ["1.txt#1", "2.txt#1", "e/3.txt#1"]
-    ok("add", "deep", "d/e*")
-    assert ids("deep")[3:] == []
 
 
 def test_a_pattern_without_a_match_is_an_error_and_a_name_with_signs_is_a_name() -> None:
