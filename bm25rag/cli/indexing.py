@@ -22,7 +22,8 @@ from bm25rag.cli.options import (
     scoring_parameters,
     usage_errors,
 )
-from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
+from bm25rag.cli.reading import SOURCES_HELP, source_options
+from bm25rag.cli.sources import SKIPPED, Sources
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.index import OnDuplicate

@@ -17,7 +17,8 @@ import numpy as np
 from bm25rag import BM25Index, Document
 from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
-from bm25rag.cli.sources import Sources, reading_options
+from bm25rag.cli.reading import reading_options
+from bm25rag.cli.sources import Sources
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.cli.watching import SameFolder, watch_folder
 from bm25rag.cli.wording import describe
