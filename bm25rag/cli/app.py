@@ -58,6 +58,13 @@ class _Commands(click.Group):
             code = error.exit_code
         except click.Abort:
             code = _INTERRUPTED
+        except BrokenPipeError:  # of --help
+            _give_up_stdout()
+            code = _BROKEN_PIPE
+        except OSError as error:
+            write_message(f"Error: {one_line(describe(error))}")
+            _give_up_stdout()
+            code = _Failure.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -74,6 +81,9 @@ class _Commands(click.Group):
             ctx.exit(_INTERRUPTED)
         except click.FileError as error:
             raise _Failure(one_line(error.format_message())) from error
+        except MemoryError as error:
+            message = "not enough memory; 'bm25rag index --memory 512MiB' builds in about as much"
+            raise _Failure(message) from error
         except (BM25Error, OSError, ValueError) as error:
             if ctx.params["debug"]:
                 write_message(traceback.format_exc())

@@ -15,7 +15,8 @@ from bm25rag.cli.indexing import index_command
 from bm25rag.cli.options import PATH, examples, scoring_parameters, usage_errors
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.query import format_of, queries_of, search_command
-from bm25rag.cli.sources import SKIPPED, fields_of
+from bm25rag.cli.reading import fields_of
+from bm25rag.cli.sources import SKIPPED
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import DuplicateIdError
 

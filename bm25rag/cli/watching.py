@@ -50,7 +50,9 @@ class SameFolder:
             raise OSError(message)
 
 
-def watch_folder(folder: Path, index_path: Path, poll: bool) -> Iterator[bool]:
+def watch_folder(
+    folder: Path, index_path: Path, poll: bool, hidden: bool = False
+) -> Iterator[bool]:
     """Watch a folder for ever; nothing is missed between two steps of the iteration.
 
     Parameters
@@ -61,6 +63,8 @@ def watch_folder(folder: Path, index_path: Path, poll: bool) -> Iterator[bool]:
         The index, which may lie in the folder: its own changes do not count.
     poll
         Whether to look at all files again and again, where the system tells of no changes.
+    hidden
+        Whether changes of hidden files count.
 
     Yields
     ------
@@ -94,7 +98,7 @@ def watch_folder(folder: Path, index_path: Path, poll: bool) -> Iterator[bool]:
             poll_delay_ms=_POLL,
             ignore_permission_denied=True,  # what cannot be read is reported by sync
         ):
-            yield any(_counts(Path(path), root, index) for _, path in changes)
+            yield any(_counts(Path(path), root, index, hidden) for _, path in changes)
     except (OSError, RuntimeError) as error:
         message = (
             f"{folder}: cannot be watched: {error}; --poll needs no help of the system "
@@ -103,8 +107,11 @@ def watch_folder(folder: Path, index_path: Path, poll: bool) -> Iterator[bool]:
         raise OSError(message) from error
 
 
-def _counts(path: Path, root: Path, index: Path) -> bool:
+def _counts(path: Path, root: Path, index: Path, hidden: bool) -> bool:
     """Tell whether a change may matter: not that of the index or of anything hidden."""
     if path.is_relative_to(index) or not path.is_relative_to(root):
         return False
-    return not any(part.startswith(".") for part in path.relative_to(root).parts)
+    parts = path.relative_to(root).parts
+    if hidden or path.name == ".gitignore":
+        return ".git" not in parts
+    return not any(part.startswith(".") for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 from bm25rag.errors import (
@@ -20,6 +21,7 @@ __all__ = ["describe", "describe_warning"]
 _ARGUMENTS = (
     "variant|k1|b|delta|delta_on|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"
 )
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _NAMED = re.compile(rf"^({_ARGUMENTS})(?=:? )|\b({_ARGUMENTS})=(?=\S)")
 
 
@@ -27,6 +29,8 @@ def describe(error: Exception) -> str:
     """Return the message of an error, with the options and remedies of the command line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return f"the output: {error.strerror}"  # all files that we write have names
     text = str(error)
     if isinstance(error, DuplicateIdError):
         problem = text.rpartition("; ")[0].replace("twice in ids", "twice in what was read")

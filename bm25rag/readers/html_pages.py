@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bm25rag import Document
+from bm25rag.readers.decoding import STRICT, Tolerance, decode, decode_windows, is_marked
 from bm25rag.readers.html_tokens import Tag, tokens
 from bm25rag.readers.lines import fail, name_of, raw_content
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
@@ -58,21 +59,14 @@ _MEANT |= dict.fromkeys(["ascii", "iso8859-1"], "cp1252")
 _LEAST_HEAD, _MOST_HEAD = 1 << 11, 1 << 16
 _XML_ENCODING = re.compile(r"""\s*<\?xml[^>]*?\bencoding\s*=\s*["']([^"'>]*)""")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s/;'">]+)""", re.IGNORECASE)
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32-le",
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-    codecs.BOM_UTF8: "utf-8",
-}
-# Five bytes are undefined in Python's codec; browsers read them as control characters.
-_WINDOWS_1252 = "".join(
-    chr(byte) if (char := bytes([byte]).decode("cp1252", "replace")) == "\ufffd" else char
-    for byte in range(256)
-)
 
 
-def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> Iterator[Document]:
+def read_html(
+    path: Path,
+    size: int = PASSAGE_SIZE,
+    name: str | None = None,
+    tolerance: Tolerance = STRICT,
+) -> Iterator[Document]:
     """Split an HTML page into passages at headings and paragraphs.
 
     Scripts, styles and navigation are left out. If the page has no ``h1``, its title is the first
@@ -81,7 +75,7 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
 
     Parameters
     ----------
-    path, size, name
+    path, size, name, tolerance
         As in ``read_passages``.
 
     Yields
@@ -94,17 +88,14 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
     ValueError
         If the bytes do not fit the declared encoding, or the page is too large.
     """
-    yield from cut_blocks(_blocks(_decode(path)), size, name or name_of(path))
+    yield from cut_blocks(_blocks(_decode(path, tolerance)), size, name or name_of(path))
 
 
-def _decode(path: Path) -> str:
+def _decode(path: Path, tolerance: Tolerance) -> str:
     raw = raw_content(path)
-    for mark, encoding in _MARKS.items():
-        if raw.startswith(mark):
-            return _decode_as(encoding, raw[len(mark) :], path, encoding)
-    declared = _declared(raw)
+    declared = None if tolerance.encoding or is_marked(raw) else _declared(raw)
     if not declared:
-        return _decode_as("utf-8", raw, path, "utf-8")
+        return decode(raw, path, tolerance)
     shown = f"{declared}, which the page declares"
     try:
         name = codecs.lookup(declared.removeprefix("x-")).name
@@ -113,7 +104,12 @@ def _decode(path: Path) -> str:
     encoding = _MEANT.get(name, name)
     if encoding not in _ENCODINGS:
         fail(path, None, f"cannot be read as {shown}: it is not used on the web; save it as UTF-8")
-    return _decode_as(encoding, raw, path, shown)
+    if encoding == "cp1252":
+        return decode_windows(raw)
+    try:
+        return raw.decode(encoding)
+    except ValueError as cause:
+        fail(path, None, f"cannot be read as {shown}: {cause}", cause)
 
 
 def _declared(raw: bytes) -> str | None:
@@ -125,15 +121,6 @@ def _declared(raw: bytes) -> str | None:
     while found is None and (tag := next(tags, None)) is not None:
         found = _CHARSET.search(tag.attributes)
     return found[1].lower() if found is not None else None
-
-
-def _decode_as(encoding: str, raw: bytes, path: Path, shown: str) -> str:
-    if encoding == "cp1252":
-        return codecs.charmap_decode(raw, "strict", _WINDOWS_1252)[0]
-    try:
-        return raw.decode(encoding)
-    except ValueError as cause:
-        fail(path, None, f"cannot be read as {shown}: {cause}", cause)
 
 
 def _blocks(page: str) -> Iterator[Block]:
