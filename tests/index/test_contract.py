@@ -57,7 +57,7 @@ def names(hits: list[Hit]) -> list[str]:
         ("search_hybrid", "query vector k=10 filter=None fetch_k=50 method=minmax weights=None "
                           "rank_constant=60"),
         ("correct", "query filter=None"),
-        ("expand", "query fb_docs=10 fb_terms=10 original_query_weight=0.5 filter=None"),
+        ("expand", "query fb_docs=10 fb_terms=20 original_query_weight=0.8 filter=None"),
         ("save", "path extra=None overwrite=True storage_options=None"),
         (
             "open",
