@@ -73,7 +73,8 @@ def ranks(query: str, found: Found, known: Container[str] | None = None) -> dict
     Raises
     ------
     ValueError
-        If an id is not known or occurs twice, or scores are NaN, infinite or not in descending order.
+        If an id is not known or occurs twice, or scores are NaN, infinite or not in descending
+        order.
     """
     ids, scores = [id for id, _ in found], [score for _, score in found]
     for id in ids:

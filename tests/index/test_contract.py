@@ -54,7 +54,7 @@ def names(hits: list[Hit]) -> list[str]:
         ("search_batch", "queries k=10 filter=None min_score=None threads=None correct=False"),
         ("explain", "query id filter=None"),
         ("scores", "query"),
-        ("search_hybrid", "query vector k=10 filter=None fetch_k=50 method=minmax weights=None "
+        ("search_hybrid", "query vector k=10 filter=None fetch_k=100 method=minmax weights=None "
                           "rank_constant=60"),
         ("correct", "query filter=None"),
         ("expand", "query fb_docs=10 fb_terms=20 original_query_weight=0.8 filter=None"),

@@ -68,7 +68,7 @@ class BM25HybridRetriever(Stored, BaseRetriever):
     filter: SkipValidation[Filter | None] = None
     """Which documents may be returned, as in ``BM25Retriever``."""
 
-    fetch_k: SkipValidation[int] = 50
+    fetch_k: SkipValidation[int] = 100
     """How many documents of each of both are fused, and re-ranked; at least ``k`` are."""
 
     method: FusionMethod = "minmax"

@@ -106,7 +106,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         alpha: float = 0.5,
         method: FusionMethod = "minmax",
         rank_constant: int = 60,
-        fetch_k: int = 50,
+        fetch_k: int = 100,
         language: str | None = DEFAULT_LANGUAGE,
         stemmer: StemmerLike | None = None,
         skip_stemming: bool = False,
@@ -376,7 +376,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         alpha: float = 0.5,
         method: FusionMethod = "minmax",
         rank_constant: int = 60,
-        fetch_k: int = 50,
+        fetch_k: int = 100,
         tokenizer: Tokenizer | None = None,
     ) -> Self:
         """Load what ``persist`` saved, of a store or a retriever; it can be changed in memory.
