@@ -13,7 +13,7 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_sequence
 from bm25rag.common.urls import local_path
 from bm25rag.documents import Document, Text
-from bm25rag.storage.fs import make_folder
+from bm25rag.storage.fs import folder_to_fill
 from bm25rag.storage.manifest import BUILDING, lock
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ def build_index(
     check_sequence("documents", documents, "bm25rag.Document or texts")
     path = local_path(folder)
     check_new(path)
-    make_folder(path)
-    held = lock(path)
-    try:
-        check_new(path)
-        building = os.path.join(path, BUILDING)
-        # Nothing refers to the parts after this, or Windows would keep their files.
-        _merge(gather(documents, path, plan, None), path, held, plan, building)
-        remove(building)
-    finally:
-        held.release()
+    with folder_to_fill(path):
+        held = lock(path)
+        try:
+            check_new(path)
+            building = os.path.join(path, BUILDING)
+            # Nothing refers to the parts after this, or Windows would keep their files.
+            _merge(gather(documents, path, plan, None), path, held, plan, building)
+            remove(building)
+        finally:
+            held.release()
 
 
 def _merge(gathered: Gathered, folder: str, held: BaseFileLock, plan: Plan, building: str) -> None:

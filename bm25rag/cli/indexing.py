@@ -26,7 +26,7 @@ from bm25rag.cli.sources import SKIPPED, SOURCES_HELP, Sources, source_options
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.index import OnDuplicate
-from bm25rag.storage.manifest import MANIFEST, check_target
+from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED, check_target
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_writer import check_remote_target
 
@@ -120,7 +120,7 @@ def index_command(
     in_memory = shards is None and size is None
     if in_memory:
         check_output(output, force)
-    with reporting(documents):
+    with reporting(documents, output):
         if in_memory:
             _fill(index, documents, options["on_duplicate"])
             index.save(output)
@@ -155,7 +155,7 @@ def add_command(
     start = perf_counter()
     documents = Sources(sources, options, Path(index_path))
     with (
-        reporting(documents),
+        reporting(documents, index_path),
         BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
     ):
         written = _fill(index, documents, options["on_duplicate"])
@@ -253,19 +253,37 @@ def check_output(output: Path | str, force: bool) -> None:
 
 
 @contextmanager
-def reporting(documents: Sources, before: Sources | None = None) -> Iterator[None]:
-    """Report what was left out and skipped, even if the command fails; not what ``before`` has."""
+def reporting(
+    documents: Sources, path: Path | str, before: Sources | None = None
+) -> Iterator[None]:
+    """Report what was left out and skipped, even if the command fails; not what ``before`` has.
+
+    At Ctrl-C, it says what is kept of the index at ``path``, and how to go on.
+    """
+    known = None if before is None else before.findings
     try:
         yield
-    except Exception:
-        documents.report(before)
+    except KeyboardInterrupt:
+        write_message(f"Interrupted: {one_line(_kept(path))}")
         raise
-    documents.report(before)
+    except Exception:
+        documents.findings.report(known)
+        raise
+    documents.findings.report(known)
+
+
+def _kept(path: Path | str) -> str:
+    """Return what is kept of an index when a change of it is interrupted, and how to go on."""
+    if is_url(path) or Path(path, MANIFEST).exists() or Path(path, SHARDED).exists():
+        return f"{path} is as it was; run the same command again"
+    if Path(path, BUILDING).exists():
+        return f"{path} keeps the documents that are done; the same command goes on from there"
+    return f"nothing was written to {path}; run the same command again"
 
 
 def exit_if_skipped(documents: Sources) -> None:
-    """Exit with a special code if files were skipped that should have been read."""
-    if documents.skipped:
+    """Exit with a special code if something was skipped that should have been read."""
+    if documents.findings.incomplete:
         click.get_current_context().exit(SKIPPED)
 
 

@@ -53,23 +53,33 @@ class ReadingBar:
         unit = {"unit": " docs"} if total is None else bytes_of_all
         self._bar = tqdm(desc="indexing", **unit)
         self._counts_bytes = total is not None
-        self._documents, self._read_before = 0, 0
+        self._documents, self._read_before = 0, 0.0
 
-    def follow(self, path: Path, read: Callable[[Path], Iterator[Document]]) -> Iterator[Document]:
-        """Read the documents of a file, and show how far that is."""
+    def follow(
+        self, path: Path, read: Callable[[Path], Iterator[Document]], share: float = 1.0
+    ) -> Iterator[Document]:
+        """Read the documents of a file, and show how far that is.
+
+        ``share`` is how much of the file's part of the bar this reading is: one half, if the file
+        is read twice.
+        """
         if not self._counts_bytes:
             yield from read(path)
             return
-        counted, size = _CountedPath(path), path.stat().st_size
+        counted, size, given = _CountedPath(path), path.stat().st_size, 0
         try:
             for document in read(counted):
                 yield document
+                given += len(document.text or "")
                 if counted.file is not None:
-                    self._move_to(min(counted.file.count, size))
+                    # Of a file that is read whole, what was taken out of it counts.
+                    whole = counted.file.count >= size
+                    done = given if whole else counted.file.count
+                    self._move_to(min(done, size) * share)
         finally:
             # Columns that nobody asked for are not read, nor is the rest of a damaged file.
-            self._move_to(size)
-            self._read_before += size
+            self._move_to(size * share)
+            self._read_before += size * share
 
     def add_document(self) -> None:
         """Count a document."""
@@ -82,8 +92,8 @@ class ReadingBar:
         self._show_documents()
         self._bar.close()
 
-    def _move_to(self, read: int) -> None:
-        new = self._read_before + read - int(self._bar.n)
+    def _move_to(self, read: float) -> None:
+        new = int(self._read_before + read) - int(self._bar.n)
         if new > 0:
             self._show_documents()
             self._bar.update(new)

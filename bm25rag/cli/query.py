@@ -35,7 +35,7 @@ _BATCH = 1000
     "search",
     epilog=examples(
         'bm25rag search docs.bm25 "how do I install it"',
-        'bm25rag search docs.bm25 install -k 3 --filter \'{"source": "docs/guide.md"}\'',
+        'bm25rag search docs.bm25 install -k 3 --filter \'{"source": "guide.md"}\'',
         "bm25rag search docs.bm25 install --format jsonl | jq .id",
         """bm25rag search docs.bm25 install --vector '{"install": 1.5, "setup": 0.8}'""",
         "bm25rag search scifact.bm25 --queries queries.jsonl -k 100 \\",

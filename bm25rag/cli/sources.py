@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -12,24 +13,26 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from bm25rag import Document
+from bm25rag.cli.findings import Findings
 from bm25rag.cli.progress import ReadingBar
-from bm25rag.cli.terminal import counted, listed, one_line, shows_progress, write_message
+from bm25rag.cli.terminal import shows_progress
 from bm25rag.cli.wording import describe
 from bm25rag.errors import MetadataError, MissingDependencyError
 from bm25rag.metadata.storable import plain_metadata
 from bm25rag.readers import (
     FORMATS,
-    KINDS,
     PASSAGE_SIZE,
-    TEXT_FIELDS,
     Fields,
     OtherContentError,
+    Selection,
+    Source,
+    Tolerance,
     find_beir_corpus,
-    find_files,
-    find_matches,
+    find_sources,
     kind_of,
     read_file,
 )
+from bm25rag.readers.lines import name_of
 
 __all__ = ["SKIPPED", "SOURCES_HELP", "Sources", "fields_of", "reading_options", "source_options"]
 
@@ -41,19 +44,23 @@ SOURCE is one of
   a Parquet or Arrow file      one document per row (.parquet, .arrow, .feather;
                                needs bm25rag[arrow])
   an HTML page                 split into passages (.html; needs bm25rag[html])
+  a PDF file                   split into passages (.pdf; needs bm25rag[pdf])
+  a Word document, a notebook  split into passages (.docx, .ipynb)
   a BEIR folder                its corpus.jsonl, title and text joined
-  another folder               all such files in it, and its Markdown and text
-                               files, split into passages
+  another folder               all such files in it, and its Markdown, text,
+                               source code and settings, split into passages
   any other file               one document of plain text
   -                            JSON lines from standard input
-or a pattern in quotes, as in 'parts/*.parquet': all that match, sorted by name.
+or a pattern in quotes, as in 'src/**/*.py': all that match, as in a folder.
 If the name of a file does not show its kind, use --format. Files may be gzipped
 (.gz), or packed by zstd (.zst; before Python 3.14 with bm25rag[zstd]).
 
 In a folder, ids are FILE#NUMBER or FILE#ID, where FILE is the path below the
-folder; for a single file, FILE is its name. Hidden files, hidden folders and
-node_modules are left out, and links to folders are not followed."""
+folder, or below the root that all SOURCEs have in common; for a single file,
+FILE is its name. Left out are hidden files, what .gitignore names,
+node_modules, virtual environments, and links that lead out of the folder."""
 
+_SOME = "(.md .txt .rst .html .pdf .docx .csv .jsonl .parquet, source code and more)"
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4
 # A file that is skipped if it cannot be read is in memory until then, or, if it has more bytes than
@@ -66,6 +73,55 @@ csv.field_size_limit(2**31 - 1)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def _check_encoding(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    try:
+        if value is not None:
+            "".encode(value)
+            value = codecs.lookup(value).name
+    except (LookupError, ValueError) as error:
+        message = f"{value!r} is no encoding of texts that Python knows, such as utf-8 or cp1252"
+        raise click.BadParameter(message) from error
+    return value
+
+
+_FOLDER_OPTIONS = (
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        callback=_check_encoding,
+        help="Encoding of all texts.  [default: UTF-8, or that of the byte order mark; what is"
+        " neither is read as UTF-16 or cp1252, and reported]",
+    ),
+    click.option(
+        "--follow-links",
+        is_flag=True,
+        help="Follow links that lead out of the folder, and links to folders.",
+    ),
+    click.option("--hidden", is_flag=True, help="Read hidden files and folders, but .git."),
+    click.option(
+        "--gitignore/--no-gitignore",
+        default=True,
+        show_default=True,
+        help="Leave out what .gitignore files name.",
+    ),
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="PATTERN",
+        help="Leave these files and folders out, as a line of .gitignore would; repeatable.",
+    ),
+    click.option(
+        "--include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Read only these files of a folder, as in '*.py', 'docs/' or '/src/**/*.md';"
+        " repeatable.",
+    ),
+)
+
+
 def reading_options(function: _Function) -> _Function:
     """Add the options for reading files."""
     for decorate in (
@@ -74,9 +130,12 @@ def reading_options(function: _Function) -> _Function:
             type=click.Choice(["skip", "stop"]),
             default="skip",
             show_default=True,
-            help="skip: files that cannot be read are reported, and the exit code is 4. stop:"
-            " nothing is written, as always if SOURCE is one file.",
+            help="skip: files, lines and records that cannot be read are reported, and the exit"
+            " code is 4. stop: nothing is written; so it is if SOURCE is one file that cannot be"
+            " read.",
         ),
+        click.option("--strict", "on_error", flag_value="stop", help="Same as --on-error stop."),
+        *_FOLDER_OPTIONS,
         click.option(
             "--passage-size",
             type=click.IntRange(min=1),
@@ -103,9 +162,9 @@ def reading_options(function: _Function) -> _Function:
             "text_fields",
             multiple=True,
             metavar="NAME",
-            default=TEXT_FIELDS,
-            show_default=True,
-            help="Field or column with text; repeatable, joined by a space.",
+            help="Field or column with text; repeatable, joined by a space.  [default: title and"
+            " text; without a field text, those called title, body, content, description ...,"
+            " and those that hold prose]",
         ),
         click.option(
             "--id-field",
@@ -145,12 +204,13 @@ def source_options(function: _Function) -> _Function:
 
 
 class _File(NamedTuple):
-    """A file to be read; ``name`` is its name in ids, the path in its folder if it has one."""
+    """A file to be read; ``name`` is its name in ids."""
 
     path: Path
     name: str
     kind: str
     in_folder: bool
+    alone: bool = False  # not one of a folder or pattern, whose other files are read if it is not
 
 
 class Sources:
@@ -169,8 +229,8 @@ class Sources:
 
     Attributes
     ----------
-    skipped
-        Files that could not be read: the error by name.
+    findings
+        What was guessed, left out and skipped.
 
     Raises
     ------
@@ -185,14 +245,14 @@ class Sources:
         index_path: Path,
         progress: bool = True,
     ) -> None:
-        sources = [found for source in sources for found in find_matches(source)]
-        self._sources, self._options, self._index_path = sources, options, index_path
-        alone = len(sources) == 1 and self._kind(sources[0]) != "folder"
+        self._selection = _selection_of(options)
+        self._sources = find_sources(sources, self._selection)
+        self._options, self._index_path = options, index_path
+        alone = len(self._sources) == 1 and self._kind(self._sources[0]) != "folder"
         self._stops = alone or options["on_error"] == "stop"
         self._progress = progress and shows_progress()
         self._bar: ReadingBar | None = None
-        self._left_out: dict[str, list[str]] = {}
-        self.skipped: dict[str, str] = {}
+        self.findings = Findings()
 
     def __iter__(self) -> Iterator[Document]:
         """Read the documents.
@@ -211,127 +271,121 @@ class Sources:
                 yield document
 
     def _all_documents(self) -> Iterator[Document]:
-        read = False
         for source in self._sources:
             for file in self._files(source):
                 documents = self._documents(file)
                 if documents is not None:
-                    read = True
+                    self.findings.read += 1
                     yield from documents
-        if not read:
-            names = ", ".join(_name_of(source) for source in self._sources)
-            ends = " ".join(KINDS)
-            tried = "could be read" if self.skipped else f"is of a kind that is read ({ends})"
+        if not self.findings.read:
+            names = ", ".join(str(source.path.name or source.path) for source in self._sources)
+            tried = (
+                "could be read" if self.findings.skipped else f"is of a kind that is read {_SOME}"
+            )
             message = f"{names}: no file {tried}; nothing was written"
             raise ValueError(message)
 
-    def report(self, before: Sources | None = None) -> None:
-        """Report what was left out and skipped, with the reasons, but not what ``before`` has."""
-        for reason, left_out in self._left_out.items():
-            known = set() if before is None else set(before._left_out.get(reason, ()))
-            names = [name for name in left_out if name not in known]
-            if names:
-                write_message(f"Left out {counted(len(names), 'path')} ({reason}): {listed(names)}")
-        by_complaint: dict[str, list[str]] = {}
-        for name, complaint in self.skipped.items():
-            if before is None or before.skipped.get(name) != complaint:
-                by_complaint.setdefault(complaint, []).append(name)
-        for complaint, names in by_complaint.items():
-            if len(names) > 1:
-                complaint = f"{counted(len(names), 'file')} ({listed(names)}): {complaint}"
-            elif names[0] not in complaint:
-                complaint = f"{names[0]}: {complaint}"
-            write_message(f"Skipped {one_line(complaint)}")
-
     # --- files ------------------------------------------------------------------
 
-    def _kind(self, source: Path) -> str:
+    def _kind(self, source: Source) -> str:
         """Return how a source is read; "folder" if each of its files is."""
         format_: str = self._options["format_"]
+        if source.pattern is not None:
+            return "folder"
         if format_ == "auto":
-            format_ = _guess(source)
-        return "folder" if format_ != "beir" and source.is_dir() else format_
+            format_ = _guess(source.path)
+        return "folder" if format_ != "beir" and source.path.is_dir() else format_
 
-    def _files(self, source: Path) -> Iterator[_File]:
+    def _files(self, source: Source) -> Iterator[_File]:
         kind = self._kind(source)
         if kind == "folder":
             yield from self._files_of_folder(source)
         elif kind == "beir":
-            corpus = find_beir_corpus(source)
+            corpus = find_beir_corpus(source.path)
             if corpus is None:
-                message = f"{source}: not a BEIR folder, there is no corpus.jsonl in it"
+                message = f"{source.path}: not a BEIR folder, there is no corpus.jsonl in it"
                 raise ValueError(message)
-            for found in find_files(source, self._index_path):
+            for found in source.files(self._index_path, self._selection):
                 if found.path != corpus:
                     reason = "beside the corpus.jsonl of a BEIR folder"
-                    self._leave_out(found.problem or reason, found.name)
-            yield _File(corpus, corpus.name, kind, False)
+                    self.findings.leave_out(found.problem or reason, found.name)
+            yield _File(corpus, corpus.name, kind, False, True)
         else:
-            yield _File(source, _name_of(source), kind, False)
+            yield _File(source.path, source.prefix, kind, False, True)
 
-    def _files_of_folder(self, folder: Path) -> Iterator[_File]:
-        for found in find_files(folder, self._index_path):
-            kind = _kind_in_folder(found.path, self._options["format_"])
+    def _files_of_folder(self, source: Source) -> Iterator[_File]:
+        for found in source.files(self._index_path, self._selection):
+            kind = self._kind_in_folder(source, found.path)
             if found.problem is not None and found.expected:
                 self._skip(found.name, f"{found.path}: {found.problem}", None)
             elif found.problem is not None:
-                self._leave_out(found.problem, found.name)
+                self.findings.leave_out(found.problem, found.name)
             elif kind is None:
-                self._leave_out("not of a kind that is read", found.name)
+                self.findings.leave_out("not of a kind that is read", found.name)
             else:
-                yield _File(found.path, found.name, kind, True)
+                yield _File(found.path, found.name, kind, source.pattern is None)
 
-    def _leave_out(self, reason: str, name: str) -> None:
-        self._left_out.setdefault(reason, []).append(name)
+    def _kind_in_folder(self, source: Source, path: Path) -> str | None:
+        kind, format_ = kind_of(path), self._options["format_"]
+        if source.pattern is not None or self._selection.include:
+            # Whoever names files wants them.
+            kind = kind or ("passages" if source.pattern is not None else None)
+            return kind if format_ in ("auto", "beir") else format_
+        if format_ in ("text", "lines"):
+            return format_ if kind == "passages" else None
+        if format_ == "auto" or kind == format_ or (format_ == "passages" and kind == "html"):
+            return kind
+        return None
 
     def _skip(self, name: str, complaint: str, error: Exception | None) -> None:
         if self._options["on_error"] == "stop":
             raise ValueError(complaint) from error
-        self.skipped[name] = complaint
+        self.findings.skip(name, complaint)
 
     def _total_bytes(self) -> int | None:
         """Return how many bytes will be read; None if that is not known."""
         files = [file for source in self._sources for file in self._files(source)]
         # Walking the folders again will say what is left out.
-        self._left_out.clear()
-        self.skipped.clear()
-        if not all(file.path.is_file() for file in files):
+        self.findings = Findings()
+        if not all(file.path.is_file() for file in files if file.alone):
             return None
-        twice = () if self._stops else filter(self._is_large, files)
-        return sum(file.path.stat().st_size for file in chain(files, twice))
+        return sum(map(_size, files))
 
     # --- documents --------------------------------------------------------------
 
     def _documents(self, file: _File) -> Iterator[Document] | None:
-        """Return the documents of a file; None if it is skipped, always as a whole."""
-        if self._stops and not file.in_folder:
+        """Return the documents of a file; None if it is skipped."""
+        if self._stops and file.alone:
             return self._read(file)
         try:
-            documents = self._checked(file)
             if self._stops:
+                documents = self._checked(file)
                 return chain(list(islice(documents, 1)), documents)
-            if not self._is_large(file):
-                return iter(list(documents))
-            for _ in documents:
+            if _size(file) <= _MOST_HELD:
+                return iter(list(self._checked(file)))
+            for _ in self._checked(file, share=0.5):
                 pass
-            return self._read(file)
+            return self._again(file)
         except (OSError, ValueError, MissingDependencyError) as error:
+            self.findings.forget(file.name)
             if isinstance(error, OtherContentError) and file.in_folder:
-                self._leave_out(str(error).partition(": ")[2], file.name)
+                self.findings.leave_out(str(error).partition(": ")[2], file.name)
             else:
                 self._skip(file.name, describe(error), error)
         return None
 
-    def _checked(self, file: _File) -> Iterator[Document]:
+    def _again(self, file: _File) -> Iterator[Document]:
+        """Read a large file that could be read; what it was may have changed since."""
+        try:
+            yield from self._read(file, share=0.5, telling=False)
+        except (OSError, ValueError) as error:
+            self._skip(file.name, f"{describe(error)}; it has changed while it was read", error)
+
+    def _checked(self, file: _File, share: float = 1.0) -> Iterator[Document]:
         """Read, and raise ``ValueError`` for what the index would refuse later, with all files."""
         seen: set[str] = set()
-        unique = self._options.get("on_duplicate", "error") == "error" and not self._is_large(file)
-        for document in self._read(file):
-            try:
-                plain_metadata(document.metadata, document.id)
-            except MetadataError as error:
-                message = f"{file.path}: {describe(error)}"
-                raise ValueError(message) from error
+        unique = self._options.get("on_duplicate", "error") == "error" and share == 1.0
+        for document in self._read(file, share):
             if unique and document.id in seen:
                 message = (
                     f"{file.path}: the id {document.id!r} occurs twice; ids must differ "
@@ -342,31 +396,59 @@ class Sources:
                 seen.add(document.id)
             yield document
 
-    def _is_large(self, file: _File) -> bool:
-        return file.path.is_file() and file.path.stat().st_size > _MOST_HELD
+    def _read(self, file: _File, share: float = 1.0, telling: bool = True) -> Iterator[Document]:
+        """Read the documents of a file that can be stored; ``share`` of the bar is this reading."""
+        tolerance = Tolerance(
+            self._options.get("encoding"),
+            self.findings.listener(file.name) if telling else lambda note: None,
+            lenient=self._options["on_error"] != "stop",
+        )
+        documents = self._storable(file, self._followed(file, tolerance, share), tolerance)
+        first = next(documents, None)
+        if first is None and file.name in self.findings.lines:
+            complaint = self.findings.lines[file.name]
+            self.findings.forget(file.name)
+            raise ValueError(complaint)
+        yield from chain([first] if first is not None else [], documents)
 
-    def _read(self, file: _File) -> Iterator[Document]:
-        if self._bar is None:
-            return self._read_from(file.path, file)
-        return self._bar.follow(file.path, lambda path: self._read_from(path, file))
+    def _followed(self, file: _File, tolerance: Tolerance, share: float) -> Iterator[Document]:
+        def read(path: Path) -> Iterator[Document]:
+            kind = "jsonl" if file.kind == "beir" else file.kind
+            fields, size = fields_of(self._options), self._options["passage_size"]
+            return read_file(path, kind, file.name, file.in_folder, fields, size, tolerance)
 
-    def _read_from(self, path: Path, file: _File) -> Iterator[Document]:
-        options = self._options
-        fields = fields_of(options)
-        kind = "jsonl" if file.kind == "beir" else file.kind
-        size = options["passage_size"]
-        return read_file(path, kind, file.name, file.in_folder, fields, size)
+        return read(file.path) if self._bar is None else self._bar.follow(file.path, read, share)
+
+    def _storable(
+        self, file: _File, documents: Iterator[Document], tolerance: Tolerance
+    ) -> Iterator[Document]:
+        for document in documents:
+            try:
+                plain_metadata(document.metadata, document.id)
+            except MetadataError as error:
+                complaint = f"{name_of(file.path)}: {describe(error)}"
+                tolerance.refuse(file.path, ValueError(complaint))
+                continue
+            yield document
+
+
+def _size(file: _File) -> int:
+    """Return the bytes of a file; 0 if it has gone, or is a pipe."""
+    try:
+        return file.path.stat().st_size if file.path.is_file() else 0
+    except OSError:
+        return 0
 
 
 def fields_of(options: Mapping[str, Any]) -> Fields:
     """Return which fields of a record make a document, by the values of ``reading_options``."""
-    kept = options["metadata_fields"] or None
-    return Fields(options["id_field"], options["text_fields"], kept, options["vector_field"])
+    texts, kept = options["text_fields"] or None, options["metadata_fields"] or None
+    return Fields(options["id_field"], texts, kept, options["vector_field"])
 
 
-def _name_of(source: Path) -> str:
-    """Return the name in ids of a file given by itself: without its path."""
-    return "<stdin>" if str(source) == "-" else source.name or str(source)
+def _selection_of(options: Mapping[str, Any]) -> Selection:
+    names = ("include", "exclude", "gitignore", "hidden", "follow_links")
+    return Selection(**{name: options[name] for name in names if name in options})
 
 
 def _guess(source: Path) -> str:
@@ -376,12 +458,3 @@ def _guess(source: Path) -> str:
         return "folder" if find_beir_corpus(source) is None else "beir"
     kind = kind_of(source) or "text"
     return "text" if kind == "passages" else kind
-
-
-def _kind_in_folder(path: Path, format_: str) -> str | None:
-    kind = kind_of(path)
-    if format_ in ("text", "lines"):
-        return format_ if kind == "passages" else None
-    if format_ == "auto" or kind == format_ or (format_ == "passages" and kind == "html"):
-        return kind
-    return None

@@ -104,13 +104,13 @@ class _Changes:
         Documents that could not be read may still exist, and stay as they are.
         """
         gone = [id for id in self._index.ids() if id not in self._seen]
-        if not self._documents.skipped:
+        if not self._documents.findings.incomplete:
             return gone
         return [old.id for old in self._index.get(gone) if not self._may_be_there(old)]
 
     def _may_be_there(self, old: Document) -> bool:
         """Tell whether a document comes from a skipped file, or from below a skipped folder."""
-        skipped, source = self._documents.skipped, old.metadata.get("source")
+        skipped, source = self._documents.findings.doubtful, old.metadata.get("source")
         if isinstance(source, str) and f"{old.id}#".startswith(f"{source}#"):
             parents = PurePosixPath(source).parents
             return source in skipped or any(str(parent) in skipped for parent in parents)
@@ -178,7 +178,7 @@ class _Sync:
         documents = Sources((self._folder.path,), self._options, path, progress)
         mode: Mode = "r" if dry_run else "w"
         with (
-            reporting(documents, before),
+            reporting(documents, self._index_path, before),
             BM25Index.open(self._index_path, mode=mode, untrusted=self._untrusted) as index,
         ):
             self._last = documents
@@ -189,7 +189,7 @@ class _Sync:
                 f"{'Would change' if dry_run else 'Synced'} {one_line(self._index_path)} "
                 f"in {perf_counter() - start:.1f} s: {changes.added:,} added, "
                 f"{changes.replaced:,} replaced, {changes.unchanged:,} unchanged, "
-                f"{deleted:,} deleted, {counted(len(documents.skipped), 'file')} skipped"
+                f"{deleted:,} deleted, {counted(len(documents.findings.skipped), 'file')} skipped"
             )
         return documents
 

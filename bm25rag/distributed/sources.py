@@ -13,16 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bm25rag.documents import Document
-from bm25rag.readers import (
-    KINDS,
-    PASSAGE_SIZE,
-    Fields,
-    find_beir_corpus,
-    find_files,
-    find_matches,
-    kind_of,
-    read_file,
-)
+from bm25rag.readers import PASSAGE_SIZE, Fields, Source, find_beir_corpus, kind_of, read_file
+from bm25rag.readers import find_sources as find_named
 
 __all__ = ["Reading", "SourceFile", "divide", "find_sources", "fingerprint", "read_source"]
 
@@ -40,11 +32,12 @@ class Reading(NamedTuple):
 
 
 class SourceFile(NamedTuple):
-    """A file to read; ``name`` is its path in the folder that was given, or ``None``."""
+    """A file to read; ``name`` is what ids call it, with ``in_folder`` those of its records too."""
 
     path: str
     kind: str
-    name: str | None
+    name: str
+    in_folder: bool
     size: int
 
 
@@ -79,37 +72,39 @@ def find_sources(
         If the system does not allow to read a file.
     """
     if not isinstance(files, (str, PathLike)):
-        return [_source(Path(file), format, None) for file in files]
-    path = Path(files)
-    if path.is_dir():
-        corpus = find_beir_corpus(path)
-        return list(_in_folder(path, format)) if corpus is None else [_source(corpus, format, None)]
-    return [_source(one, format, None) for one in find_matches(path) if not one.is_dir()]
+        files = list(files)
+        named = find_named(files) if files else []
+        return [_file(source.path, format, source.prefix, False) for source in named]
+    (source,) = find_named([files])
+    corpus = find_beir_corpus(source.path) if source.pattern is None else None
+    if corpus is not None:
+        return [_file(corpus, format, corpus.name, False)]
+    if source.pattern is None and not source.path.is_dir():
+        return [_file(source.path, format, source.prefix, False)]
+    return list(_in_folder(source, format))
 
 
-def _in_folder(folder: Path, format: str) -> Iterator[SourceFile]:
-    for found in find_files(folder):
-        if found.problem is None and kind_of(found.path) is not None:
-            yield _source(found.path, format, found.name)
+def _in_folder(source: Source, format: str) -> Iterator[SourceFile]:
+    for found in source.files():
+        if found.problem is None and (source.pattern is not None or found.kind is not None):
+            yield _file(found.path, format, found.name, source.pattern is None)
         elif found.expected:
             raise OSError(f"{found.path}: {found.problem}")
 
 
-def _source(path: Path, format: str, name: str | None) -> SourceFile:
+def _file(path: Path, format: str, name: str, in_folder: bool) -> SourceFile:
     kind = kind_of(path) if format == "auto" else format
     if kind is None:
-        known = " ".join(KINDS)
-        raise ValueError(f"{path}: its name does not show its kind ({known}); pass format=")
-    return SourceFile(os.path.abspath(path), kind, name, path.stat().st_size)
+        raise ValueError(f"{path}: its name does not show its kind; pass format=")
+    return SourceFile(os.path.abspath(path), kind, name, in_folder, path.stat().st_size)
 
 
 def read_source(file: SourceFile, reading: Reading) -> Iterator[Document]:
     """Read the documents of a file; ids are those that ``bm25rag index`` gives them."""
     # Cells may hold whole articles; this process is a worker of ours.
     csv.field_size_limit(2**31 - 1)
-    path, in_folder = Path(file.path), file.name is not None
-    name = file.name or path.name
-    return read_file(path, file.kind, name, in_folder, reading.fields, reading.passage_size)
+    path, fields, size = Path(file.path), reading.fields, reading.passage_size
+    return read_file(path, file.kind, file.name, file.in_folder, fields, size)
 
 
 def divide(files: list[SourceFile], shards: int) -> list[list[SourceFile]]:

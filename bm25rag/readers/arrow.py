@@ -13,8 +13,9 @@ from typing import Any
 
 from bm25rag import Document
 from bm25rag.errors import MissingDependencyError
+from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.lines import PACKED, fail, open_bytes
-from bm25rag.readers.records import Fields, Records
+from bm25rag.readers.records import ID_FIELDS, Fields, Record, Records
 
 __all__ = ["read_arrow", "read_parquet"]
 
@@ -25,7 +26,11 @@ _BUFFER = 1 << 20
 
 
 def read_parquet(
-    path: Path, fields: Fields | None = None, name: str | None = None
+    path: Path,
+    fields: Fields | None = None,
+    name: str | None = None,
+    own_ids: bool = False,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Read a Parquet file, one document per row, a megabyte of each column at a time.
 
@@ -34,7 +39,7 @@ def read_parquet(
 
     Parameters
     ----------
-    path, fields, name
+    path, fields, name, own_ids, tolerance
         As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#1``,
         ``file#2``, ... Columns that are not asked for are not read.
 
@@ -57,16 +62,21 @@ def read_parquet(
 
     if not _is_plain(path):
         fail(path, None, "Parquet files are read from their end: unpack it, and give the file")
-    records = Records(path, fields or Fields(), name)
+    records = Records(path, fields or Fields(), name, own_ids, tolerance)
     with open_bytes(path) as stream:
         with _reading(path, "Parquet"):
             file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
         columns = _columns(file.schema_arrow, records)
-        yield from _documents(_of_row_groups(file, columns, path), columns, records)
+        rows = _rows(_of_row_groups(file, columns, path), columns, path)
+        yield from records.documents(rows)
 
 
 def read_arrow(
-    path: Path, fields: Fields | None = None, name: str | None = None
+    path: Path,
+    fields: Fields | None = None,
+    name: str | None = None,
+    own_ids: bool = False,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Read an Arrow file, one document per row, a record batch at a time.
 
@@ -75,7 +85,7 @@ def read_arrow(
 
     Parameters
     ----------
-    path, fields, name
+    path, fields, name, own_ids, tolerance
         As in ``read_parquet``.
 
     Yields
@@ -94,7 +104,7 @@ def read_arrow(
     _require_pyarrow()
     from pyarrow.ipc import open_file, open_stream
 
-    records = Records(path, fields or Fields(), name)
+    records = Records(path, fields or Fields(), name, own_ids, tolerance)
     with open_bytes(path) as stream:
         head = b""
         if _is_plain(path):
@@ -110,7 +120,8 @@ def read_arrow(
             else:
                 file = batches = open_stream(stream)
         columns = _columns(file.schema, records)
-        yield from _documents(_of_arrow(batches, path), columns, records)
+        rows = _rows(_of_arrow(batches, path), columns, path)
+        yield from records.documents(rows)
 
 
 def _require_pyarrow() -> None:
@@ -153,17 +164,26 @@ def _columns(schema: Any, records: Records) -> list[str]:
         fail(path, None, f"the column {twice[0]!r} is there twice")
     # Whatever is wrong with a row that has every column is wrong with the schema.
     row = {name: None if name == fields.vector else "-" for name in names}
-    records.document(row, 0, "schema")
+    strings = [name for name in names if _is_string(schema.field(name).type)]
+    texts = fields.texts or [name for name in strings if name not in ID_FIELDS] or None
+    records._replace(fields=fields._replace(texts=texts)).document(row, 0, "schema")
     kept = fields.metadata
     if kept is not None:
-        ids = ("_id", "id") if fields.id is None else (fields.id,)
-        names = [name for name in names if name in {*ids, *fields.texts, *kept, fields.vector}]
+        ids = ID_FIELDS if fields.id is None else (fields.id,)
+        names = [name for name in names if name in {*ids, *(texts or ()), *kept, fields.vector}]
     for name in names:
         refused = _refused(schema.field(name).type)
         if refused is not None and name != fields.vector:  # whose terms may be numbers
             problem = f"column {name!r}: {refused} cannot be text or metadata; cast it, or leave"
             fail(path, None, f"{problem} it out by naming the columns to keep as metadata")
     return names
+
+
+def _is_string(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any((types.is_string(kind), types.is_large_string(kind), types.is_string_view(kind)))
 
 
 def _refused(kind: Any) -> Any:
@@ -209,20 +229,17 @@ def _next(batches: Iterator[Any], path: Path, kind: str, part: str) -> Any:
         return next(batches, None)
 
 
-def _documents(
-    batches: Iterator[tuple[str, Any]], columns: list[str], records: Records
-) -> Iterator[Document]:
+def _rows(batches: Iterator[tuple[str, Any]], columns: list[str], path: Path) -> Iterator[Record]:
     number = 0
     for part, batch in batches:
         for start in range(0, batch.num_rows, _ROWS):
             values = [
-                _values(batch.column(name).slice(start, _ROWS), records.path, f"{part}: {name!r}")
+                _values(batch.column(name).slice(start, _ROWS), path, f"{part}: {name!r}")
                 for name in columns
             ]
             for row in zip(*values, strict=True):
                 number += 1
-                record = dict(zip(columns, row, strict=True))
-                yield records.document(record, number, f"{part}: row {number}")
+                yield number, f"{part}: row {number}", dict(zip(columns, row, strict=True))
 
 
 def _values(column: Any, path: Path, part: str) -> list[Any]:

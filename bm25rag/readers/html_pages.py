@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from bm25rag import Document
 from bm25rag.errors import MissingDependencyError
+from bm25rag.readers.decoding import STRICT, Tolerance, decode
 from bm25rag.readers.lines import fail, name_of, raw_content
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
 
@@ -55,7 +56,12 @@ _WINDOWS_1252 = "".join(
 )
 
 
-def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> Iterator[Document]:
+def read_html(
+    path: Path,
+    size: int = PASSAGE_SIZE,
+    name: str | None = None,
+    tolerance: Tolerance = STRICT,
+) -> Iterator[Document]:
     """Split an HTML page into passages at headings and paragraphs.
 
     Scripts, styles and navigation are left out. If the page has no ``h1``, its title is the first
@@ -64,7 +70,7 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
 
     Parameters
     ----------
-    path, size, name
+    path, size, name, tolerance
         As in ``read_passages``.
 
     Yields
@@ -79,11 +85,11 @@ def read_html(path: Path, size: int = PASSAGE_SIZE, name: str | None = None) -> 
     ValueError
         If the bytes do not fit the declared encoding, or are not HTML at all.
     """
-    soup = _parse(path)
+    soup = _parse(path, tolerance)
     yield from cut_blocks(_blocks(soup), size, name or name_of(path))
 
 
-def _parse(path: Path) -> BeautifulSoup:
+def _parse(path: Path, tolerance: Tolerance) -> BeautifulSoup:
     try:
         from bs4 import BeautifulSoup
         from bs4.exceptions import ParserRejectedMarkup
@@ -94,19 +100,23 @@ def _parse(path: Path) -> BeautifulSoup:
         with warnings.catch_warnings():
             # It warns if XHTML looks like XML, and if a short page looks like a file name.
             warnings.simplefilter("ignore")
-            return BeautifulSoup(_decode(path), "html.parser")
+            return BeautifulSoup(_decode(path, tolerance), "html.parser")
     except ParserRejectedMarkup as cause:
         fail(path, None, f"not HTML: {cause}", cause)
 
 
-def _decode(path: Path) -> str:
+def _decode(path: Path, tolerance: Tolerance) -> str:
     from bs4.dammit import EncodingDetector
 
     raw = raw_content(path)
+    if tolerance.encoding is not None:
+        return decode(raw, path, tolerance)
     raw, marked = EncodingDetector.strip_byte_order_mark(raw)
     if marked:
         return _decode_as(marked, raw, path, marked)
     declared = EncodingDetector.find_declared_encoding(raw, is_html=True)
+    if not declared and tolerance.lenient:
+        return decode(raw, path, tolerance)
     if not declared:
         return _decode_as("utf-8", raw, path, "utf-8")
     shown = f"{declared}, which the page declares"

@@ -8,21 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag import Document
-from bm25rag.readers.lines import (
-    OtherContentError,
-    content,
-    fail,
-    find_packed,
-    name_of,
-    numbered_lines,
-    suffix_of,
-)
-from bm25rag.readers.records import Fields, Records, reject_constant
+from bm25rag.readers.decoding import STRICT, Tolerance, content, numbered_lines
+from bm25rag.readers.lines import OtherContentError, fail, find_packed, name_of, suffix_of
+from bm25rag.readers.records import Fields, Record, Records, reject_constant
 
-__all__ = ["find_beir_corpus", "is_jsonl", "parse_record", "read_json", "read_jsonl"]
+__all__ = ["find_beir_corpus", "is_jsonl", "parse_json", "parse_record", "read_json", "read_jsonl"]
 
 
-def _parse(text: str, path: Path, line: int | None) -> Any:
+def parse_json(text: str, path: Path, line: int | None) -> Any:
+    """Parse JSON; the error names the file and the line."""
     try:
         return json.loads(text, parse_constant=reject_constant)
     except json.JSONDecodeError as cause:
@@ -34,14 +28,18 @@ def _parse(text: str, path: Path, line: int | None) -> Any:
 
 def parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
     """Parse one line, which must be a JSON object."""
-    value = _parse(line, path, number)
+    value = parse_json(line, path, number)
     if not isinstance(value, dict):
         fail(path, number, f"expected a JSON object, got {type(value).__name__}")
     return value
 
 
 def read_jsonl(
-    path: Path, fields: Fields | None = None, name: str | None = None
+    path: Path,
+    fields: Fields | None = None,
+    name: str | None = None,
+    own_ids: bool = False,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Read one document per line.
 
@@ -51,8 +49,10 @@ def read_jsonl(
         The file, or ``-``.
     fields
         Which fields make a document.
-    name
+    name, own_ids
         The path of the file in its folder, if the whole folder is read; see ``Records``.
+    tolerance
+        The encoding, and who is told of what is guessed or left out.
 
     Yields
     ------
@@ -62,21 +62,33 @@ def read_jsonl(
     Raises
     ------
     ValueError
-        If a line is not a JSON object, or a field is missing or has the wrong type.
+        If a line is not a JSON object, or a field is missing or has the wrong type, and lines
+        are not to be skipped.
     """
-    records = Records(path, fields or Fields(), name)
-    for number, line in numbered_lines(path):
-        yield records.document(parse_record(line, path, number), number, number)
+    records = Records(path, fields or Fields(), name, own_ids, tolerance)
+    yield from records.documents(_lines(path, tolerance))
+
+
+def _lines(path: Path, tolerance: Tolerance) -> Iterator[Record]:
+    for number, line in numbered_lines(path, tolerance):
+        try:
+            yield number, number, parse_record(line, path, number)
+        except ValueError as error:
+            tolerance.refuse(path, error)
 
 
 def read_json(
-    path: Path, fields: Fields | None = None, name: str | None = None
+    path: Path,
+    fields: Fields | None = None,
+    name: str | None = None,
+    own_ids: bool = False,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Read a JSON array of objects, one document each.
 
     Parameters
     ----------
-    path, fields, name
+    path, fields, name, own_ids, tolerance
         As in ``read_jsonl``; an object without an id gets ``file#1``, ``file#2``, ...
 
     Yields
@@ -89,18 +101,27 @@ def read_json(
     OtherContentError
         If this is not an array.
     ValueError
-        If an element is not an object, or a field is missing or has the wrong type.
+        If an element is not an object, or a field is missing or has the wrong type, and such
+        elements are not to be skipped.
     """
-    values = _parse(content(path), path, None)
+    values = parse_json(content(path, tolerance), path, None)
     if not isinstance(values, list):
         message = f"{name_of(path)}: expected a JSON array of objects, got {type(values).__name__}"
         raise OtherContentError(message)
-    records = Records(path, fields or Fields(), name)
+    records = Records(path, fields or Fields(), name, own_ids, tolerance)
+    yield from records.documents(_items(values, path, tolerance))
+
+
+def _items(values: list[Any], path: Path, tolerance: Tolerance) -> Iterator[Record]:
     for number, value in enumerate(values, start=1):
         item = f"item {number}"
-        if not isinstance(value, dict):
-            fail(path, item, f"expected a JSON object, got {type(value).__name__}")
-        yield records.document(value, number, item)
+        try:
+            if not isinstance(value, dict):
+                fail(path, item, f"expected a JSON object, got {type(value).__name__}")
+        except ValueError as error:
+            tolerance.refuse(path, error)
+            continue
+        yield number, item, value
 
 
 def is_jsonl(path: Path) -> bool:

@@ -1,38 +1,50 @@
-"""Unpacks and decodes files, and reports errors in them."""
+"""Opens and unpacks files, and reports errors in them."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any, NoReturn
 
 from bm25rag.errors import MissingDependencyError
 
 __all__ = [
+    "NOT_REGULAR",
     "PACKED",
     "OtherContentError",
-    "content",
-    "decoded_lines",
     "fail",
     "find_packed",
     "name_of",
-    "numbered_lines",
     "open_bytes",
     "raw_content",
+    "require_regular",
     "suffix_of",
 ]
 
 # What the names of packed files end in, and what is said of one that cannot be unpacked.
 PACKED = {".gz": "gzip", ".zst": "zstd"}
+NOT_REGULAR = "not a regular file"
+# What a shell gives for <(command): a pipe that is open already, and has a writer.
+_OPEN_PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 class OtherContentError(ValueError):
     """A well-formed file that does not contain documents, as JSON files often do not."""
+
+
+def require_regular(path: Path) -> None:
+    """Raise ``OSError`` for what might block or never end: pipes, sockets and devices."""
+    if not S_ISREG(path.stat().st_mode) and not str(path).startswith(_OPEN_PIPES):
+        code = errno.EISDIR if path.is_dir() else errno.EINVAL
+        raise OSError(code, os.strerror(code) if path.is_dir() else NOT_REGULAR, str(path))
 
 
 @contextmanager
@@ -43,6 +55,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             fail(path, None, "standard input is closed")
         yield sys.stdin.buffer
         return
+    require_regular(path)
     packed = PACKED.get(path.suffix.lower())
     with path.open("rb") as file:
         if packed is None:
@@ -103,39 +116,7 @@ def fail(
     raise ValueError(message) from cause
 
 
-def _decode(raw: bytes, path: Path, line: int | None) -> str:
-    try:
-        return raw.decode("utf-8-sig" if line in (None, 1) else "utf-8")
-    except UnicodeDecodeError as cause:
-        if line is None:
-            line = cause.object.count(b"\n", 0, cause.start) + 1
-        byte = cause.object[cause.start]
-        fail(path, line, f"not UTF-8 text: byte 0x{byte:02x}; save the file as UTF-8", cause)
-
-
-def decoded_lines(path: Path) -> Iterator[str]:
-    """Yield all lines with their line ends; only a newline ends a line."""
-    with open_bytes(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            yield _decode(raw, path, number)
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, numbered from 1, without their line ends."""
-    for number, line in enumerate(decoded_lines(path), start=1):
-        if line.strip():
-            yield number, line.rstrip("\r\n")
-
-
 def raw_content(path: Path) -> bytes:
     """Return the bytes of a file."""
     with open_bytes(path) as stream:
         return stream.read()
-
-
-def content(path: Path) -> str:
-    """Return the text of a file, with newlines as line ends."""
-    text = _decode(raw_content(path), path, None).replace("\r\n", "\n")
-    if "\0" in text:
-        fail(path, text.count("\n", 0, text.index("\0")) + 1, "not a text: there is a NUL byte")
-    return text

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bm25rag import Document
-from bm25rag.readers.lines import content, name_of, suffix_of
+from bm25rag.readers.decoding import STRICT, Tolerance, content
+from bm25rag.readers.lines import name_of, suffix_of
 
-__all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages"]
+__all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages", "text_blocks"]
 
 PASSAGE_SIZE = 1000
 
@@ -27,7 +28,7 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
-def _blocks(text: str, markdown: bool) -> Iterator[Block]:
+def text_blocks(text: str, markdown: bool) -> Iterator[Block]:
     """Split a text at blank lines and, in Markdown, at headings outside fenced code."""
     paragraph: list[str] = []
     fence = ""
@@ -121,7 +122,10 @@ def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Docume
 
 
 def read_passages(
-    path: Path, size: int = PASSAGE_SIZE, name: str | None = None
+    path: Path,
+    size: int = PASSAGE_SIZE,
+    name: str | None = None,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Split a Markdown or text file into passages at headings and paragraphs.
 
@@ -136,6 +140,8 @@ def read_passages(
         The maximum characters of a passage, not counting its headings.
     name
         The name of the file in ids and metadata; None for its path.
+    tolerance
+        The encoding, and who is told of what is guessed.
 
     Yields
     ------
@@ -144,4 +150,5 @@ def read_passages(
         ``heading`` (the headings from the top joined by ``" > "``).
     """
     markdown = suffix_of(path) in (".md", ".markdown")
-    yield from cut_blocks(_blocks(content(path), markdown), size, name or name_of(path))
+    blocks = text_blocks(content(path, tolerance), markdown)
+    yield from cut_blocks(blocks, size, name or name_of(path))

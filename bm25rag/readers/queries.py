@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bm25rag.readers.decoding import numbered_lines
 from bm25rag.readers.jsonl import is_jsonl, parse_record
-from bm25rag.readers.lines import fail, name_of, numbered_lines
+from bm25rag.readers.lines import fail, name_of
 from bm25rag.readers.records import id_of, text_of
 
 __all__ = ["Query", "read_queries"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from bm25rag import Document
 from bm25rag.common.sparse import read_vector
+from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.lines import fail, name_of
 
 __all__ = [
+    "ID_FIELDS",
     "TEXT_FIELDS",
     "Fields",
+    "Record",
     "Records",
     "id_of",
     "parse_vector",
@@ -22,7 +26,15 @@ __all__ = [
 ]
 
 TEXT_FIELDS = ("title", "text")
-_ID_FIELDS = ("_id", "id")
+ID_FIELDS = ("_id", "id")
+# Where there is no field "text", fields of these names are texts.
+_TEXT_NAMES = {
+    *("title", "text", "content", "contents", "body", "passage", "abstract", "description"),
+    *("summary", "question", "answer"),
+}
+# So are fields of prose: of this many words on average, or of this many characters of a script
+# that has no spaces between words; by so many of the first records.
+_WORDS, _CHARACTERS, _SAMPLE = 3, 10, 100
 
 
 class Fields(NamedTuple):
@@ -31,7 +43,10 @@ class Fields(NamedTuple):
     ``id``: the field with the id; None tries ``_id``, then ``id``, and makes ``file#line`` if
     both are missing or blank. Integers become strings.
     ``texts``: the fields with text, joined by a space; missing, null or empty ones are skipped,
-    but at least one must be present.
+    but at least one must be present. None: ``title`` and ``text`` if the records have a ``text``,
+    or else all fields, in their order, that are called ``title``, ``content``, ``contents``,
+    ``body``, ``passage``, ``abstract``, ``description``, ``summary``, ``question`` or ``answer``,
+    and all that hold prose: three words or more on average of the first hundred records.
     ``metadata``: the fields to keep as metadata; None means all others. In place of a field
     ``metadata`` that is an object, as in BEIR and in what ``export`` writes, its own fields are
     kept then; of the same name, the one beside it counts.
@@ -40,9 +55,13 @@ class Fields(NamedTuple):
     """
 
     id: str | None = None
-    texts: Sequence[str] = TEXT_FIELDS
+    texts: Sequence[str] | None = None
     metadata: Sequence[str] | None = None
     vector: str | None = None
+
+
+Record = tuple[int, int | str, Mapping[str, Any]]
+"""The number for the id if the record has none, its position for messages, and its fields."""
 
 
 class Records(NamedTuple):
@@ -50,36 +69,79 @@ class Records(NamedTuple):
 
     For a file in a folder, ``name`` is its path in the folder. Ids begin with it, so that ids of
     different files differ, and it is the metadata's ``source``, unless the records have a field
-    of that name.
+    of that name. With ``own_ids`` it only stands in the ids of records without one.
     """
 
     path: Path
     fields: Fields
     name: str | None
+    own_ids: bool = False
+    tolerance: Tolerance = STRICT
+
+    def documents(self, rows: Iterator[Record]) -> Iterator[Document]:
+        """Make a document of each record, or refuse it.
+
+        Raises
+        ------
+        ValueError
+            If a field is missing or has the wrong type, and such records are not to be skipped.
+        """
+        fields, rows = self._chosen(rows)
+        records = self._replace(fields=fields)
+        for number, line, row in rows:
+            try:
+                document = records.document(row, number, line)
+            except ValueError as error:
+                self.tolerance.refuse(self.path, error)
+                continue
+            yield document
+
+    def _chosen(self, rows: Iterator[Record]) -> tuple[Fields, Iterator[Record]]:
+        """Choose the fields with text by the first records; return these with the others."""
+        if self.fields.texts is not None:
+            return self.fields, rows
+        sample: list[Record] = []
+        failed: list[ValueError] = []
+        try:
+            for row in rows:
+                sample.append(row)
+                if "text" in row[2] or len(sample) == _SAMPLE:
+                    break
+        except ValueError as error:
+            failed.append(error)  # in its turn
+        texts = self.choose([row for _, _, row in sample])
+        return self.fields._replace(texts=texts), chain(sample, _raised(failed), rows)
+
+    def choose(self, sample: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        """Return the fields with text by the first records, and tell which; see ``Fields``."""
+        names = dict.fromkeys(name for record in sample for name in record)
+        kept = {*ID_FIELDS, self.fields.id, self.fields.vector, *(self.fields.metadata or ())}
+        chosen = [
+            name
+            for name in names
+            if name not in kept and _is_text(name, [record.get(name) for record in sample])
+        ]
+        if "text" in names or not chosen:
+            return TEXT_FIELDS
+        self.tolerance.tell("fields", self.path, ", ".join(chosen))
+        return chosen
 
     def document(self, record: Mapping[str, Any], number: int, line: int | str) -> Document:
-        """Return the document for a record.
-
-        Parameters
-        ----------
-        record
-            Its fields.
-        number
-            The number for its id if the record has no id.
-        line
-            Its position, for messages.
+        """Return the document for a record; ``number`` and ``line`` as in ``Record``.
 
         Raises
         ------
         ValueError
             If a field is missing or has the wrong type.
         """
+        texts = TEXT_FIELDS if self.fields.texts is None else self.fields.texts
         id, taken = id_of(record, self.path, line, self.fields.id)
-        text = text_of(record, self.path, line, self.fields.texts)
+        text = text_of(record, self.path, line, texts)
         vector = vector_of(record, self.path, line, self.fields.vector)
-        metadata = {} if self.name is None else {"source": self.name}
+        in_folder = self.name is not None and not self.own_ids
+        metadata = {"source": self.name} if in_folder else {}
         if self.fields.metadata is None:
-            used = {taken, *self.fields.texts, self.fields.vector}
+            used = {taken, *texts, self.fields.vector}
             kept = {key: value for key, value in record.items() if key not in used}
             if isinstance(kept.get("metadata"), Mapping):
                 metadata |= kept.pop("metadata")
@@ -88,9 +150,28 @@ class Records(NamedTuple):
             metadata |= {key: record[key] for key in self.fields.metadata if key in record}
         if id is None:
             id = f"{self.name or name_of(self.path).rpartition('/')[2]}#{number}"
-        elif self.name is not None:
+        elif in_folder:
             id = f"{self.name}#{id}"
         return Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
+
+
+def _raised(errors: Iterable[ValueError]) -> Iterator[Record]:
+    """Raise an error where the record would be that it is about."""
+    for error in errors:
+        raise error
+    yield from ()
+
+
+def _is_text(name: str, values: Sequence[Any]) -> bool:
+    """Tell whether a field holds text, by its name or its values."""
+    texts = [value for value in values if value is not None and value != ""]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return False
+    if name.lower() in _TEXT_NAMES:
+        return True
+    words = sum(any(map(str.isalpha, word)) for text in texts for word in text.split())
+    unspaced = sum(char >= "\u2e80" for text in texts for char in text)
+    return words >= _WORDS * len(texts) or unspaced >= _CHARACTERS * len(texts)
 
 
 def reject_constant(name: str) -> NoReturn:
@@ -113,7 +194,7 @@ def id_of(
 ) -> tuple[str | None, str | None]:
     """Return the id of a record, None if it is missing or blank, and the field it came from."""
     taken = None
-    for candidate in _ID_FIELDS if field is None else (field,):
+    for candidate in ID_FIELDS if field is None else (field,):
         if candidate in record:
             id, taken = _id_of(record[candidate], path, line, candidate), candidate
             if id.strip():

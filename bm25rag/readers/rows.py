@@ -8,7 +8,7 @@ from typing import Any
 
 from bm25rag import Document
 from bm25rag.readers.lines import fail
-from bm25rag.readers.records import Fields, Records
+from bm25rag.readers.records import Fields, Record, Records
 
 __all__ = ["read_rows"]
 
@@ -50,8 +50,12 @@ def read_rows(
         )
         raise TypeError(message)
     records = Records(Path(name), fields or Fields(), None)
+    yield from records.documents(_checked(rows, records.path))
+
+
+def _checked(rows: Iterable[Mapping[str, Any]], path: Path) -> Iterator[Record]:
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):
             problem = f"expected a mapping of fields to values, got {type(row).__name__}"
-            fail(records.path, f"row {number}", problem)
-        yield records.document(row, number, f"row {number}")
+            fail(path, f"row {number}", problem)
+        yield number, f"row {number}", row

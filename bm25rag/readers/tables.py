@@ -6,22 +6,31 @@ import csv
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from bm25rag import Document
-from bm25rag.readers.lines import decoded_lines, fail
-from bm25rag.readers.records import Fields, Records
+from bm25rag.readers.decoding import STRICT, Tolerance, decoded_lines
+from bm25rag.readers.lines import fail
+from bm25rag.readers.records import Fields, Record, Records
 
 __all__ = ["read_csv", "read_tsv"]
 
+# Characters of a row that can be read again, and of all such rows of a file.
+_MOST_HELD, _MOST_AGAIN = 16 << 20, 256 << 20
+
 
 def read_csv(
-    path: Path, fields: Fields | None = None, name: str | None = None
+    path: Path,
+    fields: Fields | None = None,
+    name: str | None = None,
+    own_ids: bool = False,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Read a CSV file: a header, then one document per row.
 
     Parameters
     ----------
-    path, fields, name
+    path, fields, name, own_ids, tolerance
         As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#line``.
         Cells are strings. If the header has semicolons and no commas, semicolons separate cells.
 
@@ -33,51 +42,110 @@ def read_csv(
     Raises
     ------
     ValueError
-        If there is no header, a row has too many cells, quotes are wrong or a column is missing.
+        If there is no header or a column is missing; if a row has too many cells or quotes are
+        wrong, and such rows are not to be skipped.
     """
-    lines = decoded_lines(path)
+    lines = decoded_lines(path, tolerance)
     header = next(lines, "")
     delimiter = ";" if ";" in header and "," not in header else ","
-    return _read_rows(chain([header], lines), delimiter, Records(path, fields or Fields(), name))
+    records = Records(path, fields or Fields(), name, own_ids, tolerance)
+    yield from records.documents(_rows(chain([header], lines), delimiter, path, tolerance))
 
 
 def read_tsv(
-    path: Path, fields: Fields | None = None, name: str | None = None
+    path: Path,
+    fields: Fields | None = None,
+    name: str | None = None,
+    own_ids: bool = False,
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
     """Read a TSV file: as ``read_csv``, with tabs between cells, and quotes without meaning."""
-    return _read_rows(decoded_lines(path), "\t", Records(path, fields or Fields(), name))
-
-
-def _read_rows(lines: Iterator[str], delimiter: str, records: Records) -> Iterator[Document]:
-    path = records.path
-    for line, columns, row in _rows(lines, delimiter, path):
-        if len(row) > len(columns):
-            fail(path, line, f"{len(row)} cells, but the header has {len(columns)}")
-        # A row that is too short lacks the last fields.
-        yield records.document(dict(zip(columns, row, strict=False)), line, line)
+    records = Records(path, fields or Fields(), name, own_ids, tolerance)
+    lines = decoded_lines(path, tolerance)
+    yield from records.documents(_rows(lines, "\t", path, tolerance))
 
 
 def _rows(
-    lines: Iterator[str], delimiter: str, path: Path
-) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Yield each row that is not blank, after its first line's number and the header."""
-    if delimiter == "\t":
-        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-    else:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    lines: Iterator[str], delimiter: str, path: Path, tolerance: Tolerance
+) -> Iterator[Record]:
+    """Yield each row that is not blank, with its first line's number."""
     columns: list[str] = []
-    line = 1
-    try:
-        for row in reader:
-            if columns and row:
-                yield line, columns, row
-            elif row:
-                columns = _check_header(row, path, line)
-            line = reader.line_num + 1
-    except csv.Error as cause:
-        fail(path, line, f"{cause}", cause)
+    for line, row, error in _cells(lines, delimiter):
+        if error is None and row and not columns:
+            columns = _check_header(row, path, line)
+        elif error is not None or row:
+            try:
+                if error is not None:
+                    fail(path, line, str(error), error)
+                if len(row) > len(columns):
+                    fail(path, line, f"{len(row)} cells, but the header has {len(columns)}")
+            except ValueError as refused:
+                tolerance.refuse(path, refused)
+                continue
+            # A row that is too short lacks the last fields.
+            yield line, line, dict(zip(columns, row, strict=False))
     if not columns:
         fail(path, None, "no header: expected the names of the columns in the first line")
+
+
+def _cells(
+    lines: Iterator[str], delimiter: str
+) -> Iterator[tuple[int, list[str], csv.Error | None]]:
+    """Yield each row with its first line's number, or what is wrong there.
+
+    A quote that is never closed would take the rest of the file with it: after an error, reading
+    goes on in the line below that where the row began.
+    """
+    options: dict[str, Any] = {"delimiter": delimiter, "strict": True}
+    if delimiter == "\t":
+        options = {"delimiter": delimiter, "quoting": csv.QUOTE_NONE}
+    back = _Lookback(lines)
+    reader = csv.reader(back, **options)
+    while True:
+        line = back.begin()
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, [], error
+            back.go_back()
+            reader = csv.reader(back, **options)
+        else:
+            yield line, row, None
+
+
+class _Lookback:
+    """Lines of which those since a row began can be read again."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._again: list[str] = []  # the next one last
+        self._row: list[str] = []
+        self._read, self._held, self._reread = 0, 0, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.pop() if self._again else next(self._lines)
+        self._read += 1
+        self._held += len(line)
+        if self._held <= _MOST_HELD:
+            self._row.append(line)
+        return line
+
+    def begin(self) -> int:
+        """Begin a row, and return the number of its first line."""
+        self._row, self._held = [], 0
+        return self._read + 1
+
+    def go_back(self) -> None:
+        """Read again what came after the first line of the row; nothing if that is too much."""
+        self._reread += self._held
+        if self._held <= _MOST_HELD and self._reread <= _MOST_AGAIN:
+            self._again += reversed(self._row[1:])
+            self._read -= len(self._row) - 1
 
 
 def _check_header(columns: list[str], path: Path, line: int) -> list[str]:

@@ -40,7 +40,7 @@ from bm25rag.sharded.statistics import (
     statistics_id,
     write_statistics,
 )
-from bm25rag.storage.fs import flush_folder, make_folder
+from bm25rag.storage.fs import flush_folder, folder_to_fill, make_folder
 from bm25rag.storage.manifest import (
     BUILDING,
     clean,
@@ -111,19 +111,19 @@ def build(
     check_sequence("documents", documents, "bm25rag.Document or texts")
     path = local_path(folder)
     check_new(path)
-    make_folder(path)
-    held = lock(path)
-    try:
-        check_new(path)
-        if not os.path.exists(manifest_path(os.path.join(path, BUILDING))):
-            remove(commit_folder(path, 1))  # of a build that was given up
-        gathered = gather(documents, path, plan, count)
-        write_shards(gathered, path, even_edges(len(gathered), count), plan)
-        statistics = merge_statistics([read_shard(path, number) for number in range(count)])
-        state = gathered._state.stored()._replace(extra=plan.extra)
-        publish(path, count, statistics, state.settings())
-    finally:
-        held.release()
+    with folder_to_fill(path):
+        held = lock(path)
+        try:
+            check_new(path)
+            if not os.path.exists(manifest_path(os.path.join(path, BUILDING))):
+                remove(commit_folder(path, 1))  # of a build that was given up
+            gathered = gather(documents, path, plan, count)
+            write_shards(gathered, path, even_edges(len(gathered), count), plan)
+            statistics = merge_statistics([read_shard(path, number) for number in range(count)])
+            state = gathered._state.stored()._replace(extra=plan.extra)
+            publish(path, count, statistics, state.settings())
+        finally:
+            held.release()
     return ShardedIndex.open(path, tokenizer=empty.analyzer.tokenizer)
 
 

@@ -11,7 +11,7 @@ from bm25rag.errors import ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.array_file import FileRecord
-from bm25rag.storage.fs import flush_folder, make_folder
+from bm25rag.storage.fs import flush_folder, folder_to_fill
 from bm25rag.storage.manifest import (
     Manifest,
     check_target,
@@ -55,9 +55,11 @@ class FolderWriter:
     ) -> SavedCopy:
         """Save a state in a folder; files that ``saved`` has there are not written again."""
         check_target(folder)
-        make_folder(folder)
-        writer = cls(folder, lock(folder))
-        known: dict[Segment | Changes, FileRecord] = {}
+        with folder_to_fill(folder):
+            return cls(folder, lock(folder))._fill(state, overwrite, saved)
+
+    def _fill(self, state: State, overwrite: bool, saved: SavedCopy | None) -> SavedCopy:
+        folder, known = self._folder, dict[Segment | Changes, FileRecord]()
         try:
             check_target(folder)
             if os.path.exists(manifest_path(folder)):
@@ -65,11 +67,11 @@ class FolderWriter:
                     raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
                 manifest = read_manifest(folder)
                 known = {} if saved is None else saved.files_in(folder, manifest)
-                writer._manifest = Manifest(manifest.commit, {}, (), ())
-            writer.commit(state, known)
-            return SavedCopy(folder, writer._manifest, state.views)
+                self._manifest = Manifest(manifest.commit, {}, (), ())
+            self.commit(state, known)
+            return SavedCopy(folder, self._manifest, state.views)
         finally:
-            writer.close()
+            self.close()
 
     @property
     def last(self) -> State:

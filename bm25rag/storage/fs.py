@@ -7,6 +7,7 @@ what it could not write, and report that a second flush succeeded.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -14,16 +15,18 @@ from typing import BinaryIO
 
 @contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
-    """Write a new file and flush it to disk; if anything fails, remove it."""
+    """Write a new file and flush it to disk; if anything fails, remove it, and say which it was."""
     file = open(path, "xb")  # noqa: SIM115 - closed below, before the file is removed
     try:
         with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(path)
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = path  # a full disk does not say it
         raise
 
 
@@ -36,6 +39,23 @@ def flush_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# What a folder has before anything is in it: of a build, the plan too.
+_EMPTY = {"lock", "manifest.json", "plan.json"}
+
+
+@contextmanager
+def folder_to_fill(folder: str) -> Iterator[None]:
+    """Make a folder, unless it exists; if nothing gets into a new one, remove it again."""
+    is_new = not os.path.exists(folder)
+    make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        if is_new and set().union(*(files for _, _, files in os.walk(folder))) <= _EMPTY:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def make_folder(folder: str) -> None:

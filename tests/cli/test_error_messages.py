@@ -92,7 +92,7 @@ def test_metadata_that_cannot_be_stored_name_document_and_key(saved: Path) -> No
     deep = '{"id": "x", "text": "y", "deep": ' + '{"a": ' * 200 + "1" + "}" * 200 + "}"
     result = run("add", saved, "-", input=deep)
     assert result.exit_code == 3
-    assert result.stderr.startswith("Error: metadata of document 'x' at 'deep")
+    assert result.stderr.startswith("Error: <stdin>: metadata of document 'x' at 'deep")
 
 
 def test_a_tokenizer_of_ones_own_needs_python() -> None:

@@ -195,8 +195,11 @@ def test_a_source_that_is_missing_is_named_before_any_work(corpus: Path) -> None
 def test_a_bad_line_is_named_by_file_and_number(corpus: Path) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write('{"_id": "late"\n')
-    fails(3, "corpus.jsonl:5: invalid JSON", "index", corpus, "-o", "saved")
+    fails(3, "corpus.jsonl:5: invalid JSON", "index", corpus, "-o", "saved", "--strict")
     assert not Path("saved").exists()
+    result = run("index", corpus, "-o", "saved")
+    assert result.exit_code == 4
+    assert "Skipped 1 line: corpus.jsonl:5: invalid JSON" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,7 @@ def files_of(folder: Path) -> bytes:
 def test_an_add_that_fails_adds_nothing(saved: Path) -> None:
     lines = '{"id": "fish", "text": "A fish."}\n{"id": "boat", "text": "twice"}'
     fails(3, "'boat'", "add", saved, "-", input=lines)
-    fails(3, "<stdin>:2: invalid JSON", "add", saved, "-", input=lines[:-1])
+    fails(3, "<stdin>:2: invalid JSON", "add", saved, "-", "--strict", input=lines[:-1])
     assert BM25Index.open(saved).ids() == ["boat", "car", "sea", "bird"]
 
 

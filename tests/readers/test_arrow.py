@@ -144,7 +144,7 @@ def test_a_column_that_cannot_be_stored_is_named_before_anything_is_read(
 @pytest.mark.parametrize(
     ("table", "fields", "complaint"),
     [
-        ({"id": ["1"], "body": ["x"]}, None, "schema: no text field 'title' or 'text'; fields are"),
+        ({"id": ["1"], "size": [5]}, None, "schema: no text field 'title' or 'text'; fields are"),
         ({"text": ["x"]}, Fields(id="url"), "schema: no id field 'url'; fields are ['text']"),
         ({"text": [5]}, None, "row 1: text field 'text': expected a string, got int"),
         ({"text": [None]}, None, "row 1: no text field"),

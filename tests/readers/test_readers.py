@@ -323,7 +323,7 @@ def test_links_to_folders_broken_links_and_pipes_are_not_followed() -> None:
         "there.md": (None, False),
         "gone.md": ("No such file or directory", True),
         "pipe.md": ("not a regular file", False),
-        "loop": ("a link to a folder", False),
+        "loop": ("a link that leads out of the folder", False),
     }
 
 

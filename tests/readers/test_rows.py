@@ -74,7 +74,7 @@ def test_a_data_frame_gives_its_records() -> None:
     [
         ([{"text": "x"}, ["text"]], "^rows: row 2: expected a mapping of fields to values, got li"),
         (["text"], "^rows: row 1: expected a mapping of .*, got str"),
-        ([{"body": "x"}], r"^rows: row 1: no text field 'title' or 'text'; fields are \['body'\]"),
+        ([{"size": "x"}], r"^rows: row 1: no text field 'title' or 'text'; fields are \['size'\]"),
         ([{"text": 7}], "^rows: row 1: text field 'text': expected a string, got int"),
         (Rows(*ROWS.rows), "^rows: row 2: id field 'id': expected a string or an integer"),
     ],
