@@ -1,7 +1,6 @@
 """Ask a folder of text files with Haystack: BM25 and vectors, fused, re-ranked and read.
 
-    pip install . "./integrations/haystack[examples]"
-    python examples/haystack_rag.py FOLDER QUESTION [INDEX]
+    pip install . ./integrations/haystack; python examples/haystack_rag.py FOLDER QUESTION [INDEX]
 
 INDEX, FOLDER.haystack by default, holds both stores. Run it again, and only changes are indexed.
 OPENAI_MODEL and OPENAI_EMBEDDING_MODEL name models of any OpenAI-compatible endpoint
