@@ -100,9 +100,17 @@ class Build(build):
     """Packs what is there now: setuptools keeps modules that an earlier build copied."""
 
     def run(self) -> None:
-        """Forget what was copied, and build."""
+        """Forget what was copied, build, and leave what was compiled in the checkout, too.
+
+        Python that is started there imports the checkout, not what was installed.
+        """
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
+        if _TARGET is None:
+            try:
+                self.get_finalized_command("build_ext").copy_extensions_to_source()
+            except OSError as error:  # on Windows, a Python that runs there holds the old ones
+                self.warn(f"Python in this folder will not run compiled: {error}")
 
 
 def _wheel_tag(target: str) -> str:

@@ -24,7 +24,7 @@ from bm25rag.evaluation import evaluate, fuse_runs, run_of, tune_fusion
 from bm25rag.evaluation.fusion_tuning import METHODS
 
 NAMES = ("scifact", "cranfield", "xquad-de", "xquad-ru")
-DEPTH = 50
+DEPTH = 100
 # Beside equal ones: for a partner that is weaker than BM25.
 WEIGHTS = (0.7, 0.3)
 MEASURE = "nDCG@10"

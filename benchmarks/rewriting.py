@@ -1,28 +1,28 @@
 """What expanding and correcting queries does to judged collections: the tables of docs/queries.md.
 
-Run as ``python -m benchmarks.rewriting [COLLECTION ...]``. Figures are NDCG@10 times 100. A
-typo is one edit (a letter inserted, deleted, replaced or swapped with the next) at a random
+Run as ``python -m benchmarks.rewriting [COLLECTION ...]``. Figures are NDCG@10 and R@100, times
+100. A typo is one edit (a letter inserted, deleted, replaced or swapped with the next) at a random
 place of the longest word of each question; figures with typos are means of three draws.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import random
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import mean
 from typing import Any
 
+from benchmarks import quality
 from benchmarks.corpora import COLLECTIONS
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis.languages import find_language
+from bm25rag.evaluation import evaluate
 
 JUDGED = ("scifact", "cranfield", "xquad-en", "xquad-de", "xquad-es", "xquad-ru")
+OTHERS = ("xquad-ar", "xquad-zh", "xquad-th-half", "cmrc2018-zh", "jaquad-ja-half")
+ANSERINI = (10, 10, 0.5)
+MEASURES = ("nDCG@10", "R@100")
 DRAWS = (7, 8, 9)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -31,39 +31,21 @@ Grades = dict[str, dict[str, int]]
 
 def load(name: str) -> tuple[BM25Index, dict[str, str], Grades]:
     """Index a collection in BEIR's layout; return its judged questions, too."""
-    folder = COLLECTIONS / name
-    documents = _records(folder / "corpus.jsonl")
-    language = name.partition("-")[2] or "english"
-    index = BM25Index.from_texts(
-        [f"{one.get('title') or ''} {one['text']}".strip() for one in documents],
-        [one["_id"] for one in documents],
-        analyzer=Analyzer(find_language(language).name),
-    )
-    grades: Grades = {}
-    with (folder / "qrels" / "test.tsv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            grades.setdefault(row["query-id"], {})[row["corpus-id"]] = int(row["score"])
-    questions = {one["_id"]: one["text"] for one in _records(folder / "queries.jsonl")}
-    return index, {key: questions[key] for key in grades}, grades
+    read = quality.load(COLLECTIONS / name, quality.LANGUAGES[name])
+    index = BM25Index.from_texts(read.texts, read.ids, analyzer=Analyzer(read.language))
+    return index, read.questions, read.grades
 
 
-def _records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def ndcg(index: BM25Index, queries: Mapping[str, Any], grades: Grades, correct: bool) -> float:
-    """Return the mean NDCG@10 times 100."""
-    found = index.search_batch(queries.values(), 10, correct=correct).ids()
-    each = []
-    for key, ids in zip(queries, found, strict=True):
-        ideal = sorted(grades[key].values(), reverse=True)[:10]
-        gained = [grades[key].get(id, 0) for id in ids]
-        each.append(_discounted(gained) / (_discounted(ideal) or 1.0))
-    return 100 * mean(each)
-
-
-def _discounted(gains: Sequence[int]) -> float:
-    return sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains))
+def measured(
+    index: BM25Index, queries: Mapping[str, Any], grades: Grades, correct: bool = False
+) -> list[float]:
+    """Return the means of the measures, times 100."""
+    found = index.search_batch(queries.values(), 100, correct=correct).ids()
+    run = {
+        key: {id: -float(rank) for rank, id in enumerate(ids)}
+        for key, ids in zip(queries, found, strict=True)
+    }
+    return [100 * one for one in evaluate(run, grades, MEASURES).mean.values()]
 
 
 def misspell(question: str, draw: random.Random) -> str:
@@ -79,23 +61,36 @@ def misspell(question: str, draw: random.Random) -> str:
     return question.replace(word, head + draw.choice(made), 1)
 
 
+def expansion(index: BM25Index, questions: dict[str, str], grades: Grades) -> Iterator[float]:
+    """Yield NDCG@10 and R@100 of queries as asked, expanded, and expanded as Anserini does."""
+    yield from measured(index, questions, grades)
+    for settings in ((), ANSERINI):
+        expanded = {key: index.expand(text, *settings) for key, text in questions.items()}
+        yield from measured(index, expanded, grades)
+
+
+def correction(index: BM25Index, questions: dict[str, str], grades: Grades) -> Iterator[float]:
+    """Yield NDCG@10 of queries as asked and with typos, as they are and corrected."""
+    draws = [random.Random(seed) for seed in DRAWS]
+    wrong = [{key: misspell(text, one) for key, text in questions.items()} for one in draws]
+    for correct in (False, True):
+        yield measured(index, questions, grades, correct)[0]
+        yield mean(measured(index, one, grades, correct)[0] for one in wrong)
+
+
 def main() -> None:
     """Print both tables."""
-    print("| collection | as asked | expanded | corrected | with typos | typos corrected |")
-    print("|---|---|---|---|---|---|")
+    names = sys.argv[1:] or [*JUDGED, *OTHERS]
+    print("| | as asked | R@100 | expanded | R@100 | as Anserini expands | R@100 |")
+    for name in names:
+        _print(name, expansion(*load(name)))
+    print("| | as asked | with typos | corrected | typos corrected |")
     for name in sys.argv[1:] or JUDGED:
-        index, questions, grades = load(name)
-        expanded = {key: index.expand(text) for key, text in questions.items()}
-        draws = [random.Random(seed) for seed in DRAWS]
-        wrong = [{key: misspell(text, one) for key, text in questions.items()} for one in draws]
-        figures = (
-            ndcg(index, questions, grades, False),
-            ndcg(index, expanded, grades, False),
-            ndcg(index, questions, grades, True),
-            mean(ndcg(index, one, grades, False) for one in wrong),
-            mean(ndcg(index, one, grades, True) for one in wrong),
-        )
-        print(f"| {name} | {' | '.join(f'{figure:.1f}' for figure in figures)} |", flush=True)
+        _print(name, correction(*load(name)))
+
+
+def _print(name: str, figures: Iterable[float]) -> None:
+    print(f"| {name} | {' | '.join(f'{figure:.1f}' for figure in figures)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class HybridSearch:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
-        fetch_k: int = 50,
+        fetch_k: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,

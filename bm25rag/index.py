@@ -434,15 +434,15 @@ class BM25Index:
         self,
         query: Query,
         fb_docs: int = 10,
-        fb_terms: int = 10,
-        original_query_weight: float = 0.5,
+        fb_terms: int = 20,
+        original_query_weight: float = 0.8,
         filter: FilterSpec | None = None,
     ) -> dict[str, float]:
         """Expand a query by terms of the documents that answer it best (RM3).
 
         It finds more where questions are short and collections of one subject, and less
-        where the first documents are wrong: measure before you use it. It reads all
-        postings of the index, which takes longer than a search.
+        where words are pairs of characters, as in Chinese: measure before you use it. It
+        reads all postings of the index, which takes longer than a search.
 
         Parameters
         ----------
@@ -529,7 +529,7 @@ class BM25Index:
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
-        fetch_k: int = 50,
+        fetch_k: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,

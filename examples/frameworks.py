@@ -1,6 +1,7 @@
 """One question through each framework: LangChain, LlamaIndex and Haystack, on the same passages.
 
-    make demo  # or pip install . ./integrations/langchain ./integrations/llamaindex ...
+    make demo  # or pip install . ./integrations/langchain ./integrations/llamaindex \
+               # ./integrations/haystack
     python examples/frameworks.py "How are dates compared in a filter?"
 
 The passages are this repository's own pages, split at their headings. Nothing is downloaded.

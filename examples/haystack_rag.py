@@ -9,8 +9,6 @@ An offline stand-in takes the place of each that is not named.
 """
 
 import os
-import sys
-from pathlib import Path
 
 from haystack import Pipeline
 from haystack.components.builders import ChatPromptBuilder
@@ -19,20 +17,20 @@ from haystack.components.embedders import OpenAIDocumentEmbedder, OpenAITextEmbe
 from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
-from haystack.dataclasses import ChatMessage
+from haystack.dataclasses import ByteStream, ChatMessage
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 from haystack_integrations.components.retrievers.bm25rag import BM25HybridRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from offline import STAND_IN
 from offline import haystack as offline
+from texts import read_arguments, read_texts
 
 PROMPT = """Answer briefly and from the documents alone.
 
 {% for document in documents %}{{ document.content }}\n\n{% endfor %}Question: {{ query }}"""
 
-folder, question = Path(sys.argv[1]).resolve(strict=True), sys.argv[2]
-place = Path(*sys.argv[3:] or [f"{folder.name}.haystack"])
+folder, question, place = read_arguments("haystack")
 text_embedder, document_embedder = offline.TextEmbedder(), offline.DocumentEmbedder()
 ranker, reader = offline.Ranker(top_k=4), offline.Generator()
 os.environ.setdefault("OPENAI_API_KEY", "none")  # a local endpoint needs none
@@ -50,9 +48,11 @@ words = BM25DocumentStore(place / "bm25")
 vectors = InMemoryDocumentStore(embedding_similarity_function="cosine")
 if (saved := place / f"{''.join(filter(str.isalnum, embedding_model))}.json").exists():
     vectors = InMemoryDocumentStore.load_from_disk(str(saved))
-paths = [path for path in sorted(folder.rglob("*")) if path.suffix in {".md", ".rst", ".txt"}]
-versions = {f"{path} {path.stat().st_mtime_ns}": path for path in paths}
-new: dict[str, Path] = {}
+versions = {
+    f"{path} {path.stat().st_mtime_ns}": ByteStream(text.encode(), {"file_path": path.name})
+    for path, text in read_texts(folder)
+}
+new: dict[str, ByteStream] = {}
 for store in (vectors, words):
     held = {document.id: document.meta["version"] for document in store.filter_documents()}
     store.delete_documents([id for id in held if held[id] not in versions])

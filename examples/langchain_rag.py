@@ -10,7 +10,6 @@ An offline stand-in takes the place of each that is not named.
 """
 
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,16 +23,18 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from offline import STAND_IN
 from offline import langchain as offline
+from texts import read_arguments, read_texts
 
 PROMPT = "Answer briefly and from the context alone.\n\n{context}\n\nQuestion: {question}"
 
 
 def load(folder: Path) -> list[Document]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.suffix in {".md", ".rst", ".txt"}]
-    texts = [path.read_text("utf-8", "replace") for path in paths]
-    sources = [{"source": path.relative_to(folder).as_posix()} for path in paths]
+    documents = [
+        Document(text, metadata={"source": path.relative_to(folder).as_posix()})
+        for path, text in read_texts(folder)
+    ]
     splitter = RecursiveCharacterTextSplitter(chunk_size=800, chunk_overlap=100)
-    return splitter.create_documents(texts, sources)
+    return splitter.split_documents(documents)
 
 
 def update(store: VectorStore, held: Iterable[str], passages: list[Document]) -> None:
@@ -44,8 +45,7 @@ def update(store: VectorStore, held: Iterable[str], passages: list[Document]) ->
     print(f"{type(store).__name__}: {counts['num_added']} added, {counts['num_deleted']} deleted")
 
 
-folder, question = Path(sys.argv[1]).resolve(strict=True), sys.argv[2]
-place = Path(*sys.argv[3:] or [f"{folder.name}.langchain"])
+folder, question, place = read_arguments("langchain")
 embeddings, encoder, reader = offline.Embeddings(), offline.CrossEncoder(), offline.model
 os.environ.setdefault("OPENAI_API_KEY", "none")  # a local endpoint needs none
 if (embedding_model := os.environ.get("OPENAI_EMBEDDING_MODEL", STAND_IN)) != STAND_IN:

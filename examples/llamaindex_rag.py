@@ -10,10 +10,8 @@ sentence-transformers). An offline stand-in takes the place of each that is not 
 """
 
 import os
-import sys
-from pathlib import Path
 
-from llama_index.core import PromptTemplate, SimpleDirectoryReader, VectorStoreIndex
+from llama_index.core import Document, PromptTemplate, VectorStoreIndex
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -21,11 +19,11 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.bm25rag import BM25VectorStore
 from offline import STAND_IN
 from offline import llamaindex as offline
+from texts import read_arguments, read_texts
 
 PROMPT = "Answer briefly and from the context alone.\n\n{context_str}\n\nQuestion: {query_str}"
 
-folder, question = Path(sys.argv[1]).resolve(strict=True), sys.argv[2]
-place = Path(*sys.argv[3:] or [f"{folder.name}.llamaindex"])
+folder, question, place = read_arguments("llamaindex")
 embedding, reranker, llm = offline.Embedding(), offline.Rerank(top_n=4), offline.LLM()
 key = os.environ.get("OPENAI_API_KEY", "none")  # a local endpoint needs none
 endpoint = {"api_base": os.environ.get("OPENAI_BASE_URL"), "api_key": key}
@@ -55,8 +53,11 @@ if (saved / "docstore.json").exists():
     pipeline.load(str(saved))
     dense = SimpleVectorStore.from_persist_path(f"{path}.dense")
     pipeline.vector_store = BM25VectorStore.from_persist_path(path, dense=dense)
-files = {"recursive": True, "required_exts": [".md", ".rst", ".txt"], "filename_as_id": True}
-nodes = pipeline.run(documents=SimpleDirectoryReader(folder, **files).load_data())
+documents = [
+    Document(id_=str(path), text=text, metadata={"file_name": path.name})
+    for path, text in read_texts(folder)
+]
+nodes = pipeline.run(documents=documents)
 pipeline.vector_store.persist(path)
 pipeline.persist(str(saved))
 

@@ -16,6 +16,21 @@ _LONGEST = 255
 # and Connell 2002, "Improving stemming for Arabic information retrieval": light10), and the alif
 # of adverbs. At least three letters remain, as many as roots have.
 ARABIC_LIGHT = "arabic_light"
+# Snowball leaves the article (al) where a conjunction (wa, fa) is before it, and takes other
+# letters for prefixes in a word without the article than in the same word with it. So it comes
+# off first.
+_ARABIC_ARTICLE = late_pattern(
+    # "His father", "her mother" and the like have none: the rest would be no word.
+    "^(?!\u0648\u0627\u0644\u062f(?:[\u0647\u0629\u064a]?$|\u0647\u0627|\u0647\u0645|\u062a|\u064a\u0647))(?:"
+    # (Wa, fa) al, before at least two letters, as "blood" has.
+    "[\u0648\u0641]?[\u0627\u0671]\u0644(?=[\u0621-\u064a]{2})"
+    # (Wa, fa) bi-al, ka-al, lil, before three, as Snowball demands.
+    "|[\u0648\u0641]?(?:[\u0628\u0643][\u0627\u0671]\u0644|\u0644\u0644)(?=[\u0621-\u064a]{3})"
+    # "Allah" keeps it and loses what is before; the rest of it would be "for him".
+    "|[\u0648\u0641\u0628\u062a](?=[\u0627\u0671]\u0644\u0644\u0647$))(?!\u0644\u0647\u0645?$)"
+)
+# Vowel signs and the stretching tatweel, which Snowball drops itself.
+_ARABIC_MARKS = late_pattern("[\u0640\u064b-\u0652]")
 _ARABIC_ENDING = late_pattern(
     "(?<=[\u0621-\u064a]{3})(?:\u0647\u0627|\u0627\u0646|\u0627\u062a|\u0648\u0646|\u064a\u0646"
     "|\u064a\u0647|\u064a\u0629|[\u0647\u0629\u064a\u0627])$"
@@ -44,8 +59,10 @@ class Stemmer:
         """
         stemmer = self._thread_stemmer()
         accepted = words
+        if self._light:
+            accepted = [_ARABIC_ARTICLE.sub("", _ARABIC_MARKS.sub("", word)) for word in words]
         if max(map(len, words), default=0) > _LONGEST:
-            accepted = [word if len(word) <= _LONGEST else "" for word in words]
+            accepted = [word if len(word) <= _LONGEST else "" for word in accepted]
         try:
             stems = stemmer.stemWords(accepted)
         except UnicodeEncodeError:

@@ -195,7 +195,7 @@ class RayIndex:
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
-        fetch_k: int = 50,
+        fetch_k: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,

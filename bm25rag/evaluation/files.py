@@ -6,14 +6,13 @@ end in ``.gz`` or ``.zst`` are unpacked.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from bm25rag.evaluation.measures import Qrels, Run
+from bm25rag.evaluation.measures import Qrels, Run, unrankable
 from bm25rag.readers.decoding import numbered_lines
 from bm25rag.readers.lines import fail
 
@@ -139,7 +138,8 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not fit the format, a document occurs twice for a query, or there are none.
+        If a line does not fit the format, a score is NaN or infinite, a document occurs twice for
+        a query, or there are none.
 
     Warns
     -----
@@ -173,8 +173,8 @@ def _result(file: Path, number: int, line: str) -> tuple[str, str, int, float]:
         value = float(score)
     except ValueError as cause:
         fail(file, number, f"the score must be a number, got {score!r}", cause)
-    if math.isnan(value):
-        fail(file, number, "the score is NaN, which cannot be ranked")
+    if wrong := unrankable(value):
+        fail(file, number, f"the score {wrong}: document {document!r} of query {query!r}")
     try:
         return query, document, int(rank), value
     except ValueError as cause:
@@ -206,7 +206,7 @@ def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None
     Raises
     ------
     ValueError
-        If an id or the tag is empty or has white space in it.
+        If an id or the tag is empty or has white space in it, or a score is NaN or infinite.
     """
     _write(path, (line for query in run for line in run_lines(query, _ranking(run[query]), tag)))
 
@@ -234,10 +234,12 @@ def run_lines(
     Raises
     ------
     ValueError
-        If an id or the tag is empty or has white space in it.
+        If an id or the tag is empty or has white space in it, or a score is NaN or infinite.
     """
     id, name = _field("query id", query), _field("tag", tag)
     for rank, (document, score) in enumerate(ranking, start=first):
+        if wrong := unrankable(score):
+            raise ValueError(f"the score of document {document!r} of query {query!r} {wrong}")
         yield f"{id} Q0 {_field('document id', document)} {rank} {float(score)!r} {name}"
 
 

@@ -1,4 +1,8 @@
-"""Finds the method and the weights that fuse rankings best, by cross-validation over queries."""
+"""Finds the method and the weights that fuse rankings best, by cross-validation over queries.
+
+With dozens of settings, the best on some queries owes part of its lead to chance: on new ones it
+can be worse than equal weights. So these stay unless others are better by two standard errors.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.evaluation.measures import Evaluator, Qrels, Run
 from bm25rag.evaluation.notation import parse_measure
@@ -20,6 +25,8 @@ __all__ = ["FusionSettings", "FusionTuning", "fuse_runs", "tune_fusion"]
 
 METHODS: tuple[FusionMethod, ...] = get_args(FusionMethod)
 _STEPS = 10
+# By how many standard errors of the mean gain other settings must be better than the default.
+_ERRORS = 2.0
 
 
 class FusionSettings(NamedTuple):
@@ -44,13 +51,19 @@ class FusionTuning:
     ----------
     measure
         The measure that was maximized.
+    default
+        The first method with equal weights: where only some methods are tried, not what ``fuse``
+        does by default.
     best
-        The settings with the highest mean over all queries; of equal ones, those tried first.
+        The settings with the highest mean over all queries, among those that are better than the
+        default by two standard errors; the default where there are none.
     points
-        All settings tried, with their means over all queries.
+        All settings tried, the default first, with their means over all queries.
     held_out
-        Each fold's queries with the settings that are best on the other folds, compared with the
-        first run alone. Its ``mean`` is what to expect of new queries.
+        Each fold's queries with the settings that the other folds choose as ``best``, compared
+        with the first run alone. Its ``mean`` is what to expect of new queries.
+    held_out_default
+        The same, compared with the default settings: what tuning is worth.
     chosen
         The settings chosen for each fold.
     notes
@@ -58,31 +71,37 @@ class FusionTuning:
     """
 
     measure: str
+    default: FusionSettings
     best: FusionSettings
     points: tuple[tuple[FusionSettings, float], ...]
     held_out: Comparison
+    held_out_default: Comparison
     chosen: tuple[FusionSettings, ...]
     notes: tuple[str, ...]
 
     @property
     def best_mean(self) -> float:
         """The mean of the best settings over the queries that were used to choose them."""
-        return max(mean for _, mean in self.points)
+        return dict(self.points)[self.best]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {
             "measure": self.measure,
+            "default": self.default.to_dict(),
             "best": self.best.to_dict(),
             "best_mean": self.best_mean,
             "held_out": self.held_out.to_dict(),
+            "held_out_default": self.held_out_default.to_dict(),
             "points": [settings.to_dict() | {"mean": mean} for settings, mean in self.points],
             "chosen": [settings.to_dict() for settings in self.chosen],
             "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
-        return f"best: {self.best}\n{describe_held_out(self.held_out)}"
+        against = f", against the default ({self.default})"
+        alone = describe_held_out(self.held_out)
+        return f"best: {self.best}\n{alone}\n{describe_held_out(self.held_out_default, against)}"
 
 
 def fuse_runs(
@@ -132,6 +151,9 @@ def tune_fusion(
 ) -> FusionTuning:
     """Try all methods with all weights, and measure by cross-validation what the best gains.
 
+    Equal weights of the first method are the default, which stays unless other settings are
+    better by two standard errors of the mean gain, paired over queries.
+
     Parameters
     ----------
     runs
@@ -144,7 +166,8 @@ def tune_fusion(
     methods
         Those of ``fuse``.
     weights
-        Weights to try, a number for each run; ``None`` for all tenths that add up to 1.
+        Weights to try beside equal ones, a number for each run; ``None`` for all tenths that add
+        up to 1.
     folds
         The number of parts for cross-validation; at most the number of queries.
     seed
@@ -172,34 +195,48 @@ def tune_fusion(
         message = "tuning needs at least two judged queries, one to choose by, one to test"
         raise ValueError(f"{message}; the runs have {len(judged)}")
     grid = list(_grid(len(given), methods, weights))
-    if not grid:
-        raise ValueError("methods and weights must not be empty")
     evaluator = Evaluator(judged, measure)
     given = [{id: run.get(id, {}) for id in judged} for run in given]
     first = evaluator.evaluate(given[0])
-    values = np.array(
-        [evaluator.evaluate(fuse_runs(given, *settings)).values(measure) for settings in grid]
-    )
-    means = values.mean(axis=1).tolist()
-    chosen, held_out = cross_validate(values, folds, seed)
+    evaluations = [evaluator.evaluate(fuse_runs(given, *settings)) for settings in grid]
+    values = np.array([one.values(measure) for one in evaluations])
+    chosen, held_out = cross_validate(values, folds, seed, _surely_better)
     missing = len(qrels) - len(judged)
     return FusionTuning(
         measure,
-        grid[int(np.argmax(means))],
-        tuple(zip(grid, means, strict=True)),
+        grid[0],
+        grid[_surely_better(values)],
+        tuple(zip(grid, values.mean(axis=1).tolist(), strict=True)),
         compare_held_out(first, held_out, measure, seed),
+        compare_held_out(evaluations[0], held_out, measure, seed),
         tuple(grid[point] for point in chosen),
         (f"{missing:,} judged queries are in no run and are left out",) if missing else (),
     )
 
 
+def _surely_better(values: Float64) -> int:
+    """Return the best setting of those surely better than the first; else the first."""
+    gains = values - values[0]
+    queries = gains.shape[1]
+    if queries < 2:
+        return 0
+    means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(queries)
+    return int(np.where(means > _ERRORS * errors, means, 0.0).argmax())
+
+
 def _grid(
     runs: int, methods: Sequence[FusionMethod], weights: Sequence[Sequence[float]] | None
 ) -> Iterator[FusionSettings]:
+    """Yield the default, then all others; raise if there are none."""
     if weights is None:
         tenths = product(range(_STEPS + 1), repeat=runs)
         weights = [[w / _STEPS for w in each] for each in tenths if sum(each) == _STEPS]
         weights.sort(key=lambda each: max(each))  # of equally good ones, the most even
-    for method in methods:
-        for each in weights:
-            yield FusionSettings(method, tuple(each))
+    if not (methods and len(weights)):
+        raise ValueError("methods and weights must not be empty")
+    default = FusionSettings(methods[0], (1 / runs,) * runs)
+    yield default
+    for method, each in product(methods, map(tuple, weights)):
+        is_even = len(each) == runs and each[0] > 0 and len(set(each)) == 1
+        if method != default.method or not is_even:
+            yield FusionSettings(method, each)

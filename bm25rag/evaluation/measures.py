@@ -118,8 +118,8 @@ def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -
     TypeError
         If an id is not a string, a score not a number, or a grade not an integer.
     ValueError
-        If a measure is unknown, nothing is judged, no query of the run is judged, a score is NaN,
-        or trec_eval cannot take a grade or an id.
+        If a measure is unknown, nothing is judged, no query of the run is judged, a score is NaN
+        or infinite, or trec_eval cannot take a grade or an id.
 
     Examples
     --------
@@ -271,9 +271,21 @@ def _score(query: str, id: str, score: object) -> float:
         except TypeError:
             got = f"{score!r} ({type(score).__name__})"
             raise TypeError(f"run[{query!r}][{id!r}] must be a number, got {got}") from None
-    if math.isnan(score):
-        raise ValueError(f"run[{query!r}][{id!r}] is NaN, which cannot be ranked")
+        except OverflowError:
+            score = math.inf
+    if wrong := unrankable(score):
+        raise ValueError(f"run[{query!r}][{id!r}] {wrong}")
     return score
+
+
+def unrankable(score: float) -> str | None:
+    """Return what is wrong about a score that is NaN or infinite; ``None`` if it is finite.
+
+    trec_eval takes both: it puts NaN anywhere, and orders infinite scores by document id.
+    """
+    if math.isfinite(score):
+        return None
+    return f"is {'NaN' if math.isnan(score) else 'infinite'}, which cannot be ranked"
 
 
 def _check_overlap(run: Run, qrels: Qrels) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeAlias
+
+from bm25rag.evaluation.measures import unrankable
 
 __all__ = ["Found", "answering", "ranks"]
 
@@ -72,7 +73,8 @@ def ranks(query: str, found: Found, known: Container[str] | None = None) -> dict
     Raises
     ------
     ValueError
-        If an id is not known or occurs twice, or scores are NaN or not in descending order.
+        If an id is not known or occurs twice, or scores are NaN, infinite or not in descending
+        order.
     """
     ids, scores = [id for id, _ in found], [score for _, score in found]
     for id in ids:
@@ -80,8 +82,9 @@ def ranks(query: str, found: Found, known: Container[str] | None = None) -> dict
             raise ValueError(f"{id!r}, found for query {query!r}, is not the id of a document")
     if len(set(ids)) < len(ids):
         raise ValueError(f"a document occurs twice for query {query!r}")
-    if any(map(math.isnan, scores)):
-        raise ValueError(f"a score for query {query!r} is not a number")
+    for id, score in found:
+        if wrong := unrankable(score):
+            raise ValueError(f"the score of {id!r} for query {query!r} {wrong}")
     if scores != sorted(scores, reverse=True):
         raise ValueError(f"scores for query {query!r} are not in descending order")
     return {id: float(-rank) for rank, id in enumerate(ids)}

@@ -7,7 +7,7 @@ Only another analyzer needs a new index.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -182,7 +182,7 @@ def tune(
     return Tuning(
         measure,
         present,
-        grid[int(values.mean(axis=1).argmax())],
+        grid[_best_mean(values)],
         tuple((one, float(mean)) for one, mean in zip(grid, values.mean(axis=1), strict=True)),
         compare_held_out(evaluations[0], held_out, measure, seed),
         tuple(grid[point] for point in chosen),
@@ -266,13 +266,23 @@ def _under(index: BM25Index, settings: Settings) -> BM25Index:
     return index.tune(variant=variant, k1=settings.k1, b=settings.b)
 
 
-def cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], Float64]:
+def _best_mean(values: Float64) -> int:
+    return int(values.mean(axis=1).argmax())
+
+
+def cross_validate(
+    values: Float64, folds: int, seed: int, choose: Callable[[Float64], int] = _best_mean
+) -> tuple[list[int], Float64]:
     """Choose a setting for each fold by the other folds.
 
     Parameters
     ----------
     values
         Values by setting and query, float64 (p, q).
+    folds, seed
+        As for ``tune``.
+    choose
+        Returns the number of the setting to choose by such values of some queries.
 
     Returns
     -------
@@ -288,7 +298,7 @@ def cross_validate(values: Float64, folds: int, seed: int) -> tuple[list[int], F
     for fold in range(min(folds, len(order))):
         tested = order[fold :: min(folds, len(order))]
         rest = np.setdiff1d(order, tested)
-        point = int(values[:, rest].mean(axis=1).argmax())
+        point = choose(values[:, rest])
         held_out[tested] = values[point, tested]
         chosen.append(point)
     return chosen, held_out
@@ -304,7 +314,7 @@ def compare_held_out(before: Evaluation, held_out: Float64, measure: str, seed: 
     return compare(after, before, measure, seed)
 
 
-def describe_held_out(gain: Comparison) -> str:
+def describe_held_out(gain: Comparison, against: str = "") -> str:
     """Return a line that says what was gained on held-out queries, and whether by chance."""
     p_value = "" if gain.p_value is None else f" (p = {gain.p_value:.4f})"
     verdict = (
@@ -313,6 +323,6 @@ def describe_held_out(gain: Comparison) -> str:
         else "not significant: chance may explain it"
     )
     return (
-        f"{gain.measure} on held-out queries: {gain.baseline:.4f} to {gain.mean:.4f}, "
+        f"{gain.measure} on held-out queries{against}: {gain.baseline:.4f} to {gain.mean:.4f}, "
         f"{gain.difference:+.4f}{p_value}, {verdict}"
     )

@@ -13,6 +13,9 @@ from bm25rag.kernels.memory import INTERPRETED
 # The kernels for writing, in this order: what another one imports comes first.
 WRITING = ("building", "signs", "bigrams", "words", "scanning")
 _FOLDER = os.path.dirname(__file__)
+_CHECKOUT = os.path.dirname(os.path.dirname(_FOLDER))
+# Files that are copied together differ by less, in seconds, in whatever order.
+_TOGETHER = 1.0
 
 
 def load(name: str) -> ModuleType:
@@ -26,7 +29,8 @@ def load(name: str) -> ModuleType:
     Raises
     ------
     ImportError
-        If it was not compiled, or not for this Python or this machine.
+        If it was not compiled, or not for this Python or this machine, or before its source
+        changed.
     """
     full = f"{__package__}.{name}"
     if INTERPRETED:
@@ -43,6 +47,32 @@ def find(name: str) -> None:
     spec = PathFinder.find_spec(full, [_FOLDER])
     if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
         raise ImportError(_missing(name), name=full)
+    if changed := _changed_since(name, spec.loader.path):
+        library = os.path.basename(spec.loader.path)
+        raise ImportError(f"{library} in {_FOLDER} is older than {changed}{_remedy()}", name=full)
+
+
+def _changed_since(name: str, library: str) -> str | None:
+    """Return the source that has changed since it was compiled; only in a checkout may it."""
+    if not _in_checkout():
+        return None
+    compiled = os.stat(library).st_mtime
+    for file in (f"{name}.py", f"{name}.pxd"):
+        try:
+            changed = os.stat(os.path.join(_FOLDER, file)).st_mtime
+        except FileNotFoundError:  # some declare nothing, and `shared` has no source
+            continue
+        if changed > compiled + _TOGETHER:
+            return file
+    return None
+
+
+def _in_checkout() -> bool:
+    return os.path.exists(os.path.join(_CHECKOUT, "setup.py"))
+
+
+def _remedy() -> str:
+    return f"; run 'pip install .' in {_CHECKOUT}" if _in_checkout() else ""
 
 
 def _interpret(full: str, path: str) -> ModuleType:
@@ -67,5 +97,7 @@ def _missing(name: str) -> str:
         if file.startswith(f"{name}.") and file.endswith((".so", ".pyd"))
     )
     if others:
-        return f"{', '.join(others)} in {_FOLDER} is for another Python"
+        return f"{', '.join(others)} in {_FOLDER} is for another Python{_remedy()}"
+    if _in_checkout():
+        return f"{name} in {_FOLDER} was never compiled{_remedy()}"
     return f"{name} in {_FOLDER} was not compiled when bm25rag was built"

@@ -57,15 +57,15 @@ class FolderWriter:
                 raise
         check_target(folder)
         state = empty()  # raises what is wrong with it before the folder is made
-        make_folder(folder)
-        writer = cls(folder, lock(folder, timeout))
-        try:
-            check_target(folder)
-            if not os.path.exists(manifest_path(folder)):  # another process may have been faster
-                writer.commit(state)
-        except BaseException:
-            writer.close()
-            raise
+        with folder_to_fill(folder):
+            writer = cls(folder, lock(folder, timeout))
+            try:
+                check_target(folder)
+                if not os.path.exists(manifest_path(folder)):  # or another process was faster
+                    writer.commit(state)
+            except BaseException:
+                writer.close()
+                raise
         return writer
 
     @classmethod

@@ -218,7 +218,7 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
         "factories:inventing": "returned nonsense: 'no such document', found for query '1'",
         "factories:repeating": "returned nonsense: a document occurs twice for query '1'",
         "factories:unordered": "returned nonsense: scores for query '1' are not in descending",
-        "factories:undefined": "returned nonsense: a score for query '1' is not a number",
+        "factories:undefined": "returned nonsense: the score of 'apple' for query '1' is NaN",
         "factories:numbering": "ids (str), or pairs of id and score, or documents that have ids",
         "factories:forgetting": "documents that have ids; it returned None",
         "factories:nothing": "failed: TypeError: 'NoneType' object is not iterable",

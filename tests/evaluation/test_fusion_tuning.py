@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -67,3 +68,55 @@ def test_queries_of_no_run_are_left_out_and_said() -> None:
 def test_what_cannot_be_tuned_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tune_fusion(**({"runs": [WORDS, VECTORS], "qrels": QRELS} | arguments))
+
+
+def noisy_runs(seed: int) -> list[dict[str, dict[str, float]]]:
+    """Make runs of two retrievers that are right by chance, neither more often."""
+    draw = random.Random(seed)
+    return [
+        {query: {id: draw.random() for id in ("good", "bad", "other")} for query in QUERIES}
+        for _ in range(2)
+    ]
+
+
+def test_equal_weights_stay_unless_others_are_better_by_two_standard_errors() -> None:
+    kept = 0
+    for seed in range(20):
+        found = tune_fusion(noisy_runs(seed), QRELS, "RR@10")
+        assert found.default == found.points[0][0] == FusionSettings("minmax", (0.5, 0.5))
+        kept += found.best == found.default
+        assert found.best_mean >= found.points[0][1]
+        best = max(mean for _, mean in found.points)
+        assert found.best == found.default or best >= found.best_mean > found.points[0][1]
+    assert kept >= 12, "chance alone is no reason to leave the default"
+    sure = {query: {"bad": 9.0, "good": 1.0, "other": 0.5} for query in QUERIES}
+    unsure = {query: {"good": 0.9, "bad": 0.85, "other": 0.1} for query in QUERIES}
+    found = tune_fusion([sure, unsure], QRELS, "RR@10", weights=[(1, 0), (0, 1)])
+    assert (found.best.weights, found.best_mean, found.points[0][1]) == ((0, 1), 1.0, 0.5)
+
+
+def test_the_gain_on_held_out_queries_is_told_against_the_default_as_well() -> None:
+    found = tune_fusion([WORDS, VECTORS], QRELS, "RR@10")
+    told = found.held_out_default
+    assert (told.baseline, told.mean, told.difference) == (1.0, 1.0, 0.0)
+    assert found.held_out.difference == 0.5
+    assert "held-out queries, against the default (minmax, weights 0.5, 0.5): 1.0000" in str(found)
+    facts = found.to_dict()
+    assert facts["held_out_default"] == told.to_dict()
+    assert facts["default"] == {"method": "minmax", "weights": [0.5, 0.5]}
+
+
+def test_the_default_is_of_the_first_method_and_tried_once() -> None:
+    found = tune_fusion([WORDS, VECTORS], QRELS, methods=["rrf"], weights=[(2, 2), (3, 1)])
+    assert [settings for settings, _ in found.points] == [
+        FusionSettings("rrf", (0.5, 0.5)),
+        FusionSettings("rrf", (3, 1)),
+    ]
+    three = tune_fusion([WORDS, VECTORS, VECTORS], QRELS, methods=["rrf"])
+    assert three.default.weights == (1 / 3, 1 / 3, 1 / 3)
+
+
+def test_two_queries_are_too_few_to_leave_the_default_for_one() -> None:
+    few = {query: QRELS[query] for query in QUERIES[:2]}
+    found = tune_fusion([WORDS, VECTORS], few, "RR@10", weights=[(1, 0), (0, 1)], folds=2)
+    assert set(found.chosen) == {found.default}

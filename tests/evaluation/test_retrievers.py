@@ -125,7 +125,8 @@ def test_a_retriever_of_haystack_has_a_run() -> None:
     [
         (["apple", "apple"], ValueError, "a document occurs twice for query '1'"),
         ([("apple", 1.0), ("boat", 2.0)], ValueError, "query '1' are not in descending order"),
-        ([("apple", float("nan"))], ValueError, "a score for query '1' is not a number"),
+        ([("apple", float("nan"))], ValueError, "the score of 'apple' for query '1' is NaN"),
+        ([("apple", float("inf"))], ValueError, "the score of 'apple' for query '1' is infinite"),
         ([7, 8], TypeError, r"must return ids \(str\), or pairs .* it returned 7"),
         (["apple", ("boat", 1.0)], TypeError, "it returned 'apple'"),
         ([{"id": "apple"}], TypeError, "it returned {'id': 'apple'}"),

@@ -73,6 +73,16 @@ def test_ids_that_trec_cannot_hold_are_refused_and_the_file_stays(tmp_path: Path
     assert path.read_text(encoding="utf-8") == "before"
 
 
+@pytest.mark.parametrize("score", [float("inf"), float("-inf"), float("nan")])
+def test_scores_that_no_run_can_hold_are_refused_and_the_file_stays(
+    tmp_path: Path, score: float
+) -> None:
+    path = written(tmp_path, "before")
+    with pytest.raises(ValueError, match="the score of document 'd' of query 'q' is"):
+        write_run(path, {"q": {"d": score}})
+    assert path.read_text(encoding="utf-8") == "before"
+
+
 def test_qrels_are_read_in_trecs_and_in_beirs_format(tmp_path: Path) -> None:
     trec = written(tmp_path, "q1 0 d1 1\nq1\t0\td2\t2\n\nq2 Q0 d1 0\n")
     assert read_qrels(trec) == {"q1": {"d1": 1, "d2": 2}, "q2": {"d1": 0}}
@@ -112,6 +122,9 @@ def test_repeated_lines_of_qrels_are_told_and_count_once(tmp_path: Path) -> None
         ("q Q0 d 1 high t\n", r"file.txt:1: the score must be a number, got 'high'"),
         ("q Q0 d first 1.0 t\n", r"file.txt:1: the rank must be an integer, got 'first'"),
         ("q Q0 d 1 nan t\n", r"file.txt:1: the score is NaN"),
+        ("q Q0 d 1 inf t\n", r"file.txt:1: the score is infinite.*: document 'd' of query 'q'"),
+        ("q Q0 d 1 -Infinity t\n", r"file.txt:1: the score is infinite"),
+        ("q Q0 d 1 1e999 t\n", r"file.txt:1: the score is infinite"),
         ("q Q0 d 1 2 t\nq Q0 d 2 1 t\n", r"file.txt:2: document 'd' of query 'q' occurs twice"),
         ("\n", r"file.txt: no results in it"),
     ],

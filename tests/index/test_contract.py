@@ -55,10 +55,10 @@ def names(hits: list[Hit]) -> list[str]:
                          "offset=0"),
         ("explain", "query id filter=None"),
         ("scores", "query"),
-        ("search_hybrid", "query vector k=10 filter=None fetch_k=50 method=minmax weights=None "
+        ("search_hybrid", "query vector k=10 filter=None fetch_k=100 method=minmax weights=None "
                           "rank_constant=60 offset=0"),
         ("correct", "query filter=None"),
-        ("expand", "query fb_docs=10 fb_terms=10 original_query_weight=0.5 filter=None"),
+        ("expand", "query fb_docs=10 fb_terms=20 original_query_weight=0.8 filter=None"),
         ("save", "path extra=None overwrite=True storage_options=None"),
         (
             "open",

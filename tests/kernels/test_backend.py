@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,46 @@ def test_without_compiled_code_numpy_answers_and_says_so_once(
     assert found == expected
     assert said.count("RuntimeWarning: bm25rag runs in NumPy") == 1
     assert reason in said
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("nothing", None),
+        ("copy", None),
+        ("remove", "searching in {kernels} was never compiled; run 'pip install .' in {checkout}"),
+        ("rename", "searching.cpython-27-other.so in {kernels} is for another Python; run 'pip"),
+        ("edit", "in {kernels} is older than searching.py; run 'pip install .' in {checkout}"),
+        ("declare", "in {kernels} is older than signs.pxd; run 'pip install .' in {checkout}"),
+    ],
+)
+def test_a_checkout_says_what_is_wrong_with_its_compiled_modules_and_what_to_do(
+    tmp_path: Path, change: str, reason: str | None
+) -> None:
+    kernels = tmp_path / "bm25rag" / "kernels"
+    shutil.copytree(PACKAGE, tmp_path / "bm25rag")
+    (tmp_path / "setup.py").touch()
+    (library,) = (path for path in kernels.glob("searching.*") if path.suffix in {".so", ".pyd"})
+    built = library.stat().st_mtime
+    if change == "remove":
+        library.unlink()
+    elif change == "rename":
+        library.rename(kernels / "searching.cpython-27-other.so")
+    elif change == "copy":  # in an order that nobody chose
+        os.utime(kernels / "searching.py", (built + 0.5, built + 0.5))
+    elif change != "nothing":
+        source = kernels / ("searching.py" if change == "edit" else "signs.pxd")
+        os.utime(source, (built + 60, built + 60))
+    _, said = run(SEARCH, tmp_path, BM25RAG_KERNELS="")
+    assert said.count("RuntimeWarning: bm25rag runs in NumPy") == (reason is not None)
+    assert (reason or "").format(kernels=kernels, checkout=tmp_path) in said
+
+
+def test_what_is_installed_is_not_judged_by_its_age(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "bm25rag")
+    late = time.time() + 60  # installers write files in any order
+    os.utime(tmp_path / "bm25rag" / "kernels" / "searching.py", (late, late))
+    assert run(SEARCH, tmp_path, BM25RAG_KERNELS="")[1] == ""
 
 
 def test_loading_the_kernels_puts_nothing_of_another_name_into_sys_modules() -> None:

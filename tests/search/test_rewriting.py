@@ -13,18 +13,35 @@ from benchmarks import rewriting
 from support.environment import collection
 
 
+def cells(line: str) -> list[float]:
+    return list(map(float, line.split("|")[2:-1]))
+
+
 def test_expansion_improves_cranfield_and_correction_recovers_from_typos(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(rewriting, "COLLECTIONS", collection("cranfield").parent)
     monkeypatch.setattr(sys, "argv", ["rewriting", "cranfield"])
     rewriting.main()
-    cells = capsys.readouterr().out.splitlines()[-1].split("|")[2:-1]
-    asked, expanded, corrected, wrong, mended = map(float, cells)
+    lines = capsys.readouterr().out.splitlines()
+    asked, found, expanded, found_expanded, anserini, _ = cells(lines[1])
     assert expanded > asked + 0.5
+    assert expanded > anserini
+    assert found_expanded > found + 1
+    asked, wrong, corrected, mended = cells(lines[3])
     assert corrected > asked - 0.5
     assert wrong < asked - 2
     assert mended > wrong + 2
+
+
+@pytest.mark.slow
+def test_expansion_as_it_is_by_default_does_not_harm_scifact() -> None:
+    index, questions, grades = rewriting.load("scifact")
+    asked, found, expanded, found_expanded, anserini, _ = rewriting.expansion(
+        index, questions, grades
+    )
+    assert expanded > asked - 0.2 > anserini + 2
+    assert found_expanded > found
 
 
 def test_a_misspelt_question_is_one_edit_away() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import sys
@@ -88,13 +89,31 @@ def check_answers_and_updates(example: Example) -> None:
 
 
 def check_missing_folder(example: Example) -> None:
-    """Check that a wrong path is an error, and leaves the index as it is."""
+    """Check that a wrong path is a line of usage, and leaves the index as it is."""
     example.ask(QUESTION)
     moved = example.folder.rename(example.folder.with_name("moved"))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SystemExit, match="2"):
         example.ask(QUESTION)
+    assert re.search(r"usage: .*\n.*files is no folder$", example.capsys.readouterr().err.strip())
+    example.monkeypatch.setattr(sys, "argv", [str(example.path)])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(example.path), run_name="__main__")
+    assert "required: folder, question" in example.capsys.readouterr().err
     moved.rename(example.folder)
     assert parts(example.ask(QUESTION))[0] == 0
+
+
+def check_odd_files(example: Example) -> None:
+    """Check that links, pipes and what is no text are left out, and Latin-1 is read."""
+    (example.folder / "away.md").symlink_to(example.folder / "nowhere.md")
+    outside = example.folder.parent / "secret.md"
+    outside.write_text("A cat sleeps in secret.", encoding="utf-8")
+    (example.folder / "out.md").symlink_to(outside)
+    os.mkfifo(example.folder / "pipe.txt")
+    (example.folder / "binary.txt").write_bytes(b"A\0cat\0sleeps")
+    assert parts(example.ask(QUESTION))[1] == '"A cat sleeps sixteen hours a day."'
+    assert "A cat sleeps in secret" not in example.ask("What sleeps in secret?")
+    assert "Ein Café für Hunde." in example.ask("Wo ist ein Café für Hunde?")
 
 
 def check_models(example: Example) -> None:

@@ -169,7 +169,7 @@ def test_hybrid_results_are_the_fusion_of_both_under_the_filters(
     by_words = filled.bm25_retrieval(query, filters, 50)
     rankings = [
         [(one.id, one.score or 0.0) for one in ranked]
-        for ranked in (by_words, search(filled, query, filters=filters, top_k=50))
+        for ranked in (by_words, search(filled, query, filters=filters, top_k=100))
     ]
     found = ask(retriever, query, encode(query), filters, 9)
     assert [(one.id, one.score) for one in found] == fuse(rankings, method, [0.7, 0.3])

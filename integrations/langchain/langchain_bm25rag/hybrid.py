@@ -88,7 +88,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     """The metadata key for the ids, if the vector store returns them there: ``"_id"`` for Qdrant's;
     ``None`` if they are the ids of the documents, as in most stores."""
 
-    fetch_k: SkipValidation[int] = 50
+    fetch_k: SkipValidation[int] = 100
     """How many documents of each of both are fused, and re-ranked; at least ``k`` are."""
 
     method: FusionMethod = "minmax"

@@ -99,7 +99,7 @@ class BM25VectorStore(Stored, VectorStore):
         *,
         sparse_embedding: SparseEmbeddings | None = None,
         retrieval_mode: RetrievalMode | None = None,
-        fetch_k: int = 50,
+        fetch_k: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -32,6 +33,11 @@ def test_the_example_answers_and_indexes_what_has_changed(example: rag_examples.
 
 def test_a_missing_folder_is_an_error_and_the_index_stays(example: rag_examples.Example) -> None:
     rag_examples.check_missing_folder(example)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_links_pipes_and_encodings_do_not_stop_the_example(example: rag_examples.Example) -> None:
+    rag_examples.check_odd_files(example)
 
 
 def test_models_embed_and_answer(example: rag_examples.Example) -> None:

@@ -64,7 +64,7 @@ def rankings(
     """Return what each part finds, best first."""
     lexical = hybrid.index.search(query, 50, filter)
     passing = hybrid.index.ids(filter)
-    dense = hybrid.vector_store.similarity_search_with_score(query, k=50)
+    dense = hybrid.vector_store.similarity_search_with_score(query, k=100)
     scored = [(document.id or "", score) for document, score in dense]
     return [[(hit.id, hit.score) for hit in lexical], [one for one in scored if one[0] in passing]]
 
@@ -342,7 +342,7 @@ def test_documents_are_replaced_in_a_store_that_takes_no_id_twice(
 
 def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
     """Some stores return them, best first, where others return similarities."""
-    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=50)
+    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
     distances = Answering([(document, 1 - score) for document, score in found])
     other = hybrid.model_copy(update={"vector_store": distances})
     assert ids(ask(other, "dreamlike cats")) == ids(ask(hybrid, "dreamlike cats"))
@@ -350,7 +350,7 @@ def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
 
 def test_ids_may_be_in_the_metadata(hybrid: BM25HybridRetriever) -> None:
     """Where Qdrant's store has them."""
-    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=50)
+    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
     answer = [(Document("", metadata={"_id": one.id}), score) for one, score in found]
     changed = {"vector_store": Answering(answer), "store_id_key": "_id"}
     other = hybrid.model_copy(update=changed)

@@ -45,7 +45,7 @@ class Settings(BaseModel):
     alpha: float = 0.5
     method: FusionMethod = "minmax"
     rank_constant: int = 60
-    fetch_k: int = 50
+    fetch_k: int = 100
     # What cannot be saved and must be given again: the dense store, by the name of its class, and
     # the functions for sparse vectors, by those of the arguments.
     dense: str | None = None

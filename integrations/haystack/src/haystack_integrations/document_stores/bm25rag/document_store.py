@@ -310,7 +310,7 @@ class BM25DocumentStore(Operations):
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         *,
-        top_k_per_retriever: int = 50,
+        top_k_per_retriever: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,

@@ -152,7 +152,7 @@ class FusingRetriever(StoreRetriever):
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
-        top_k_per_retriever: int = 50,
+        top_k_per_retriever: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
