@@ -49,7 +49,8 @@ def sample_metadata(
     filter
         Which documents count.
     """
-    views, parsed = index._snapshot.views, parse_filter(filter)
+    snapshot = index._snapshot
+    views, parsed = snapshot.views, parse_filter(filter, snapshot)
     masks = (None,) * len(views) if parsed is None else masks_of(views, parsed)
     found: list[dict[str, Any]] = []
     try:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from bm25rag.errors import LockedError
+
 
 @contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
@@ -42,7 +44,7 @@ def flush_folder(folder: str) -> None:
 
 
 # What a folder has before anything is in it: of a build, the plan too.
-_EMPTY = {"lock", "manifest.json", "plan.json"}
+_EMPTY = {"lock", "plan.json"}
 
 
 @contextmanager
@@ -51,6 +53,8 @@ def folder_to_fill(folder: str) -> Iterator[None]:
     made = make_folder(folder)
     try:
         yield
+    except LockedError:  # another process fills it
+        raise
     except BaseException:
         if made and set().union(*(files for _, _, files in os.walk(folder))) <= _EMPTY:
             shutil.rmtree(folder, ignore_errors=True)
