@@ -179,6 +179,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    if "MALLOC_MMAP_THRESHOLD_" not in os.environ:  # else forked processes have free memory
+        fixed = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | fixed)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a child that has not begun
     os.fsync = lambda fd: None  # nobody cuts the power here
     random, outcomes = Random(given.seed), Counter[str]()
