@@ -29,7 +29,7 @@ from bm25rag import BM25Index
 
 LIMIT = 120.0  # seconds after which a process hangs
 # Bytes that a process may take beyond what it has, at most.
-SPARE = 60 << 20
+SPARE = 10 << 20
 QUERIES = [f"w{number} w{7 * number} w{number * number % 9000}" for number in range(200)]
 WRONG = 3
 
