@@ -28,13 +28,15 @@ from typing import NamedTuple
 from bm25rag import BM25Index
 
 LIMIT = 120.0  # seconds after which a process hangs
-# Bytes that a process may take beyond what it has, at most.
-SPARE = 10 << 20
+# So that a process takes what it needs from the system, not from what others left in its heap.
+MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "0"}
+STACK = 1 << 20  # of a thread: less than what the jobs need
+MANY = 1_000  # hits, which need more memory than a heap has left
 QUERIES = [f"w{number} w{7 * number} w{number * number % 9000}" for number in range(200)]
 WRONG = 3
 
 _random = Random(0)
-OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(20)) for _ in range(200)]
+OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(20)) for _ in range(6_000)]
 NEW = [" ".join(f"w{_random.randrange(60_000)}" for _ in range(40)) for _ in range(3_000)]
 NEW += [
     " ".join(f"v{number}" for number in range(50_000)),
@@ -44,20 +46,38 @@ IDS = [f"new{number}" for number in range(len(NEW))]
 
 
 class Job(NamedTuple):
-    """What is done to an index, any number of times, what comes of it, and how long it takes."""
+    """What is done to an index, any number of times, what comes of it, and what it takes."""
 
     work: Callable[[BM25Index], object]
     after: BM25Index
     seconds: float = 0.0
+    memory: int = 0
 
-    def timed(self, folder: Path) -> Job:
-        """Return the job with its time, after which everything that it needs is imported."""
-        with BM25Index.open(folder, mode="w") as index:
-            started = time.perf_counter()
-            self.work(index)
-            seconds = time.perf_counter() - started
-            index.rollback()
-        return self._replace(seconds=seconds)
+    def measured(self, folder: Path) -> Job:
+        """Return the job with what it takes in a process that is forked from this one."""
+        here, there = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                index = BM25Index.open(folder, mode="w")
+                shown(index)
+                before, started = memory("VmSize"), time.perf_counter()
+                self.work(index)
+                seconds = time.perf_counter() - started
+                os.write(there, f"{seconds} {memory('VmPeak') - before}".encode())
+            finally:
+                os._exit(0)
+        os.close(there)
+        said = os.read(here, 100).split()
+        os.close(here)
+        os.waitpid(child, 0)
+        return self._replace(seconds=float(said[0]), memory=int(said[1]))
+
+
+def memory(name: str) -> int:
+    """Return the address space of this process in bytes: as it is, or was at most."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition(f"{name}:")[2].split()[0]) << 10
 
 
 def jobs() -> dict[str, Job]:
@@ -78,8 +98,8 @@ def jobs() -> dict[str, Job]:
     return {
         "add": Job(lambda index: index.add(NEW, IDS, threads=1), grown),
         "add, threads": Job(lambda index: index.add(NEW, IDS, threads=3), grown),
-        "search": Job(lambda index: index.search_batch(QUERIES, threads=1), old),
-        "search, threads": Job(lambda index: index.search_batch(QUERIES, threads=3), old),
+        "search": Job(lambda index: index.search_batch(QUERIES, MANY, threads=1), old),
+        "search, threads": Job(lambda index: index.search_batch(QUERIES, MANY, threads=3), old),
         "delete": Job(lambda index: index.delete(odd), less),
         "compact": Job(compact, less),
         "commit": Job(commit, grown),
@@ -117,9 +137,7 @@ def suffer(kind: str, job: Job, folder: Path, spare: int, pipe: int) -> str:
     try:
         try:
             if kind == "memory":
-                size = int(Path("/proc/self/statm").read_text().split()[0])
-                least = size * resource.getpagesize() + spare
-                resource.setrlimit(resource.RLIMIT_AS, (least, limits[1]))
+                resource.setrlimit(resource.RLIMIT_AS, (memory("VmSize") + spare, limits[1]))
             else:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             os.write(pipe, b".")
@@ -140,7 +158,7 @@ def suffer(kind: str, job: Job, folder: Path, spare: int, pipe: int) -> str:
 
 def run_case(kind: str, job: Job, folder: Path, random: Random) -> str:
     """Run a job in a process of its own; return what came of it."""
-    spare, delay = int(random.random() ** 2 * SPARE), random.random() * job.seconds
+    spare, delay = int(random.random() * 1.3 * job.memory), random.random() * job.seconds
     report = folder / "report"
     here, there = os.pipe()
     child = os.fork()
@@ -179,9 +197,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    if "MALLOC_MMAP_THRESHOLD_" not in os.environ:  # else forked processes have free memory
-        fixed = {"MALLOC_MMAP_THRESHOLD_": "65536"}
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | fixed)
+    if not os.environ.keys() >= MALLOC.keys():
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | MALLOC)
+    threading.stack_size(STACK)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a child that has not begun
     os.fsync = lambda fd: None  # nobody cuts the power here
     random, outcomes = Random(given.seed), Counter[str]()
@@ -191,7 +209,7 @@ def main() -> None:
         every = {}
         for one, job in jobs().items():
             shutil.copytree(kept, folder)
-            every[one] = job.timed(folder)
+            every[one] = job.measured(folder)
             shutil.rmtree(folder)
         for case in range(given.cases):
             which = random.choice(list(every))

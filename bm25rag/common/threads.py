@@ -9,7 +9,9 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from threading import Lock, get_ident
+from time import sleep
 from typing import Any, Generic, Self, TypeVar
+from weakref import ref
 
 from bm25rag.common.gil import work_for_thread
 
@@ -92,7 +94,7 @@ class Helpers:
         self._most = most
         self._tasks: deque[Task[Any]] = deque()
         self._given: list[Task[Any]] = []  # those that have not ended
-        self._alive: list[None] = []  # one for each thread
+        self._alive: set[ref[Callable[[], None]]] = set()  # what each thread calls
         self._owner = get_ident()
 
     def submit(self, work: Callable[[], _Result]) -> Callable[[], _Result]:
@@ -106,32 +108,38 @@ class Helpers:
         return task.result
 
     def _start(self) -> None:
-        self._alive.append(None)
+        helper = self._help
         try:
+            # A thread drops what it calls when it ends, even if it had no memory to call it.
+            self._alive.add(ref(helper, self._alive.discard))
             # Not a ``Thread``: its ``start`` waits for ever for one that has no memory to begin.
-            start_new_thread(self._help, ())
+            start_new_thread(helper, ())
         except RuntimeError:  # "can't start new thread"
-            self._alive.pop()
-            if not self._alive:
-                self._tasks.clear()  # whoever waits for them has them
+            pass
+        finally:
+            del helper  # which a traceback would keep
+        if not self._alive:
+            self._tasks.clear()  # whoever waits for them has them
 
     def _help(self) -> None:
-        try:
+        with suppress(IndexError, MemoryError):  # nothing left, or too little to begin
             work_for_thread(self._owner)
-            with suppress(IndexError):  # nothing left
-                while True:
-                    self._tasks.popleft().run()
-        finally:
-            self._alive.pop()
+            while True:
+                self._tasks.popleft().run()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Drop what nobody has begun, and wait for the rest."""
+        """Drop what nobody has begun, and wait for the rest and for the ends of the threads.
+
+        An interpreter that closes beside one that is about to end is a fatal error.
+        """
         self._tasks.clear()
         for task in self._given:
             task.drop()
+        while self._alive:
+            sleep(1e-5)
 
 
 def map_in_order(
