@@ -108,7 +108,7 @@ class Helpers:
         return task.result
 
     def _start(self) -> None:
-        helper = self._help
+        helper = partial(self._help)  # each is itself, while methods of one object are equal
         try:
             # A thread drops what it calls when it ends, even if it had no memory to call it.
             self._alive.add(ref(helper, self._alive.discard))

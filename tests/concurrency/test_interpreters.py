@@ -71,6 +71,46 @@ def test_a_second_interpreter_works_or_says_why_not(when: str, kind: list[str]) 
     assert set(said) <= {"found", "without NumPy"}
 
 
+# An interpreter with the main one's GIL, which may have threads, and closes at once.
+CLOSED = """
+import sys, warnings
+
+warnings.simplefilter("ignore")
+try:
+    import _interpreters as interpreters
+    other = interpreters.create("legacy")
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    other = interpreters.create(isolated=False)
+
+HELP = '''
+import warnings
+warnings.simplefilter("ignore")
+try:
+    import numpy
+except Exception:  # NumPy 1.24 raises SystemError
+    pass
+else:
+    from bm25rag.common.threads import Helpers
+    with Helpers(8) as helpers:
+        for wait in [helpers.submit(int) for _ in range(8)]:
+            assert wait() == 0
+'''
+
+assert interpreters.run_string(other, HELP) is None
+interpreters.destroy(other)
+"""
+
+
+def test_an_interpreter_can_be_closed_as_soon_as_helpers_have_done_their_work() -> None:
+    if sys.version_info < (3, 13):
+        pytest.importorskip("_xxsubinterpreters")
+    for _ in range(3):
+        command = [sys.executable, "-c", CLOSED]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+        assert (run.returncode, run.stderr) == (0, "")
+
+
 NOWHERE = """
 import os, sys
 
