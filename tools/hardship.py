@@ -36,7 +36,7 @@ QUERIES = [f"w{number} w{7 * number} w{number * number % 9000}" for number in ra
 WRONG = 3
 
 _random = Random(0)
-OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(20)) for _ in range(6_000)]
+OLD = [" ".join(f"w{_random.randrange(3_000)}" for _ in range(20)) for _ in range(20_000)]
 NEW = [" ".join(f"w{_random.randrange(60_000)}" for _ in range(40)) for _ in range(3_000)]
 NEW += [
     " ".join(f"v{number}" for number in range(50_000)),

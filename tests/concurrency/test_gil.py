@@ -12,6 +12,7 @@ from bm25rag import BM25Index
 from bm25rag.common import gil
 from bm25rag.common.gil import in_blocks, note_read, release_gil, releasing_gil
 from bm25rag.kernels import backend
+from support.threads import leave_work_to_helpers
 
 
 @pytest.fixture
@@ -117,6 +118,7 @@ def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.Monk
         seen.append((threading.get_ident() != caller, gil.others_read()))
 
     monkeypatch.setattr("bm25rag.analysis.encoder.release_gil", note)
+    leave_work_to_helpers(monkeypatch)
     with backend.use("compiled"):
         note_read()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)

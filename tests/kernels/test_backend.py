@@ -113,6 +113,7 @@ def test_a_checkout_says_what_is_wrong_with_its_compiled_modules_and_what_to_do(
         os.utime(kernels / "searching.py", (built + 0.5, built + 0.5))
     elif change != "nothing":
         source = kernels / ("searching.py" if change == "edit" else "signs.pxd")
+        source.touch()  # wheels have no .pxd files
         os.utime(source, (built + 60, built + 60))
     _, said = run(SEARCH, tmp_path, BM25RAG_KERNELS="")
     assert said.count("RuntimeWarning: bm25rag runs in NumPy") == (reason is not None)

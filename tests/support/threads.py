@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
+from time import sleep
+from typing import Any
+
+import pytest
+
+from bm25rag.common.threads import Task
 
 
 def together(work: list[Callable[[], None]]) -> None:
@@ -14,3 +20,15 @@ def together(work: list[Callable[[], None]]) -> None:
         wait(futures)
     for future in futures:
         future.result()
+
+
+def leave_work_to_helpers(patch: pytest.MonkeyPatch) -> None:
+    """Let nobody who waits for a helper's result do the work meanwhile."""
+    result = Task.result
+
+    def wait_for_helper(task: Task[Any]) -> Any:
+        while not task.ended:
+            sleep(0.001)
+        return result(task)
+
+    patch.setattr(Task, "result", wait_for_helper)
