@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
+
+import pytest
+
+from bm25rag.common.threads import Task
 
 
 def together(work: list[Callable[[], None]]) -> None:
@@ -14,3 +19,16 @@ def together(work: list[Callable[[], None]]) -> None:
         wait(futures)
     for future in futures:
         future.result()
+
+
+def let_helpers_begin(patch: pytest.MonkeyPatch) -> None:
+    """Have whoever waits for a task wait until a helper has begun it."""
+    result = Task.result
+
+    def wait_and_return(task: Task[object]) -> object:
+        until = time.monotonic() + 30
+        while not (task._working.locked() or task.ended) and time.monotonic() < until:
+            time.sleep(0.001)
+        return result(task)
+
+    patch.setattr(Task, "result", wait_and_return)
