@@ -49,7 +49,7 @@ async def in_write_thread(
     while True:
         thread = _thread_of(owner)
         try:
-            done = thread.submit(task.run)
+            done = thread.submit(task.help)
         except RuntimeError:  # it cannot start, or another thread has ended it
             if thread is _thread_of(owner):
                 return task.result()

@@ -31,49 +31,50 @@ class Task(Generic[_Result]):
     _result: _Result
 
     def __init__(self, work: Callable[[], _Result]) -> None:
-        self._work = [work]  # until somebody takes it out
+        self._work: Callable[[], _Result] | None = work  # until it is done, or dropped
         self._context = copy_context()
         self._error: BaseException | None = None
-        self._busy = Lock()
-        self._busy.acquire()
+        # Whoever works holds it. Ctrl-C reaches the main thread alone, which takes it by ``with``:
+        # that leaves no moment between taking it and being sure to give it up.
+        self._working = Lock()
 
-    def run(self) -> None:
-        """Do the work, unless somebody has begun it."""
-        try:
-            work = self._work.pop()
-        except IndexError:
-            return
-        try:
-            self._result = self._context.run(work)
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._busy.release()
-
-    @property
-    def ended(self) -> bool:
-        """Whether somebody has done the work."""
-        return not self._busy.locked()
-
-    def drop(self) -> None:
-        """Have nobody begin the work; wait for whoever has begun it."""
-        try:
-            self._work.pop()
-        except IndexError:
-            with self._busy:
-                pass
+    def help(self) -> None:
+        """Do the work, unless somebody does it already."""
+        if self._working.acquire(blocking=False):
+            try:
+                self._do()
+            finally:
+                self._working.release()
 
     def result(self) -> _Result:
         """Return what the work returned, or raise what it raised."""
-        self.run()
-        with self._busy:
-            pass
+        with self._working:
+            self._do()
         if self._error is not None:
             try:
                 raise self._error
             finally:
                 self._error = None  # its traceback holds this task
         return self._result
+
+    def drop(self) -> None:
+        """Have nobody begin the work; wait for whoever does it."""
+        with self._working:
+            self._work = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the work is done."""
+        return self._work is None
+
+    def _do(self) -> None:
+        if self._work is None:
+            return
+        try:
+            self._result = self._context.run(self._work)
+        except BaseException as error:
+            self._error = error
+        self._work = None
 
 
 class Helpers:
@@ -125,7 +126,7 @@ class Helpers:
         with suppress(IndexError, MemoryError):  # nothing left, or too little to begin
             work_for_thread(self._owner)
             while True:
-                self._tasks.popleft().run()
+                self._tasks.popleft().help()
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from reprlib import Repr
 from typing import Any
 
 _OPERATORS: dict[str, tuple[str, ...]] = {
@@ -34,6 +35,12 @@ _LOGICAL = {
     **dict.fromkeys(("not", "mustnot", "nor"), "$not"),
     "strict": "$strict",
 }
+# How deep a value is looked into, and shown: it may be nested without end.
+_LEVELS = 8
+_SHOWN = Repr()
+_SHOWN.maxlevel = _LEVELS
+_SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxtuple = 20
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 100
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -68,10 +75,12 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
         logical = _LOGICAL.get(_bare(path[0]))
         if logical is not None:
             return path, _shown({logical: _operand(logical, value)})
-    return _within(path, value) if isinstance(value, dict) else None
+    return _within(path, value, _LEVELS) if isinstance(value, dict) else None
 
 
-def _within(path: tuple[str, ...], value: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
+def _within(
+    path: tuple[str, ...], value: Mapping[str, Any], levels: int
+) -> tuple[tuple[str, ...], str] | None:
     for key, item in value.items():
         below, bare = (*path, key), _bare(key)
         if bare in _OPERATORS:
@@ -83,7 +92,8 @@ def _within(path: tuple[str, ...], value: Mapping[str, Any]) -> tuple[tuple[str,
             return below, _shown({".".join(path): renamed})
         if bare in _LOGICAL and isinstance(item, dict | list | tuple):
             return below, _shown({_LOGICAL[bare]: [{".".join(path): "..."}, "..."]})
-        if isinstance(item, dict) and (found := _within(below, item)) is not None:
+        nested = isinstance(item, dict) and levels > 1
+        if nested and (found := _within(below, item, levels - 1)) is not None:
             return found
     return None
 
@@ -99,5 +109,5 @@ def _bare(name: object) -> str:
 
 
 def _shown(filter: dict[str, Any]) -> str:
-    shown = repr(filter)
+    shown = _SHOWN.repr(filter)
     return shown if len(shown) <= 200 else shown[:200] + " ..."

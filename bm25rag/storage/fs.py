@@ -43,8 +43,8 @@ def flush_folder(folder: str) -> None:
         os.close(handle)
 
 
-# What a folder has before anything is in it: of a build, the plan too.
-_EMPTY = {"lock", "plan.json"}
+# What a folder has before anything is in it; a manifest and a plan are those of a build in it.
+_EMPTY = {"lock", "manifest.json", "plan.json"}
 
 
 @contextmanager
@@ -56,7 +56,8 @@ def folder_to_fill(folder: str) -> Iterator[None]:
     except LockedError:  # another process fills it
         raise
     except BaseException:
-        if made and set().union(*(files for _, _, files in os.walk(folder))) <= _EMPTY:
+        files = [files for _, _, files in os.walk(folder)]  # its own first
+        if made and set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
             shutil.rmtree(folder, ignore_errors=True)
             for path in made[1:]:
                 with suppress(OSError):

@@ -12,7 +12,7 @@ from bm25rag import BM25Index
 from bm25rag.common import gil
 from bm25rag.common.gil import in_blocks, note_read, release_gil, releasing_gil
 from bm25rag.kernels import backend
-from support.threads import leave_work_to_helpers
+from support.threads import let_helpers_begin
 
 
 @pytest.fixture
@@ -111,6 +111,7 @@ def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], obje
 @pytest.mark.skipif("compiled" not in backend.available(), reason="nothing was compiled")
 def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
+    let_helpers_begin(monkeypatch)
     seen: list[tuple[bool, bool]] = []
     caller = threading.get_ident()
 
@@ -118,7 +119,6 @@ def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.Monk
         seen.append((threading.get_ident() != caller, gil.others_read()))
 
     monkeypatch.setattr("bm25rag.analysis.encoder.release_gil", note)
-    leave_work_to_helpers(monkeypatch)
     with backend.use("compiled"):
         note_read()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)

@@ -192,7 +192,7 @@ def test_an_id_that_two_files_have_is_named_with_them(
 
 
 def file_of(size: int) -> SourceFile:
-    return SourceFile("f", "jsonl", None, size)
+    return SourceFile("f", "jsonl", "f", False, size)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.kernels import backend as backends
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import build_postings
-from support.threads import leave_work_to_helpers
+from support.threads import let_helpers_begin
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
 TEXTS = [
@@ -75,7 +75,7 @@ def test_helpers_use_the_backend_of_their_caller(
         return build_postings(*given)
 
     monkeypatch.setattr("bm25rag.segments.builder.build_postings", build)
-    leave_work_to_helpers(monkeypatch)
+    let_helpers_begin(monkeypatch)
     BM25Index.from_texts(TEXTS, threads=2)
     assert used == {(False, backend)}
 

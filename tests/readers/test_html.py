@@ -105,7 +105,7 @@ def test_what_is_no_encoding_of_the_web_is_not_tried(declared: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "complaint"),
     [
-        (b"<p>gr\xfcn", "a.html: cannot be read as utf-8"),
+        (b"<p>gr\xfcn", "a.html:1: not UTF-8 text"),
         (
             b"<meta charset=klingon><p>x",
             "a.html: cannot be read as klingon, which the page declares",

@@ -277,7 +277,7 @@ def test_a_manifest_that_could_not_be_read_again_is_not_written(
     assert everything(BM25Index.open(broken)) == expected
 
 
-@pytest.mark.parametrize("mode", ["a", "rw", "", None, 3, True])
+@pytest.mark.parametrize("mode", ["x", "rw", "", None, 3, True])
 def test_a_wrong_mode_is_named(broken: Path, mode: object) -> None:
     with pytest.raises((TypeError, ValueError), match="mode"):
         BM25Index.open(broken, mode=mode)

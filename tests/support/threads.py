@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
-from time import sleep
-from typing import Any
 
 import pytest
 
@@ -22,13 +21,14 @@ def together(work: list[Callable[[], None]]) -> None:
         future.result()
 
 
-def leave_work_to_helpers(patch: pytest.MonkeyPatch) -> None:
-    """Let nobody who waits for a helper's result do the work meanwhile."""
+def let_helpers_begin(patch: pytest.MonkeyPatch) -> None:
+    """Have whoever waits for a task wait until a helper has begun it."""
     result = Task.result
 
-    def wait_for_helper(task: Task[Any]) -> Any:
-        while not task.ended:
-            sleep(0.001)
+    def wait_and_return(task: Task[object]) -> object:
+        until = time.monotonic() + 30
+        while not (task._working.locked() or task.ended) and time.monotonic() < until:
+            time.sleep(0.001)
         return result(task)
 
-    patch.setattr(Task, "result", wait_for_helper)
+    patch.setattr(Task, "result", wait_and_return)
