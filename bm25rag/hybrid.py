@@ -51,10 +51,10 @@ class HybridSearch:
     expand
         Whether to expand the query for BM25, as ``BM25Index.expand`` does.
     offset
-        How many of the best documents to leave out. Pages up to ``fetch_k`` are parts of one
-        ranking; behind that, more documents are fused for each page, which can change their order.
+        How many of the best documents to leave out. All pages are of one ranking, of the documents
+        that are fused: a larger ``fetch_k`` lets them go deeper.
     fetch_k
-        How many documents of each retriever are fused, >= 0; at least ``offset + k`` are.
+        How many documents of each retriever are fused, >= 0; at least ``k`` are.
     method, weights, rank_constant
         As in ``fuse``; the first weight is that of BM25.
     on_unknown
@@ -111,7 +111,7 @@ class HybridSearch:
         self._floor = check_real("min_score", lowest, -math.inf, math.inf)
         self._correct, self._expand = check_flag("correct", correct), check_flag("expand", expand)
         self._last = self._first + most if most else 0
-        self._depth = self.wanted = max(self._last, check_count("fetch_k", fetch_k))
+        self._depth = self.wanted = max(most, check_count("fetch_k", fetch_k))
         # Before anybody is asked, so that nothing that is found can be missing.
         self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
         self._known = index.__contains__ if known is None else known

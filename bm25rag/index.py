@@ -546,12 +546,12 @@ class BM25Index:
         k, filter
             As in ``search``; the filter holds for both.
         fetch_k
-            How many documents of each ranking are fused, >= 0; at least ``offset + k`` are.
+            How many documents of each ranking are fused, >= 0; at least ``k`` are.
         method, weights, rank_constant
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
         offset
-            As in ``search``. Pages up to ``fetch_k`` are parts of one ranking; behind that, more
-            documents are fused for each page, which can change their order.
+            As in ``search``. All pages are of one ranking, of the documents that are fused: a
+            larger ``fetch_k`` lets them go deeper.
 
         Returns
         -------
@@ -568,8 +568,7 @@ class BM25Index:
 
         snapshot = self._snapshot
         most, parsed, _, first = check_search(snapshot, k, filter, None, offset)
-        last = first + most if most else 0
-        depth = max(last, check_count("fetch_k", fetch_k))
+        depth = max(most, check_count("fetch_k", fetch_k))
         terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
         rankings = [
             [(str(row), score) for row, score in zip(*found, strict=True)]
@@ -578,7 +577,7 @@ class BM25Index:
                 search_one(snapshot.by_vectors, weighted, depth, parsed, None, 0),
             )
         ]
-        fused = fuse(rankings, method, weights, last, rank_constant)[first:]
+        fused = fuse(rankings, method, weights, first + most if most else 0, rank_constant)[first:]
         return snapshot.hits([int(row) for row, _ in fused], [score for _, score in fused])
 
     # --- documents and statistics ------------------------------------------------------
@@ -886,7 +885,7 @@ class BM25Index:
         """
         wanted = None if ids is None else check_ids(ids)
         parsed = parse_filter(filter, self._state.snapshot)
-        if wanted is None and parsed is None:
+        if wanted is None and (parsed is None or parsed.rejects_nothing):
             kind = TypeError if filter is None else ValueError
             raise kind(
                 "delete needs ids, or a filter that rejects something, got "

@@ -220,7 +220,7 @@ class RayIndex:
         """
         fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
         first, last = _page(k, offset)
-        depth = max(last, check_count("fetch_k", fetch_k))
+        depth = max(last - first, check_count("fetch_k", fetch_k))
         self._check_fields(filter, deadline)
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         answers = self._ask("search_hybrid", arguments, deadline, False)

@@ -43,6 +43,11 @@ class Filter(ABC):
     __slots__ = ()
 
     @property
+    def rejects_nothing(self) -> bool:
+        """Whether everything matches, for lack of any condition."""
+        return False
+
+    @property
     def demands(self) -> tuple[Demand, ...]:
         """The fields that documents must have, checked before the filter is used."""
         return ()
@@ -256,6 +261,11 @@ class And(_Joined):
     """All parts match; without parts, everything does."""
 
     __slots__ = ()
+
+    @property
+    def rejects_nothing(self) -> bool:
+        """Whether there is no condition in it."""
+        return all(part.rejects_nothing for part in self.parts)
 
     @property
     def key(self) -> Hashable:

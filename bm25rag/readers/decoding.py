@@ -103,16 +103,20 @@ def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str]:
     """Yield all lines with their line ends; only a newline ends a line."""
     with open_bytes(path) as stream:
         lines = _raw_lines(stream, path)
-        first = next(lines, b"")
-        encoding = _encoding(first, path, tolerance)
+        begin: list[bytes] = []
+        while sum(map(len, begin)) < _HEAD and (line := next(lines, None)) is not None:
+            begin.append(line)
+        first = b"".join(begin)
+        encoding = _encoding(first[:_HEAD], path, tolerance)
         if "\n".encode(encoding) != b"\n":  # of UTF-16, bytes are no lines
             raw = first + read_whole(stream, path, size_limit() - len(first))
             text = decode(raw, path, tolerance._replace(encoding=encoding))
             yield from io.StringIO(text, newline="\n")
             return
         if b"\0" in first:
-            fail(path, 1, "not a text: there is a NUL byte")
-        yield from _lines(chain([first], lines), encoding, path, tolerance)
+            line_number = first.count(b"\n", 0, first.index(b"\0")) + 1
+            fail(path, line_number, "not a text: there is a NUL byte")
+        yield from _lines(chain(begin, lines), encoding, path, tolerance)
 
 
 def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:

@@ -74,6 +74,10 @@ def _rows(
     for line, row, error in _cells(lines, delimiter, path):
         if error is None and row and not columns:
             columns = _check_header(row, path, line)
+        elif (
+            error is not None and not columns
+        ):  # of the header, without which no row means anything
+            fail(path, line, str(error), error)
         elif error is not None or row:
             try:
                 if error is not None:

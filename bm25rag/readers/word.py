@@ -5,6 +5,7 @@ A DOCX file is a zip archive of XML; python-docx would build a tree of all of it
 
 from __future__ import annotations
 
+import io
 import re
 import time
 import zipfile
@@ -16,7 +17,7 @@ from xml.etree import ElementTree
 
 from bm25rag import Document
 from bm25rag.readers.decoding import STRICT, Tolerance
-from bm25rag.readers.lines import fail, name_of, open_bytes
+from bm25rag.readers.lines import fail, name_of, open_bytes, read_whole, size_limit
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
 
 __all__ = ["read_docx"]
@@ -58,11 +59,15 @@ def read_docx(
         If this is not a DOCX file, is encrypted, or is larger or takes longer than any document.
     """
     with open_bytes(path) as stream:
+        if not stream.seekable():  # what is packed, or comes by a pipe
+            stream = io.BytesIO(read_whole(stream, path, size_limit()))
         yield from cut_blocks(_blocks(stream, path), size, name or name_of(path))
 
 
 def _blocks(stream: IO[bytes], path: Path) -> Iterator[Block]:
-    if stream.peek(8).startswith(b"\xd0\xcf\x11\xe0"):  # type: ignore[attr-defined]
+    begin = stream.read(8)
+    stream.seek(0)
+    if begin.startswith(b"\xd0\xcf\x11\xe0"):
         fail(path, None, "not a DOCX file: it is encrypted, or of an older Word; save it anew")
     end = time.monotonic() + _MOST_SECONDS
     try:

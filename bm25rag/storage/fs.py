@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from bm25rag.errors import LockedError
-
 
 @contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
@@ -53,16 +51,25 @@ def folder_to_fill(folder: str) -> Iterator[None]:
     made = make_folder(folder)
     try:
         yield
-    except LockedError:  # another process fills it
-        raise
     except BaseException:
-        files = [files for _, _, files in os.walk(folder)]  # its own first
-        if made and set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
-            shutil.rmtree(folder, ignore_errors=True)
-            for path in made[1:]:
-                with suppress(OSError):
-                    os.rmdir(path)
+        if made:
+            with suppress(OSError):  # of which LockedError is one: another process fills it
+                _remove_empty(folder, made[1:])
         raise
+
+
+def _remove_empty(folder: str, parents: list[str]) -> None:
+    from bm25rag.storage.manifest import lock  # which imports this module
+
+    held = lock(folder)
+    try:
+        files = [files for _, _, files in os.walk(folder)]  # its own first
+        if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
+            shutil.rmtree(folder)
+            for path in parents:
+                os.rmdir(path)
+    finally:
+        held.release()
 
 
 def make_folder(folder: str) -> list[str]:

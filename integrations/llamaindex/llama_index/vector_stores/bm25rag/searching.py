@@ -97,7 +97,7 @@ class Searching:
         alpha = query.alpha
         alpha = self._settings.alpha if alpha is None else check_real("alpha", alpha, 0, 1)
         last = k + options.offset
-        depth = max(last, query.similarity_top_k, self._settings.fetch_k)
+        depth = max(k, query.similarity_top_k, self._settings.fetch_k)
         most = _count("sparse_top_k", query.sparse_top_k, depth)
         self._check_all_legs(query, scope)
         weights = of_words, of_sparse, of_dense = self._weights(alpha)

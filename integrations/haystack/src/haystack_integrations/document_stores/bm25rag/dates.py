@@ -67,7 +67,7 @@ def read_iso(text: str) -> datetime | None:
 def read_whole(text: str) -> datetime | None:
     """Return the date that a string names; ``None`` if it names a part of one, such as a day."""
     # What is left out is taken from the default.
-    first, second = (_read(text, datetime(year, year - 2000, 1)) for year in (2001, 2002))
+    first, second = (_read(text, datetime(2000 + n, n, n)) for n in (1, 2))
     return first if first == second else None
 
 
