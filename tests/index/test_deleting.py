@@ -56,3 +56,13 @@ def test_an_error_of_the_filter_deletes_nothing(index: BM25Index, filter: Any) -
 
 def test_no_ids_are_no_documents(index: BM25Index) -> None:
     assert index.delete([]) == index.delete([], {"n": 1}) == 0
+
+
+@pytest.mark.parametrize(
+    "filter", [{"$strict": {}}, {"$and": [{}]}, {"$and": [{}, {"$strict": {}}]}]
+)
+def test_a_filter_without_any_condition_deletes_nothing(filter: dict[str, Any]) -> None:
+    index = BM25Index.from_texts(["red", "sea"])
+    with pytest.raises(ValueError, match=r"delete\(index\.ids\(\)\) deletes all"):
+        index.delete(filter=filter)
+    assert len(index) == 2

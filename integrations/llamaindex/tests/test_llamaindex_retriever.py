@@ -436,3 +436,12 @@ def test_objects_are_looked_up_by_index_id(nodes: list[TextNode]) -> None:
     with_object = about.model_copy(update={"obj": target})
     for more in ({"objects": [with_object]}, {"object_map": {"animals": target}}):
         assert ids(BM25Retriever([about], **more).retrieve("animals")) == ["target"]
+
+
+def test_a_subclass_may_name_the_question_as_it_likes() -> None:
+    class Renamed(BM25Retriever):
+        def _retrieve(self, asked: QueryBundle) -> list[NodeWithScore]:
+            return super()._retrieve(asked)
+
+    retriever = Renamed.from_defaults(nodes=[TextNode(text="cats")])
+    assert retriever.retrieve("cats") == asyncio.run(retriever.aretrieve("cats"))
