@@ -13,8 +13,7 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_sequence
 from bm25rag.common.urls import local_path
 from bm25rag.documents import Document, Text
-from bm25rag.storage.fs import folder_to_fill
-from bm25rag.storage.manifest import BUILDING, lock
+from bm25rag.storage.manifest import BUILDING, folder_to_fill, lock
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -40,10 +40,11 @@ from bm25rag.sharded.statistics import (
     statistics_id,
     write_statistics,
 )
-from bm25rag.storage.fs import flush_folder, folder_to_fill, make_folder
+from bm25rag.storage.fs import flush_folder, make_folder
 from bm25rag.storage.manifest import (
     BUILDING,
     clean,
+    folder_to_fill,
     lock,
     manifest_path,
     read_manifest,

@@ -11,11 +11,12 @@ from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.array_file import FileRecord
-from bm25rag.storage.fs import flush_folder, folder_to_fill
+from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import (
     Manifest,
     check_target,
     clean,
+    folder_to_fill,
     lock,
     manifest_path,
     read_manifest,

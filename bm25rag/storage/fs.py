@@ -7,7 +7,6 @@ what it could not write, and report that a second flush succeeded.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -39,37 +38,6 @@ def flush_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-# What a folder has before anything is in it; a manifest and a plan are those of a build in it.
-_EMPTY = {"lock", "manifest.json", "plan.json"}
-
-
-@contextmanager
-def folder_to_fill(folder: str) -> Iterator[None]:
-    """Make a folder, unless it exists; if nothing gets into a new one, remove it again."""
-    made = make_folder(folder)
-    try:
-        yield
-    except BaseException:
-        if made:
-            with suppress(OSError):  # of which LockedError is one: another process fills it
-                _remove_empty(folder, made[1:])
-        raise
-
-
-def _remove_empty(folder: str, parents: list[str]) -> None:
-    from bm25rag.storage.manifest import lock  # which imports this module
-
-    held = lock(folder)
-    try:
-        files = [files for _, _, files in os.walk(folder)]  # its own first
-        if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
-            shutil.rmtree(folder)
-            for path in parents:
-                os.rmdir(path)
-    finally:
-        held.release()
 
 
 def make_folder(folder: str) -> list[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bm25rag.common.patterns import late_pattern
@@ -19,7 +20,7 @@ from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 from bm25rag.forks import importing
 from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
-from bm25rag.storage.fs import new_file
+from bm25rag.storage.fs import make_folder, new_file
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -343,3 +344,32 @@ def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:
 def record_entry(record: FileRecord) -> dict[str, Any]:
     """Return what a manifest says about a file."""
     return {"file": record.name, "size": record.size, "checksum": record.checksum}
+
+
+# What a folder has before anything is in it; a manifest and a plan are those of a build in it.
+_EMPTY = {"lock", "manifest.json", "plan.json"}
+
+
+@contextmanager
+def folder_to_fill(folder: str) -> Iterator[None]:
+    """Make a folder, unless it exists; if nothing gets into a new one, remove it again."""
+    made = make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        if made:
+            with suppress(OSError):  # of which LockedError is one: another process fills it
+                _remove_empty(folder, made[1:])
+        raise
+
+
+def _remove_empty(folder: str, parents: list[str]) -> None:
+    held = lock(folder)
+    try:
+        files = [files for _, _, files in os.walk(folder)]  # its own first
+        if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
+            shutil.rmtree(folder)
+            for path in parents:
+                os.rmdir(path)
+    finally:
+        held.release()
