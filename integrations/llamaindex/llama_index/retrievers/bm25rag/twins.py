@@ -59,8 +59,8 @@ def _in_thread(
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     @wraps(method)
     async def twin(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if name == "_retrieve":  # awaited by keyword but called by position, so names may differ
-            args, kwargs = (*args, *kwargs.values()), {}
+        if "query_bundle" in kwargs:  # awaited by keyword but called by position: names may differ
+            args = (*args, kwargs.pop("query_bundle"))
         if name in _WRITES:
             return await in_write_thread(self.bm25, method, self, *args, **kwargs)
         return await asyncio.to_thread(method, self, *args, **kwargs)
