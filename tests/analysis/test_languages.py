@@ -17,11 +17,10 @@ from bm25rag.analysis.languages import (
     find_language,
     load_stopwords,
 )
+from tests.support.analysis import OWN_STEMMERS, skip_without_stemmer
 
 # Algorithms that are not languages: a user names them as `stemmer`.
 STEMMERS_ONLY = {"porter", "dutch_porter"}
-# Our own stemmers, by the algorithms they start from.
-OURS = {"arabic_light": "arabic"}
 
 UNSTEMMED = [
     "afrikaans", "bengali", "bosnian", "bulgarian", "burmese", "croatian", "galician",
@@ -91,12 +90,6 @@ WHOLE_WORDS = {
 }
 
 
-def skip_without_stemmer(language: str) -> None:
-    stemmer = find_language(language).stemmer
-    if stemmer is not None and OURS.get(stemmer, stemmer) not in Stemmer.algorithms():
-        pytest.skip(f"the installed PyStemmer has no {stemmer!r}")
-
-
 def terms(language: str, text: str) -> set[str]:
     return set(Analyzer(language=language).terms(text))
 
@@ -131,7 +124,7 @@ def test_marks_inside_a_word_do_not_cut_it(language: str) -> None:
 
 def test_every_algorithm_of_the_installed_pystemmer_has_its_language() -> None:
     named = {language.stemmer or "" for language in LANGUAGES}
-    covered = {OURS.get(name, name) for name in named} | STEMMERS_ONLY
+    covered = {OWN_STEMMERS.get(name, name) for name in named} | STEMMERS_ONLY
     assert set(Stemmer.algorithms()) <= covered
 
 

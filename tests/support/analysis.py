@@ -1,8 +1,22 @@
-"""Asking whether two spellings meet."""
+"""Asking whether two spellings meet, and which stemmers are installed."""
 
 from __future__ import annotations
 
+import pytest
+import Stemmer
+
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis.languages import find_language
+
+# Our own stemmers, by the algorithms they start from.
+OWN_STEMMERS = {"arabic_light": "arabic"}
+
+
+def skip_without_stemmer(language: str) -> None:
+    """Skip where PyStemmer is older than the language's algorithm."""
+    stemmer = find_language(language).stemmer
+    if stemmer is not None and OWN_STEMMERS.get(stemmer, stemmer) not in Stemmer.algorithms():
+        pytest.skip(f"the installed PyStemmer has no {stemmer!r}")
 
 
 def meets(analyzer: Analyzer, document: str, query: str) -> bool:
