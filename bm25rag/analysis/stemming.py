@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import threading
 from types import ModuleType
 from typing import Protocol
@@ -20,12 +21,16 @@ ARABIC_LIGHT = "arabic_light"
 # letters for prefixes in a word without the article than in the same word with it. So it comes
 # off first.
 _ARABIC_ARTICLE = late_pattern(
-    # "His father", "her mother" and the like have none: the rest would be no word.
-    "^(?!\u0648\u0627\u0644\u062f(?:[\u0647\u0629\u064a]?$|\u0647\u0627|\u0647\u0645|\u062a|\u064a\u0647))(?:"
+    # "His father", "her mother", "adults" and the like have none: the rest would be no word.
+    "^(?!\u0648\u0627\u0644\u062f(?:[\u0647\u0629\u064a]?$|\u0647\u0627|\u0647\u0645|\u062a|\u064a\u0647)"
+    "|\u0628\u0627\u0644\u063a(?:\u064a\u0646|\u0648\u0646|\u0627\u062a|\u0627\u0646)$)(?:"
     # (Wa, fa) al, before at least two letters, as "blood" has.
-    "[\u0648\u0641]?[\u0627\u0671]\u0644(?=[\u0621-\u064a]{2})"
+    "(?:[\u0648\u0641]?[\u0627\u0671]\u0644(?=[\u0621-\u064a]{2})"
     # (Wa, fa) bi-al, ka-al, lil, before three, as Snowball demands.
-    "|[\u0648\u0641]?(?:[\u0628\u0643][\u0627\u0671]\u0644|\u0644\u0644)(?=[\u0621-\u064a]{3})"
+    "|[\u0648\u0641]?(?:[\u0628\u0643][\u0627\u0671]\u0644|\u0644\u0644)(?=[\u0621-\u064a]{3}))"
+    # An alif after it, before another lam, is one whose hamza was left out ("electronic", "games"):
+    # Snowball would take both for a second article. With a ta they are the word's ("inflammation").
+    "(?P<alif>[\u0627\u0671](?=\u0644[^\u062a]))?"
     # "Allah" keeps it and loses what is before; the rest of it would be "for him".
     "|[\u0648\u0641\u0628\u062a](?=[\u0627\u0671]\u0644\u0644\u0647$))(?!\u0644\u0647\u0645?$)"
 )
@@ -60,7 +65,9 @@ class Stemmer:
         stemmer = self._thread_stemmer()
         accepted = words
         if self._light:
-            accepted = [_ARABIC_ARTICLE.sub("", _ARABIC_MARKS.sub("", word)) for word in words]
+            accepted = [
+                _ARABIC_ARTICLE.sub(_with_hamza, _ARABIC_MARKS.sub("", word)) for word in words
+            ]
         if max(map(len, words), default=0) > _LONGEST:
             accepted = [word if len(word) <= _LONGEST else "" for word in accepted]
         try:
@@ -106,6 +113,10 @@ def snowball_version() -> str:
     """Return the version of the installed PyStemmer."""
     version: str = _pystemmer().version()
     return version
+
+
+def _with_hamza(article: re.Match[str]) -> str:
+    return "\u0623" if article["alif"] else ""
 
 
 class _PyStemmer(Protocol):

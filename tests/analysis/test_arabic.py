@@ -79,6 +79,18 @@ def test_a_father_and_god_are_one_term_each_whatever_is_joined_to_them() -> None
     assert stem("والد") != stem("ولد")
 
 
+@pytest.mark.parametrize("article", ["ال", "وال", "بال", "لل"])
+@pytest.mark.parametrize("word", ["إلكترونية", "ألماني", "ألعاب", "آلهة", "إله", "آلات"])
+def test_a_hamza_that_is_left_out_after_the_article_changes_nothing(
+    word: str, article: str
+) -> None:
+    assert stem(article + "ا" + word[1:]) == stem(article + word) == stem(word)
+
+
+def test_adults_are_not_in_a_ghain() -> None:
+    assert {stem(word) for word in ["بالغين", "بالغون", "البالغين"]} == {stem("بالغ")}
+
+
 def test_a_question_without_the_article_finds_a_document_with_it() -> None:
     texts = ["وافق البرلمان على القانون.", "سعر البيتكوين اليوم"]
     index = BM25Index.from_texts(texts, analyzer=ARABIC)
