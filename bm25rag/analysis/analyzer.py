@@ -32,9 +32,12 @@ from bm25rag.analysis.settings import (
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import Stemmer, check_algorithm
 from bm25rag.common.checks import check_flag, check_sequence
+from bm25rag.common.lazy import lazy_property
+from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import LONGEST_WORD
 
-# Words of queries whose terms are remembered, and the length of the longest of them.
-_MOST_WORDS, _LONGEST_WORD = 10_000, 100
+# Words of queries whose terms are remembered.
+_MOST_WORDS = 10_000
 
 
 class Analyzer:
@@ -416,8 +419,8 @@ class Analyzer:
         self._prepare(None if self.language is None else find_language(self.language))
 
 
-class _WordTerms(dict[str, tuple[str, ...]]):
-    """Maps a word to its terms; threads may share it.
+class _WordTerms:
+    """Remembers the terms of words; threads may share it.
 
     Words of queries come again; a build analyses each distinct word once without this.
 
@@ -435,37 +438,37 @@ class _WordTerms(dict[str, tuple[str, ...]]):
         self._analyzer = analyzer
         self._question = question
         self._wanted = wanted
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    @lazy_property
+    def _unwanted(self) -> frozenset[str]:
+        """The tokens that have no term."""
+        stopwords = self._analyzer.stopwords
+        return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
 
     def of(self, words: list[str]) -> list[str]:
         """Return the terms of words, one after another."""
-        try:
-            return list(chain.from_iterable(map(self.__getitem__, words)))
-        except KeyError:
-            known = {word: terms for word in words if (terms := self.get(word)) is not None}
-            found = self._add([word for word in dict.fromkeys(words) if word not in known]) | known
-            return list(chain.from_iterable(map(found.__getitem__, words)))
-
-    def _add(self, words: list[str]) -> dict[str, tuple[str, ...]]:
-        """Analyse words, all at once; return the terms of each."""
         analyzer = self._analyzer
-        stopwords = analyzer.stopwords
-        unwanted = analyzer.query_stopwords if self._wanted else stopwords
-        tokens, counts = analyzer.splitter.split_words(words, self._question)
-        # Most are their own stems: one string is kept.
+        stems = None if analyzer.identifiers else analyzer.stems  # which splits plain words
+        terms = backend.current().analyze_words(
+            words, self._known, self._unwanted, stems, self._analyze
+        )
+        if len(self._known) > _MOST_WORDS:
+            self._known.clear()
+        return terms
+
+    def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
+        """Analyse distinct words; return the terms of each."""
+        tokens, counts = self._analyzer.splitter.split_words(words, self._question)
+        unwanted = self._unwanted
         terms: list[tuple[str, ...]] = [
-            (token if token == stem else stem,)
-            if token not in stopwords and token not in unwanted
-            else ()
-            for token, stem in zip(tokens, analyzer.stems(tokens), strict=True)
+            () if token in unwanted else (stem,)
+            for token, stem in zip(tokens, self._analyzer.stems(tokens), strict=True)
         ]
         if counts:
             sizes = (counts.get(index, 1) for index in range(len(words)))
             spans = pairwise(accumulate(sizes, initial=0))
             terms = [tuple(chain.from_iterable(terms[start:end])) for start, end in spans]
         found = dict(zip(words, terms, strict=True))
-        for word, own in found.items():
-            if len(word) <= _LONGEST_WORD:
-                if len(self) >= _MOST_WORDS:
-                    self.clear()
-                self[word] = own
+        self._known.update({word: own for word, own in found.items() if len(word) <= LONGEST_WORD})
         return found

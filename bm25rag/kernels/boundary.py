@@ -20,7 +20,8 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -49,6 +50,9 @@ from bm25rag.kernels.records import (
 
 if TYPE_CHECKING:
     from bm25rag.kernels.scanner import Scanner
+
+# The longest word whose terms are remembered: no language has longer ones.
+LONGEST_WORD = 100
 
 
 class Backend(ABC):
@@ -222,6 +226,35 @@ class Backend(ABC):
             look for words.
         """
         return None
+
+    def analyze_words(
+        self,
+        words: list[str],
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stems: Callable[[list[str]], list[str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[str]:
+        """Return the terms of words, one after another.
+
+        Parameters
+        ----------
+        words
+            The words.
+        known
+            The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
+            digits, all of ASCII. Threads may share it, and forget words.
+        unwanted
+            Which of those have no term.
+        stems
+            Returns the stems of the others, which are their terms; ``None``: all words are left
+            to ``analyze``.
+        analyze
+            Returns the terms of all other new words.
+        """
+        found = {word: terms for word in words if (terms := known.get(word)) is not None}
+        found |= analyze([word for word in dict.fromkeys(words) if word not in found])
+        return list(chain.from_iterable(map(found.__getitem__, words)))
 
     def number_terms(
         self, queries: Sequence[Iterable[str]], numbers: dict[str, int]

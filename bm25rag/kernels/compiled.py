@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
@@ -77,6 +77,18 @@ class CompiledBackend(Backend):
         """Find the words of a text in ASCII; see ``Backend``."""
         found: list[str] | None = strings.find_plain_words(text)
         return found
+
+    def analyze_words(
+        self,
+        words: list[str],
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stems: Callable[[list[str]], list[str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[str]:
+        """Return the terms of words, one after another; see ``Backend``."""
+        terms: list[str] = strings.analyze_words(words, known, unwanted, stems, analyze)
+        return terms
 
     def number_terms(
         self, queries: Sequence[Iterable[str]], numbers: dict[str, int]

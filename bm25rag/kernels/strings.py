@@ -1,8 +1,12 @@
-"""The words of short texts."""
+"""The words of short texts, and their terms."""
 
 from __future__ import annotations
 
 import cython
+
+from bm25rag.kernels.boundary import LONGEST_WORD
+
+_LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
 
 
 def find_plain_words(text):
@@ -32,3 +36,35 @@ def find_plain_words(text):
                 words.append(data[start:i].decode("ascii"))
         start = i + 1
     return words
+
+
+def analyze_words(words, known, unwanted, stems, analyze):
+    """Return the terms of words; see ``Backend.analyze_words``."""
+    given: list = words
+    remembered: dict = known
+    found: dict = {}
+    plain: list = []
+    others: list = []
+    for word in given:
+        if word in found:
+            continue
+        terms = remembered.get(word)
+        if terms is not None:
+            found[word] = terms
+        elif stems is None or len(word) > _LONGEST or not (word.isascii() and word.isalnum()):
+            found[word] = ()
+            others.append(word)
+        elif word in unwanted:
+            found[word] = remembered[word] = ()
+        else:
+            found[word] = ()
+            plain.append(word)
+    if plain:
+        for word, stem in zip(plain, stems(plain), strict=True):
+            found[word] = remembered[word] = (stem,)
+    if others:
+        found.update(analyze(others))
+    all_terms: list = []
+    for word in given:
+        all_terms.extend(found[word])
+    return all_terms
