@@ -11,11 +11,11 @@ its sums are looked at instead, which is less work for every posting.
 
 A query with many postings for each document wanted is answered in two steps: sums of 16 bits,
 which take two thirds of the time, say which few documents can be among the best, and these are
-looked up and scored as defined. Where that cannot be, as under a filter, a query with terms that
-are in very many documents has its terms sorted by what they can add at most, if sums are exact in
-any order. In both cases, once the k-th best score is known, terms whose bounds together cannot
-reach it, or a share of it, are not walked any more for themselves, but looked up for the documents
-that still can (MaxScore: Turtle and Flood, 1995).
+looked up and scored as defined. Where that cannot be, a query with terms that are in very many
+documents has its terms sorted by what they can add at most, if sums are exact in any order. In
+both cases, once the k-th best score is known, terms whose bounds together cannot reach it, or a
+share of it, are not walked any more for themselves, but looked up for the documents that still
+can (MaxScore: Turtle and Flood, 1995).
 
 A window's sums begin at 0 with its first document. ``_add``, ``_list`` and ``_list_few`` are one
 loop written three times, since a choice inside it would be made for every posting.
@@ -920,6 +920,8 @@ def _rank_coarsely(
         while base < in_block:
             end = min(base + scratch.width, in_block)
             least = _least(bound, shift)
+            if limits.allowed.shape[0]:
+                _clear_forbidden(scratch.units, base, end, limits.allowed, first)
             if scratch.cut == 0:
                 missing = kth_of_units(
                     scratch.units, base, end, k, scratch.maxima, scratch.spare, scratch.work
@@ -949,6 +951,25 @@ def _rank_coarsely(
     found = _sift(scratch, found, bound - slack)
     _score(segment, codes, query, scratch, found)
     return _sift(scratch, found, nextafter(bound, _INFINITY))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _clear_forbidden(
+    units: cython.short[::1],
+    base: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    allowed: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+) -> cython.void:
+    """Leave zeros for the documents of a window that may not be returned.
+
+    ``first`` is the document at place 0.
+    """
+    i: cython.Py_ssize_t
+    for i in range(base, end):
+        units[i] &= -cython.cast(cython.short, allowed[first + i] != 0)
 
 
 @cython.cfunc
@@ -1210,8 +1231,7 @@ def _plan(segment: _Segment, limits: _Limits, query: _Query) -> cython.bint:
         if postings * _FREQUENT >= segment.size:
             frequent += postings
     query.coarse = (
-        limits.allowed.shape[0] == 0
-        and segment.levels.shape[0] > 0
+        segment.levels.shape[0] > 0
         and segment.size > limits.window
         and query.length <= _MOST_TERMS
         and walked * _DENSE >= segment.size

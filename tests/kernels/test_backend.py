@@ -199,20 +199,21 @@ def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("variant", ["lucene", "bm25+", "bm25l", "tfldp"])
 def test_coarse_sums_change_no_bit(monkeypatch: pytest.MonkeyPatch, variant: VariantName) -> None:
-    """Long queries, with ties, floors, several segments and deleted documents."""
+    """Long queries, with ties, floors, filters, several segments and deleted documents."""
     monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 1024)
     monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 512)  # only many windows have such sums
     generator = np.random.default_rng(11)
     texts = texts_of_many_windows(generator)[:4000]
     index = BM25Index(variant=variant)
-    index.add(texts)
+    index.add(texts, metadata=[{"n": n % 100} for n in range(len(texts))])
     index.add(texts[:700], ids=[f"again {n}" for n in range(700)])
     queries = [[str(word) for word in row] for row in generator.integers(1, 200, (12, 30))]
 
     def answers() -> list[bytes]:
         found = []
-        for k, floor in product((1, 7, 60), (None, 9.0)):
-            batch = index.search_batch(queries, k=k, min_score=floor)
+        filters = (None, {"n": {"$lt": 50}}, {"n": {"$ne": 3}}, {"n": 7})
+        for k, floor, accepted in product((1, 7, 60), (None, 9.0), filters):
+            batch = index.search_batch(queries, k=k, min_score=floor, filter=accepted)
             found += [batch.rows.tobytes(), batch.scores.tobytes()]
         return found
 
