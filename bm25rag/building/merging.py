@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bm25rag.building.memory import merge_room
 from bm25rag.building.plan import Plan
 from bm25rag.common.chunks import Spools
-from bm25rag.merging.chunked_merge import merge_in_chunks
+from bm25rag.merging.merge import merge_in_chunks
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import Manifest, clean

@@ -1,21 +1,36 @@
-"""Columns and tables of consecutive segments joined into one, by array operations.
+"""Columns and tables of consecutive segments joined into one, in memory or on the way to a file.
 
 Searches go on during a merge. A Python loop over documents would make them wait for the
-interpreter's lock, 5 ms at a time, so strings are copied in steps of a few hundred kilobytes.
+interpreter's lock, 5 ms at a time, so all is done by array operations, in steps of a few hundred
+kilobytes. Such steps also bound the memory of what is joined into a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag.columns.column import Column, arrange, byte_positions, chunks, select_strings
-from bm25rag.columns.string_table import StringTable, sort_ties, ties
-from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32
+from bm25rag.columns.column import (
+    Column,
+    arrange,
+    byte_positions,
+    chunks,
+    offset_type,
+    select_strings,
+)
+from bm25rag.columns.string_table import StringTable, key_ranges, sort_ties, ties
+from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt32
+from bm25rag.common.chunks import Chunks, Spools
 from bm25rag.errors import CorruptIndexError
+
+# Strings that are copied in one step; tests set it small.
+STRINGS = 1 << 14
+# What the table of one string takes while it is merged.
+_STRING_BYTES = 64
 
 
 class LivingStrings(NamedTuple):
@@ -25,37 +40,106 @@ class LivingStrings(NamedTuple):
     living: Bool | None
 
 
-def join_columns(pieces: Sequence[LivingStrings]) -> Column:
+class LivingTable(NamedTuple):
+    """The same for the strings of a table."""
+
+    table: StringTable
+    living: Bool | None
+
+
+def join_columns(columns: Sequence[LivingStrings]) -> Column:
     """Make one column of the living strings of several."""
-    lengths, null = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
-    for column, living in pieces:
-        keep = slice(None) if living is None else living
-        lengths.append(column.lengths()[keep])
-        null.append(column.missing()[keep])
-    all_lengths = np.concatenate(lengths)
-    data, position = np.empty(int(all_lengths.sum()), np.uint8), 0
-    for (column, living), lengths_here in zip(pieces, lengths[1:], strict=True):
-        end = position + int(lengths_here.sum())
-        if end > position:
-            _copy(column, living, data[position:end])
-        position = end
-    return arrange(all_lengths, data, np.concatenate(null))
+    for column, _ in columns:
+        column.check_all()
+    count, size, _ = _measure_all(columns)
+    lengths, null = np.empty(count, np.int64), np.empty(count, np.bool_)
+    data, done, position = np.empty(size, np.uint8), 0, 0
+    for piece in _pieces(columns):
+        own = _data(piece)
+        here = slice(done, done := done + len(piece))
+        lengths[here], null[here] = piece.lengths(), piece.missing()
+        data[position : (position := position + len(own))] = own
+    return arrange(lengths, data, null)
 
 
-def _copy(column: Column, living: Bool | None, out: UInt8) -> None:
-    offsets = column.offsets.astype(np.int64)
+def chunk_columns(name: str, columns: Sequence[LivingStrings]) -> dict[str, Chunks]:
+    """Return the three arrays of ``join_columns(columns)``, by their names in a file."""
+    count, size, missing = _measure_all(columns)
+    kind = offset_type(size)
+    offsets, null = Chunks(kind, 0), Chunks(np.bool_, 0)
+    if not 0 < count == missing:
+        offsets = Chunks(kind, count + 1, _offsets(columns, kind))
+    if 0 < missing < count:
+        null = Chunks(np.bool_, count, (piece.missing() for piece in _pieces(columns)))
+    data = Chunks(np.uint8, size, map(_data, _pieces(columns)))
+    return {f"{name}.offsets": offsets, f"{name}.data": data, f"{name}.null": null}
+
+
+def _measure_all(columns: Sequence[LivingStrings]) -> tuple[int, int, int]:
+    """Return how many living strings there are, their bytes, and how many are missing."""
+    sizes = [(_count(*column), *_measure(*column)) for column in columns]
+    count, size, missing = zip(*sizes, strict=True) if sizes else ((), (), ())
+    return sum(count), sum(size), sum(missing)
+
+
+def _count(column: Column, living: Bool | None) -> int:
+    return len(column) if living is None else int(np.count_nonzero(living))
+
+
+def _measure(column: Column, living: Bool | None) -> tuple[int, int]:
+    """Return the bytes of the living strings, and how many are missing; nothing is checked."""
+    if column.strings is None:
+        return 0, _count(column, living)
     if living is None:
-        out[:] = column.data[offsets[0] : offsets[-1]]
-        return
-    position = 0
-    for first, last in chunks(offsets):
-        lengths = np.diff(offsets[first : last + 1])
-        data = column.data[offsets[first] : offsets[last]][np.repeat(living[first:last], lengths)]
-        out[position : position + len(data)] = data
-        position += len(data)
+        size = int(column.offsets[-1]) - int(column.offsets[0])
+        return size, int(np.count_nonzero(column.null))
+    size = missing = 0
+    for first in range(0, len(column), STRINGS):
+        lives = living[first : first + STRINGS]
+        offsets = column.offsets[first : first + STRINGS + 1].astype(np.int64)
+        size += int(np.diff(offsets)[lives].sum())
+        null = column.null[first : first + STRINGS]
+        missing += int(np.count_nonzero(null & lives[: len(null)]))
+    return size, missing
 
 
-def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTable:
+def _pieces(columns: Sequence[LivingStrings]) -> Iterator[Column]:
+    """Yield the living strings, some at a time."""
+    for column, living in columns:
+        for first in range(0, len(column), STRINGS):
+            piece = column.between(first, min(first + STRINGS, len(column)))
+            if living is None:
+                yield piece
+                continue
+            # Copied, so long strings are few at a time.
+            offsets = piece.offsets.astype(np.int64)
+            spans = chunks(offsets) if len(offsets) else [(0, len(piece))]
+            for start, stop in spans:
+                yield _keep(piece.between(start, stop), living[first + start : first + stop])
+
+
+def _keep(column: Column, living: Bool) -> Column:
+    lengths = column.lengths()
+    data = _data(column)[np.repeat(living, lengths)]
+    return arrange(lengths[living], data, column.missing()[living])
+
+
+def _offsets(columns: Sequence[LivingStrings], kind: type[np.generic]) -> Iterator[Array]:
+    end = 0
+    yield np.zeros(1, kind)
+    for piece in _pieces(columns):
+        ends = np.cumsum(piece.lengths()) + end
+        end = int(ends[-1]) if len(ends) else end
+        yield ends.astype(kind)
+
+
+def _data(piece: Column) -> UInt8:
+    if not len(piece.offsets):
+        return piece.data[:0]
+    return piece.data[piece.offsets[0] : piece.offsets[-1]]
+
+
+def join_tables(tables: Sequence[LivingTable]) -> StringTable:
     """Join tables of which no two living strings are equal.
 
     Raises
@@ -63,31 +147,89 @@ def join_tables(pieces: Sequence[tuple[StringTable, Bool | None]]) -> StringTabl
     CorruptIndexError
         If two are equal, which only forged files can bring about.
     """
-    keys, numbers, offset = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], 0
-    for table, living in pieces:
+    for table, _ in tables:
         table.check_all()
-        order = table.order.astype(np.int64)
-        if living is None:
-            keys.append(table.keys)
-            numbers.append(order + offset)
-            offset += len(table)
-        else:
-            keep = living[order]
-            keys.append(table.keys[keep])
-            numbers.append((np.cumsum(living) - 1)[order[keep]] + offset)
-            offset += int(np.count_nonzero(living))
-    column = join_columns([LivingStrings(table.column, living) for table, living in pieces])
-    all_keys = np.concatenate(keys)
-    by_key = np.argsort(all_keys, kind="stable")
-    all_keys, order = all_keys[by_key], np.concatenate(numbers)[by_key]
-    sort_ties(all_keys, order, column.__getitem__)
-    for rank in ties(all_keys):
-        if column[order[rank]] == column[order[rank - 1]]:
+    everything = [slice(0, len(table)) for table, _ in tables]
+    keys, order = _merge_ranks(tables, everything, _renumber(tables))
+    column = join_columns([LivingStrings(table.column, living) for table, living in tables])
+    return StringTable(column, keys, order.astype(np.uint32))
+
+
+def chunk_tables(tables: Sequence[LivingTable], spools: Spools, room: int) -> tuple[Chunks, Chunks]:
+    """Return ``keys`` and ``order`` of ``join_tables(tables)``; raise as that.
+
+    Parameters
+    ----------
+    tables
+        Tables of which no two living strings are equal.
+    spools
+        Hold the arrays meanwhile.
+    room
+        How many bytes one step may take.
+    """
+    keys, order = spools.new(np.uint32), spools.new(np.uint32)
+    for table, _ in tables:
+        table.check_keys()
+    numbers = _renumber(tables)
+
+    def cost(ranks: Sequence[slice]) -> int:
+        strings: int = sum(some.stop - some.start for some in ranks)
+        return _STRING_BYTES * strings
+
+    for ranks in key_ranges([table.keys for table, _ in tables], cost, room):
+        some_keys, some_numbers = _merge_ranks(tables, ranks, numbers)
+        keys.append(some_keys)
+        order.append(some_numbers)
+    return keys.chunks(), order.chunks()
+
+
+_Renumber = Callable[[Int64], Int64]
+
+
+def _renumber(tables: Sequence[LivingTable]) -> list[_Renumber]:
+    """Return what gives the living strings of each table their numbers after the join."""
+    counts = (_count(table.column, living) for table, living in tables)
+    offsets = accumulate(counts, initial=0)
+    return [_after(living, offset) for (_, living), offset in zip(tables, offsets, strict=False)]
+
+
+def _after(living: Bool | None, offset: int) -> _Renumber:
+    if living is None:
+        return lambda numbers: numbers + offset
+    before = np.cumsum(living, dtype=np.uint32)
+    return lambda numbers: before[numbers].astype(np.int64) + (offset - 1)
+
+
+def _merge_ranks(
+    tables: Sequence[LivingTable], ranks: Sequence[slice], numbers: Sequence[_Renumber]
+) -> tuple[UInt32, Int64]:
+    """Return the keys between some ranks of each table, and the new numbers, in order."""
+    keys = [np.empty(0, np.uint32)]
+    old, new = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for (table, living), some, new_numbers in zip(tables, ranks, numbers, strict=True):
+        of_table, keys_here = table.order[some].astype(np.int64), table.keys[some]
+        if living is not None:
+            lives = living[of_table]
+            keys_here, of_table = keys_here[lives], of_table[lives]
+        keys.append(keys_here)
+        old.append(of_table)
+        new.append(new_numbers(of_table))
+    edges = list(accumulate(map(len, keys[1:]), initial=0))
+    all_keys, all_old = np.concatenate(keys), np.concatenate(old)
+
+    def string_of(position: int) -> bytes:
+        table, _ = tables[bisect_right(edges, position) - 1]
+        return table.column[int(all_old[position])]
+
+    order = np.argsort(all_keys, kind="stable")
+    sorted_keys = all_keys[order]
+    sort_ties(sorted_keys, order, string_of)
+    for rank in ties(sorted_keys):
+        if (one := string_of(int(order[rank]))) == string_of(int(order[rank - 1])):
             raise CorruptIndexError(
-                f"two documents have the id {column[order[rank]]!r:.100}; "
-                "restore the folder from a copy"
+                f"two documents have the id {one!r:.100}; restore the folder from a copy"
             )
-    return StringTable(column, all_keys, order.astype(np.uint32))
+    return sorted_keys, np.concatenate(new)[order]
 
 
 class JoinedTerms:

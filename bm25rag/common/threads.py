@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
+from copy import copy
 from functools import partial
 from threading import Lock, get_ident
 from time import sleep
@@ -47,14 +48,16 @@ class Task(Generic[_Result]):
                 self._working.release()
 
     def result(self) -> _Result:
-        """Return what the work returned, or raise what it raised."""
+        """Return what the work returned, or raise what it raised; each time the same."""
         with self._working:
             self._do()
-        if self._error is not None:
+            # Its traceback will hold this task, which must not hold it: so it keeps a copy.
+            error, self._error = self._error, _copy_of(self._error)
+        if error is not None:
             try:
-                raise self._error
+                raise error
             finally:
-                self._error = None  # its traceback holds this task
+                del error
         return self._result
 
     def drop(self) -> None:
@@ -75,6 +78,13 @@ class Task(Generic[_Result]):
         except BaseException as error:
             self._error = error
         self._work = None
+
+
+def _copy_of(error: BaseException | None) -> BaseException | None:
+    try:
+        return copy(error)
+    except Exception:  # of a class that cannot be copied
+        return RuntimeError(f"the work raised {error!r:.200}")
 
 
 class Helpers:

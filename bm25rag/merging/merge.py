@@ -1,26 +1,29 @@
-"""Several segments made into one."""
+"""Several segments made into one, in memory or on the way to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column, select_strings
 from bm25rag.columns.merge import (
-    JoinedTerms,
     LivingStrings,
+    LivingTable,
+    chunk_columns,
+    chunk_tables,
     join_columns,
     join_tables,
 )
 from bm25rag.common.arrays import Int64
-from bm25rag.kernels.records import Run
+from bm25rag.common.chunks import Spools
+from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors, chunk_lengths
+from bm25rag.metadata.chunked_merge import LivingFields, chunk_fields
 from bm25rag.metadata.field_merge import merge_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.segments.postings import Postings
-from bm25rag.segments.postings_builder import build_postings
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.vectors_builder import build_vectors
 from bm25rag.segments.view import SegmentView
 
 
@@ -29,8 +32,8 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
     for view in views:
         view.segment.check_all()
     return Segment(
-        _merge_postings(views),
-        join_tables([(view.segment.ids, view.living) for view in views]),
+        MergedPostings(views).postings(),
+        join_tables(_living_ids(views)),
         join_columns([LivingStrings(view.segment.texts, view.living) for view in views]),
         join_columns([LivingStrings(_metadata_of(view), view.living) for view in views]),
         join_columns([LivingStrings(view.segment.payloads, view.living) for view in views]),
@@ -40,29 +43,69 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
     )
 
 
+def merge_in_chunks(
+    views: Sequence[SegmentView],
+    spools: Spools,
+    room: int,
+    threads: int = 1,
+    note: Callable[[int], object] = lambda postings: None,
+) -> Arrays:
+    """Return the arrays of ``merge_segments(views)``, as a file has them and in its order.
+
+    They need not fit into memory.
+
+    Parameters
+    ----------
+    views
+        Consecutive segments of files, without new metadata.
+    spools
+        Hold arrays until they are written.
+    room
+        About how many bytes to use.
+    threads
+        How many threads may work on postings.
+    note
+        Is told how many postings have been merged since the last time.
+
+    Raises
+    ------
+    CorruptIndexError
+        If a file is damaged; for some arrays not before their chunks are read.
+    OSError
+        If the disk is full.
+    """
+
+    def column(name: str, columns: Sequence[Column]) -> Arrays:
+        return {**chunk_columns(name, list(map(LivingStrings, columns, living)))}
+
+    segments, living = [view.segment for view in views], [view.living for view in views]
+    of_one = room // (threads + 1)
+    arrays = MergedPostings(views).arrays(spools, of_one, threads, note)
+    arrays |= column("ids", [segment.ids.column for segment in segments])
+    arrays["lengths"] = chunk_lengths(views)
+    arrays["ids.keys"], arrays["ids.order"] = chunk_tables(_living_ids(views), spools, room)
+    offsets = accumulate((view.count for view in views), initial=0)
+    sources = list(map(LivingFields, [segment.fields for segment in segments], living, offsets))
+    fields, field_columns = chunk_fields(sources, sum(view.count for view in views), spools)
+    arrays |= fields
+    arrays |= column("texts", [segment.texts for segment in segments])
+    arrays |= column("metadata", [segment.metadata for segment in segments])
+    arrays |= column("payloads", [segment.payloads for segment in segments])
+    arrays |= field_columns
+    if any(segment.vectors is not None for segment in segments):
+        arrays |= MergedVectors(views).arrays(spools, of_one, threads, note)
+    return arrays
+
+
+def _living_ids(views: Sequence[SegmentView]) -> list[LivingTable]:
+    return [LivingTable(view.segment.ids, view.living) for view in views]
+
+
 def _merge_vectors(views: Sequence[SegmentView]) -> Postings | None:
     if all(view.segment.vectors is None for view in views):
         return None
-    terms, runs = _join_runs([view.by_vectors for view in views])
-    merged = build_vectors(terms, runs, sum(view.count for view in views))
+    merged = MergedVectors(views).postings()
     return merged if len(merged.documents) else None
-
-
-def _merge_postings(views: Sequence[SegmentView]) -> Postings:
-    each = [(view.segment.postings.lengths, view.living) for view in views]
-    lengths = [some if living is None else some[living] for some, living in each]
-    return build_postings(*_join_runs(views), np.concatenate(lengths))
-
-
-def _join_runs(views: Sequence[SegmentView]) -> tuple[JoinedTerms, list[Run]]:
-    """Return the terms of all segments, and the postings of their living documents."""
-    terms = JoinedTerms([view.segment.postings.terms for view in views])
-    runs: list[Run] = []
-    offset = 0
-    for view, term_numbers in zip(views, terms.numbers, strict=True):
-        runs.extend(view.segment.postings.runs(term_numbers, view.living, offset))
-        offset += view.count
-    return terms, runs
 
 
 def _merge_fields(views: Sequence[SegmentView]) -> Fields:

@@ -16,7 +16,7 @@ from bm25rag.common.strings import text_of
 from bm25rag.search.queries import Terms
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings import LivingPostings, Postings
 
 # Terms in more than one of this many documents are not feedback, nor are very short or long terms.
 _COMMON = 10
@@ -98,7 +98,7 @@ def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
     is_wanted = np.zeros(len(postings.lengths), np.bool_)
     is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
-    for run in postings.runs(numbers, is_wanted, 0):
+    for run in postings.runs(numbers, postings.code_tf, LivingPostings(is_wanted)):
         terms = np.repeat(run.terms, run.sizes)
         found = zip(terms.tolist(), run.documents.tolist(), run.tf.tolist(), strict=True)
         for term, document, tf in found:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned, narrowed
+from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
@@ -164,25 +164,34 @@ class Postings:
             documents += doc_block * np.uint32(self.doc_blocks.size)
         return documents
 
-    def runs(self, numbers: UInt32, living: Bool | None, offset: int) -> Iterator[Run]:
-        """Yield all postings of living documents, those of a few terms at a time.
+    def runs(
+        self,
+        numbers: UInt32,
+        values: Unsigned,
+        keep: LivingPostings | None,
+        first: int = 0,
+        offset: int = 0,
+    ) -> Iterator[Run]:
+        """Yield the postings of consecutive terms, those of a few at a time; raise as ``find``.
 
         Parameters
         ----------
         numbers
-            The new number of each term.
-        living
-            Which documents live; ``None``: all.
+            The new number of each of the terms.
+        values
+            What a run has in place of each code.
+        keep
+            Keeps the postings of living documents; ``None``: all live.
+        first
+            The first term.
         offset
-            The new number of the first of them.
+            The new number of the first living document.
         """
-        tf = narrowed(self.code_tf, np.uint8, np.uint16, np.uint32)
-        keep = None if living is None else LivingPostings(living)
-        for first, last in spans(self.indptr):
-            postings = self.between(first, last)
+        for start, stop in spans(self.indptr[first : first + len(numbers) + 1]):
+            postings = self.between(first + start, first + stop)
             sizes, documents, codes = postings if keep is None else keep(*postings)
-            some = numbers[first:last]
-            yield Run(some, sizes.astype(np.uint32), documents, tf[codes], offset)
+            sizes32 = sizes.astype(np.uint32)
+            yield Run(numbers[start:stop], sizes32, documents, values[codes], offset)
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""

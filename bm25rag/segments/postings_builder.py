@@ -74,6 +74,18 @@ class Placed(NamedTuple):
     doc_blocks: DocBlocks
     codes: Unsigned
 
+    def postings(
+        self,
+        code_tf: UInt32,
+        code_length: UInt32,
+        lengths: UInt32,
+        bounds: tuple[float, float] | None = None,
+    ) -> Postings:
+        """Return them as ``Postings``, given the rest of it."""
+        pointers: Unsigned = self.indptr.astype(pointer_type(int(self.indptr[-1])))
+        own = (self.documents, self.doc_blocks, self.codes)
+        return Postings(self.terms, pointers, *own, code_tf, code_length, lengths, bounds)
+
 
 def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     """Make the postings of some documents.
@@ -90,10 +102,8 @@ def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
         |d| of every document, uint32.
     """
     pairs = _Pairs(runs, lengths)
-    table, indptr, documents, blocks, codes = place_postings(terms, runs, len(lengths), pairs)
-    pointers: Unsigned = indptr.astype(pointer_type(int(indptr[-1])))
-    code_table = pairs.tf, pairs.lengths
-    return Postings(table, pointers, documents, blocks, codes, *code_table, lengths)
+    placed = place_postings(terms, runs, len(lengths), pairs)
+    return placed.postings(pairs.tf, pairs.lengths, lengths)
 
 
 def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Placed:

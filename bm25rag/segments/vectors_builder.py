@@ -15,19 +15,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from bm25rag.columns.column import build_column
 from bm25rag.columns.string_table import build_table
-from bm25rag.common.arrays import Array, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import UInt16, UInt32, Unsigned
 from bm25rag.common.strings import utf8_each
 from bm25rag.kernels.records import Run
 from bm25rag.segments import postings_builder
-from bm25rag.segments.doc_blocks import DocBlockBuilder, pointer_type
+from bm25rag.segments.doc_blocks import DocBlockBuilder
 from bm25rag.segments.postings import VECTORS, Postings
-from bm25rag.segments.postings_builder import TermColumn, Terms, place_postings
+from bm25rag.segments.postings_builder import Placed, TermColumn, Terms, place_postings
 
 # About how many bytes a posting and a term take until the postings are made.
 _POSTING_BYTES, _TERM_BYTES = 24, 300
@@ -35,8 +35,6 @@ _POSTING_BYTES, _TERM_BYTES = 24, 300
 _AT_ONCE = 1 << 17
 # Codes have 32 bits.
 _MOST_CODES = 1 << 32
-
-_Arrays = TypeVar("_Arrays")
 
 
 class VectorsBuilder:
@@ -101,12 +99,11 @@ class Weights:
         The type of codes.
     """
 
-    def __init__(self, some: Iterable[Unsigned]) -> None:
+    def __init__(self, some: Iterable[UInt32]) -> None:
         self.distinct: UInt32 | None = np.empty(0, np.uint32)
         self.type: Any = np.uint16
         least, most = np.inf, 0.0
-        for narrowed in some:  # as ``Postings.runs`` does if the largest is below 9.2e-41
-            bits = narrowed.astype(np.uint32, copy=False)
+        for bits in some:
             weights = bits.view(np.float32)
             least = min(least, float(weights.min(initial=np.inf)))
             most = max(most, float(weights.max(initial=0.0)))
@@ -128,8 +125,16 @@ class Weights:
     def codes_of(self, bits: Unsigned) -> Unsigned:
         """Return the codes of weights."""
         if self.distinct is None:
-            return bits.astype(np.uint32, copy=False)
+            return bits
         return np.searchsorted(self.distinct, bits).astype(self.type)
+
+    def postings(self, placed: Placed, documents: int) -> Postings:
+        """Return the postings of so many documents, given where they are placed."""
+        bits = self.distinct
+        if bits is None:
+            bits, placed = placed.codes, placed._replace(codes=own_codes(0, len(placed.codes)))
+        lengths = np.zeros(len(bits), np.uint32), np.zeros(documents, np.uint32)
+        return placed.postings(bits, *lengths, self.bounds)
 
 
 def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
@@ -143,13 +148,7 @@ def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
         How many documents there are.
     """
     weights = Weights(run.tf for run in runs)
-    table, indptr, numbers, blocks, codes = place_postings(terms, runs, documents, weights)
-    bits = weights.distinct
-    if bits is None:
-        bits, codes = codes, own_codes(0, len(codes))
-    pointers: Unsigned = indptr.astype(pointer_type(int(indptr[-1])))
-    lengths = np.zeros(len(bits), np.uint32), np.zeros(documents, np.uint32)
-    return Postings(table, pointers, numbers, blocks, codes, bits, *lengths, weights.bounds)
+    return weights.postings(place_postings(terms, runs, documents, weights), documents)
 
 
 def own_codes(first: int, last: int) -> UInt32:
@@ -181,11 +180,9 @@ def no_vectors(documents: int) -> Postings:
     return Postings(table, starts, documents_of, blocks, codes, none, none, lengths)
 
 
-def vector_arrays(
-    arrays: Mapping[str, _Arrays], bounds: tuple[float, float] | None
-) -> dict[str, _Arrays | Array]:
+def vector_arrays(arrays: Mapping[str, Any], bounds: tuple[float, float] | None) -> dict[str, Any]:
     """Return the arrays of a file for the postings of vectors, given those of a text's."""
-    renamed: dict[str, _Arrays | Array] = {
+    renamed = {
         VECTORS + ("code_weight" if name == "code_tf" else name): array
         for name, array in arrays.items()
         if name != "code_length"  # all are 0

@@ -216,7 +216,7 @@ class ShardedWriter(FolderWriter):
         cls, folder: str, timeout: float, empty: Callable[[], State] | None = None
     ) -> ShardedWriter:
         """Take the lock of a folder that holds a sharded index; ``empty`` makes none."""
-        read_sharded(folder)
+        read_sharded(folder, writing=True)
         return cls(folder, lock(folder, timeout))
 
     def take_over(self, reader: FolderReader, state: State) -> None:

@@ -120,7 +120,7 @@ def _checksum(folder: str) -> int:
         return zlib.crc32(file.read())
 
 
-def read_sharded(folder: str) -> ShardedManifest:
+def read_sharded(folder: str, *, writing: bool = False) -> ShardedManifest:
     """Read the manifest of a sharded index.
 
     Raises
@@ -128,12 +128,12 @@ def read_sharded(folder: str) -> ShardedManifest:
     NotAnIndexError
         If the folder holds none, but perhaps a plain index or one whose build has not ended.
     FormatVersionError
-        If a newer bm25rag wrote it.
+        If only a newer bm25rag can read it, or, with ``writing``, write to it.
     CorruptIndexError
         If it is damaged.
     """
     try:
-        return read_sealed(folder, SHARDED, _FORMAT, _parse)
+        return read_sealed(folder, SHARDED, _FORMAT, _parse, writing=writing)
     except NotAnIndexError:
         if os.path.exists(manifest_path(folder)):
             message = f"{folder} holds an index that is not sharded: use BM25Index.open"

@@ -51,7 +51,7 @@ class FolderWriter:
     ) -> FolderWriter:
         """Take the lock of a folder that holds an index, or, with ``empty``, gets an empty one."""
         try:
-            read_manifest(folder)
+            read_manifest(folder, writing=True)
             return cls(folder, lock(folder, timeout))
         except NotAnIndexError:
             if empty is None:

@@ -25,8 +25,9 @@ from bm25rag.storage.fs import make_folder, new_file
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-# The format; an index without vectors can be read by those who know the one before.
-VERSION, _WITHOUT_VECTORS = 3, 2
+VERSION = 1
+# What a folder may need beyond this version that we know; see "Later versions" in docs/format.md.
+KNOWN: frozenset[str] = frozenset()
 MANIFEST = "manifest.json"
 LOCK = "lock"
 # The manifest of a folder whose index is divided into shards; see ``bm25rag.sharded``.
@@ -54,14 +55,13 @@ class Manifest(NamedTuple):
     """One commit: the settings, and the files of each segment in document order.
 
     ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
-    the documents of each segment, and ``vectors`` says which have vectors.
+    the documents of each segment.
     """
 
     commit: int
     settings: dict[str, Any]
     stored: tuple[Stored, ...]
     tokens: tuple[int, ...]
-    vectors: tuple[bool, ...] = ()
 
     def names(self) -> list[str]:
         """Return the names of all files."""
@@ -80,13 +80,18 @@ def is_sharded(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, SHARDED))
 
 
-def read_manifest(folder: str) -> Manifest:
-    """Read and check the manifest of a folder."""
-    return read_sealed(folder, MANIFEST, "bm25rag", _parse_body)
+def read_manifest(folder: str, *, writing: bool = False) -> Manifest:
+    """Read and check the manifest of a folder, to read it or to write to it too."""
+    return read_sealed(folder, MANIFEST, "bm25rag", _parse_body, writing=writing)
 
 
 def read_sealed(
-    folder: str, name: str, format: str, parse: Callable[[Mapping[str, Any]], _Parsed]
+    folder: str,
+    name: str,
+    format: str,
+    parse: Callable[[Mapping[str, Any]], _Parsed],
+    *,
+    writing: bool,
 ) -> _Parsed:
     """Read a file that ``replace_sealed`` wrote, and parse its body.
 
@@ -95,7 +100,7 @@ def read_sealed(
     NotAnIndexError
         If it is missing, perhaps because a build has not ended, or of another format.
     FormatVersionError
-        If a newer bm25rag wrote it.
+        If only a newer bm25rag can read it, or, with ``writing``, write to its folder.
     CorruptIndexError
         If it is damaged, or ``parse`` raises an error of ``UNREADABLE``.
     """
@@ -112,20 +117,25 @@ def read_sealed(
         if error.errno != errno.ELOOP:
             raise
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder") from None
-    return parse_sealed(path, data, format, parse)
+    return parse_sealed(path, data, format, parse, writing=writing)
 
 
 def _unfinished(folder: str) -> str:
     return f"the build in {folder} has not ended: call build again with its arguments"
 
 
-def parse_manifest(path: str, data: bytes) -> Manifest:
+def parse_manifest(path: str, data: bytes, *, writing: bool = False) -> Manifest:
     """Check the contents of a manifest, which ``path`` names for messages."""
-    return parse_sealed(path, data, "bm25rag", _parse_body)
+    return parse_sealed(path, data, "bm25rag", _parse_body, writing=writing)
 
 
 def parse_sealed(
-    path: str, data: bytes, format: str, parse: Callable[[Mapping[str, Any]], _Parsed]
+    path: str,
+    data: bytes,
+    format: str,
+    parse: Callable[[Mapping[str, Any]], _Parsed],
+    *,
+    writing: bool = False,
 ) -> _Parsed:
     """Parse what ``read_sealed`` has read; raise as it does."""
     try:
@@ -135,16 +145,32 @@ def parse_sealed(
         if natural(outer["version"]) > VERSION:
             raise FormatVersionError(
                 f"{path} has format version {outer['version']}, newer than {VERSION}: "
-                "install a newer bm25rag"
+                f"install {_writer_of(outer)}"
             )
         body = outer["body"]
         if outer["checksum"] != zlib.crc32(_canonical(body)):
             raise ValueError("it does not have the recorded checksum")
+        if unknown := sorted({*body["needs"]["read"]} - KNOWN):
+            raise FormatVersionError(
+                f"{path} needs a reader that knows {', '.join(unknown):.100}, which this bm25rag "
+                f"does not: install {_writer_of(outer)}"
+            )
+        if writing and (unknown := sorted({*body["needs"]["write"]} - KNOWN)):
+            raise FormatVersionError(
+                f"{path} needs a writer that knows {', '.join(unknown):.100}, which this bm25rag "
+                f"does not: open it with mode='r', or install {_writer_of(outer)}"
+            )
         return parse(body)
     except (*UNREADABLE, CorruptIndexError) as error:
         raise CorruptIndexError(
             f"{path}: cannot be read ({error}); restore the folder from a copy"
         ) from None
+
+
+def _writer_of(outer: Mapping[str, Any]) -> str:
+    """Name the bm25rag that wrote a manifest, as far as it says so."""
+    version = outer.get("written_by")
+    return f"bm25rag {version:.40} or newer" if isinstance(version, str) else "a newer bm25rag"
 
 
 def _canonical(body: object) -> bytes:
@@ -154,16 +180,13 @@ def _canonical(body: object) -> bytes:
 def _parse_body(body: Mapping[str, Any]) -> Manifest:
     stored = []
     tokens = []
-    vectors = []
     for entry in body["segments"]:
         changes = tuple(_parse_record(change) for change in entry["changes"])
         stored.append(Stored(_parse_record(entry), changes))
         tokens.append(natural(entry["tokens"]))
-        vectors.append(entry.get("vectors") is True)
     if not isinstance(body["settings"], dict):
         raise TypeError("settings is not an object")
-    counted = natural(body["commit"])
-    manifest = Manifest(counted, body["settings"], tuple(stored), tuple(tokens), tuple(vectors))
+    manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
     names = manifest.names()
     if len(set(names)) != len(names):
         raise ValueError("a file is named twice")
@@ -192,7 +215,7 @@ def check_target(folder: str) -> None:
     NotAnIndexError
         If it is a file, or neither empty nor an index.
     FormatVersionError
-        If it holds an index of a newer bm25rag.
+        If it holds an index that only a newer bm25rag can change.
     CorruptIndexError
         If it holds an index whose manifest is damaged, whose texts might still be recovered.
     """
@@ -204,7 +227,7 @@ def check_target(folder: str) -> None:
         raise NotAnIndexError(f"{folder} is a file; choose a folder")
     names = os.listdir(folder)
     if MANIFEST in names:
-        read_manifest(folder)
+        read_manifest(folder, writing=True)
     elif BUILDING in names:
         raise NotAnIndexError(_unfinished(folder))
     elif any(name != LOCK and not is_ours(name) for name in names):
@@ -272,24 +295,14 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
         "segments": [
             record_entry(stored.segment)
             | {"tokens": tokens, "changes": [record_entry(record) for record in stored.changes]}
-            | ({"vectors": True} if vectors else {})
-            for stored, tokens, vectors in zip(
-                manifest.stored, manifest.tokens, manifest.vectors, strict=True
-            )
+            for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
         ],
     }
-    version = VERSION if any(manifest.vectors) else _WITHOUT_VECTORS
-    counts = (manifest.commit, *manifest.tokens)
-    replace_sealed(folder, MANIFEST, "bm25rag", body, counts, version)
+    replace_sealed(folder, MANIFEST, "bm25rag", body, (manifest.commit, *manifest.tokens))
 
 
 def replace_sealed(
-    folder: str,
-    name: str,
-    format: str,
-    body: dict[str, Any],
-    counts: Sequence[int],
-    version: int = _WITHOUT_VECTORS,
+    folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int]
 ) -> None:
     """Replace a file by JSON values with a checksum, all at once; check that it can be read.
 
@@ -303,12 +316,14 @@ def replace_sealed(
         The JSON values.
     counts
         Numbers in it that have been counted up.
-    version
-        The least format version that a reader must know.
     """
+    from bm25rag import __version__  # which imports this package
+
+    body = {"needs": {"read": [], "write": []}} | body
     outer = {
         "format": format,
-        "version": version,
+        "version": VERSION,
+        "written_by": __version__,
         "checksum": zlib.crc32(_canonical(body)),
         "body": body,
     }

@@ -76,7 +76,7 @@ def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | No
     if data is not None:
         if not overwrite:
             raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
-        return data, parse_manifest(f"{store.url}/{MANIFEST}", data)
+        return data, parse_manifest(f"{store.url}/{MANIFEST}", data, writing=True)
     names = store.sizes().keys()
     if SHARDED in names:
         raise NotAnIndexError(f"{store.url} holds a sharded index; choose another URL")

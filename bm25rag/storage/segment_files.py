@@ -31,8 +31,6 @@ from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_ma
 if TYPE_CHECKING:
     from bm25rag.storage.checked_fields import CheckedFields
 
-# The kinds of values before datetimes were told apart by their time zones.
-_EARLIER_KINDS = 11
 _RETRIES = 20
 
 
@@ -73,12 +71,11 @@ def _read_views(
         for record, changes in zip(stored.changes, view.changes, strict=True)
     }
     views = []
-    counts = zip(manifest.stored, manifest.tokens, manifest.vectors, strict=True)
-    for stored, tokens, vectors in counts:
+    for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True):
         view, segment = known.get(stored), segments.get(stored.segment)
         if segment is None:
             file = ArraysFile(os.path.join(folder, stored.segment.name), stored.segment, mapped)
-            segment = _read_segment(file, tokens, vectors)
+            segment = _read_segment(file, tokens)
         views.append(_read_view(folder, stored, segment, all_changes) if view is None else view)
     return views
 
@@ -94,7 +91,7 @@ def _read_view(
         )
     view = SegmentView(segment, tuple(all_changes))
     if np.any(view.deleted[1:] == view.deleted[:-1]):
-        message = "deletes what is dead already; restore the folder from a copy"
+        message = "deletes what is deleted already; restore the folder from a copy"
         raise CorruptIndexError(f"{os.path.join(folder, stored.changes[-1].name)}: {message}")
     if view.tokens < 0:
         message = "lengths does not agree with the manifest; restore the folder from a copy"
@@ -102,12 +99,10 @@ def _read_view(
     return view
 
 
-def _read_segment(file: ArraysFile, tokens: int, vectors: bool) -> Segment:
+def _read_segment(file: ArraysFile, tokens: int) -> Segment:
     count = len(file.array("lengths", "u4"))
     if not count:
         raise file.reject("lengths", "has no document")
-    if vectors != (f"{VECTORS}indptr" in file):
-        raise file.reject("vectors", "does not agree with the manifest")
     ids = CheckedStringTable(
         _read_column(file, "ids", count, full=True),
         file.array("ids.keys", "u4", count=count),
@@ -121,11 +116,13 @@ def _read_segment(file: ArraysFile, tokens: int, vectors: bool) -> Segment:
         _read_column(file, "payloads", count),
         tokens,
         _read_fields(file, count),
-        _read_vectors(file, count) if vectors else None,
+        _read_vectors(file, count),
     )
 
 
-def _read_vectors(file: ArraysFile, count: int) -> CheckedVectors:
+def _read_vectors(file: ArraysFile, count: int) -> CheckedVectors | None:
+    if f"{VECTORS}indptr" not in file:
+        return None
     terms = _read_terms(file, VECTORS)
     return CheckedVectors(file, terms, _read_doc_blocks(file, VECTORS, count), count)
 
@@ -136,28 +133,23 @@ def _read_terms(file: ArraysFile, prefix: str) -> CheckedStringTable:
 
 
 def _read_doc_blocks(file: ArraysFile, prefix: str, documents: int) -> CheckedDocBlocks:
-    count, terms = doc_block_count(documents), file.array(f"{prefix}stripes.terms", "u4")
-    edges = file.array(f"{prefix}stripes.edges", "u4", count=len(terms) * (count - 1))
-    high = file.array(f"{prefix}stripes.high", "u2")
+    count, terms = doc_block_count(documents), file.array(f"{prefix}doc_blocks.terms", "u4")
+    edges = file.array(f"{prefix}doc_blocks.edges", "u4", count=len(terms) * (count - 1))
+    high = file.array(f"{prefix}doc_blocks.high", "u2")
     if count == 1 and len(terms) + len(high):
-        raise file.reject(f"{prefix}stripes.terms", "names stripes where there is only one")
-    before = file.array(f"{prefix}stripes.before", "u4", "u8", count=len(terms))
+        raise file.reject(f"{prefix}doc_blocks.terms", "names blocks where there is only one")
+    before = file.array(f"{prefix}doc_blocks.before", "u4", "u8", count=len(terms))
     return CheckedDocBlocks(count, terms, edges, before, high)
 
 
 def _read_fields(file: ArraysFile, count: int) -> CheckedFields | None:
-    """Read the fields of the metadata; a segment without metadata has none.
-
-    Those of other kinds than ours are made again when they are needed.
-    """
+    """Read the fields of the metadata; a segment without metadata has none."""
     if "fields.counts" not in file:
         return None
     paths, strings = (
         _read_column(file, name, max(len(_offsets(file, name)) - 1, 0), full=True)
         for name in ("fields.paths", "fields.strings")
     )
-    if len(file.array("fields.counts", "u4")) == _EARLIER_KINDS * len(paths):
-        return None
     from bm25rag.storage.checked_fields import CheckedFields  # many indexes have no metadata
 
     return CheckedFields(file, count, paths, strings)
@@ -181,8 +173,8 @@ def _read_changes(folder: str, record: FileRecord, count: int) -> Changes:
     path = os.path.join(folder, record.name)
     file = ArraysFile(path, record, mapped=False)
     file.check_all()
-    deleted, numbers = file.array("dead", "u4").values, file.array("changed", "u4").values
-    for name, values in (("dead", deleted), ("changed", numbers)):
+    deleted, numbers = file.array("deleted", "u4").values, file.array("changed", "u4").values
+    for name, values in (("deleted", deleted), ("changed", numbers)):
         if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
             raise file.reject(name, "does not ascend within the documents")
     column = _read_column(file, "metadata", len(numbers))
@@ -235,10 +227,8 @@ def write_commit(
                 os.unlink(path)
         raise
     # From here on the commit may be visible, so its files stay, whatever fails.
-    segments = [view.segment for view in views]
-    tokens = tuple(segment.tokens for segment in segments)
-    vectors = tuple(segment.vectors is not None for segment in segments)
-    manifest = Manifest(commit, settings, tuple(stored), tokens, vectors)
+    tokens = tuple(view.segment.tokens for view in views)
+    manifest = Manifest(commit, settings, tuple(stored), tokens)
     replace_manifest(folder, manifest)
     return manifest
 
@@ -259,8 +249,7 @@ def write_segment(
     """
     path = _new_path(folder, "segment")
     record = write_arrays(path, arrays)
-    vectors = f"{VECTORS}indptr" in arrays
-    return _read_segment(ArraysFile(path, record, mapped=True), tokens, vectors), record
+    return _read_segment(ArraysFile(path, record, mapped=True), tokens), record
 
 
 def _new_path(folder: str, kind: str) -> str:
@@ -303,9 +292,9 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
 def _postings_arrays(postings: Postings) -> dict[str, Array]:
     names = ("indptr", "documents", "codes", "code_tf", "code_length")
     arrays = {name: getattr(postings, name) for name in names}
-    doc_blocks = postings.doc_blocks
-    arrays["stripes.terms"], arrays["stripes.before"] = doc_blocks.terms, doc_blocks.before
-    arrays["stripes.edges"], arrays["stripes.high"] = doc_blocks.edges.ravel(), doc_blocks.high
+    blocks = postings.doc_blocks
+    arrays["doc_blocks.terms"], arrays["doc_blocks.before"] = blocks.terms, blocks.before
+    arrays["doc_blocks.edges"], arrays["doc_blocks.high"] = blocks.edges.ravel(), blocks.high
     arrays["terms.keys"] = postings.terms.keys
     return arrays | _column_arrays("terms", postings.terms.column)
 
@@ -313,7 +302,7 @@ def _postings_arrays(postings: Postings) -> dict[str, Array]:
 def _changes_arrays(changes: Changes) -> dict[str, Array]:
     numbers = sorted(changes.changed)
     column = build_column(changes.changed[number] for number in numbers)
-    arrays = {"dead": changes.deleted, "changed": np.array(numbers, np.uint32)}
+    arrays = {"deleted": changes.deleted, "changed": np.array(numbers, np.uint32)}
     return arrays | _column_arrays("metadata", column)
 
 

@@ -286,9 +286,9 @@ def test_a_merge_that_was_interrupted_begins_anew(
     tmp_path: Path, merged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if its file was there already; what it left is removed."""
-    from bm25rag.merging import chunked_merge
+    from bm25rag.merging import merged_postings
 
-    place, left = chunked_merge.place_postings, merged
+    place, left = merged_postings.place_postings, merged
 
     def failing(*args: Any) -> Any:
         nonlocal left
@@ -298,7 +298,7 @@ def test_a_merge_that_was_interrupted_begins_anew(
         return place(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(chunked_merge, "place_postings", failing)
+        patch.setattr(merged_postings, "place_postings", failing)
         with pytest.raises(Killed):
             BM25Index.build(documents(), tmp_path / "it", threads=1)
     (tmp_path / "it" / "segment-0123456789abcdef.bin").write_bytes(b"half")

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index, Document
 from bm25rag.building.gathering import Gathered
 from bm25rag.common.chunks import Spools
-from bm25rag.merging.chunked_merge import merge_in_chunks
-from bm25rag.merging.merge import merge_segments
+from bm25rag.merging.merge import merge_in_chunks, merge_segments
 from bm25rag.storage.manifest import read_manifest
 from bm25rag.storage.segment_files import _segment_arrays, write_segment
 from support.building import documents, segment_in_memory, segment_of

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
+from weakref import ref
 
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.common.threads import Helpers, map_in_order
+from bm25rag.common.threads import Helpers, Task, map_in_order
 from bm25rag.write_threads import in_write_thread
 
 WHO: ContextVar[str] = ContextVar("who")
@@ -104,3 +107,48 @@ def test_what_a_helper_raises_is_raised_by_who_waits_and_the_others_are_waited_f
     with pytest.raises(KeyError, match="x"):
         run(linger, fail)
     assert ended == [True]
+
+
+class PeculiarError(Exception):
+    """Cannot be copied: it is made of two values, and has one argument."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one + two)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), PeculiarError("the ", "cause"), KeyboardInterrupt("y")]
+)
+def test_a_task_is_done_once_and_gives_the_same_each_time(error: BaseException) -> None:
+    done = list[int]()
+
+    def fail() -> None:
+        done.append(1)
+        raise error
+
+    good, bad = Task(lambda: done.append(0)), Task(fail)
+    assert good.result() is good.result() is None
+    with pytest.raises(type(error), match=str(error)) as first:
+        bad.result()
+    assert first.value is error
+    for _ in range(2):
+        with pytest.raises((type(error), RuntimeError), match=str(error)):
+            bad.result()
+    assert done == [0, 1]
+
+
+def test_a_task_does_not_hold_what_holds_it() -> None:
+    def fail() -> ref[object]:
+        def work() -> None:
+            raise KeyError("x")
+
+        task = Task(work)
+        with suppress(KeyError):
+            task.result()
+        return ref(task)
+
+    gc.disable()
+    try:
+        assert fail()() is None
+    finally:
+        gc.enable()

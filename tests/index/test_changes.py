@@ -104,5 +104,5 @@ def test_a_document_that_is_deleted_twice_is_refused(folder: Path) -> None:
     (folder / early["file"]).write_bytes(kept)
     body["segments"][0]["changes"] = [early, late]
     write_manifest(folder, body)
-    with pytest.raises(CorruptIndexError, match=f"{late['file']}.*dead already"):
+    with pytest.raises(CorruptIndexError, match=f"{late['file']}.*deleted already"):
         BM25Index.open(folder)

@@ -199,8 +199,8 @@ def test_a_manifest_that_is_damaged_or_newer_is_refused(folder: Path) -> None:
     path.write_text(text.replace('"tokens": ', '"tokens": 1'), encoding="utf-8")
     with pytest.raises(CorruptIndexError, match=r"sharded\.json: cannot be read"):
         BM25Index.open(folder)
-    path.write_text(text.replace('"version": 2', '"version": 99'), encoding="utf-8")
-    with pytest.raises(FormatVersionError, match="install a newer bm25rag"):
+    path.write_text(text.replace('"version": 1', '"version": 99'), encoding="utf-8")
+    with pytest.raises(FormatVersionError, match="newer than 1: install bm25rag"):
         BM25Index.open(folder)
     path.write_text('{"format": "other"}', encoding="utf-8")
     with pytest.raises(NotAnIndexError, match="is not the manifest"):

@@ -166,16 +166,6 @@ def other_bounds(piece: Piece) -> None:
     piece.segment["vectors.bounds"] = np.array([-8, 8], np.float32).view(np.uint32)
 
 
-def vectors_without_a_claim(piece: Piece) -> None:
-    piece.vectors = False
-
-
-def a_claim_without_vectors(piece: Piece) -> None:
-    piece.segment = {
-        name: values for name, values in piece.segment.items() if not name.startswith("vectors.")
-    }
-
-
 def terms_of_vectors_turned(piece: Piece) -> None:
     put_terms(piece.segment, [b"plumless", b"buckeroo"], ordered=False, name="vectors.terms")
 
@@ -208,8 +198,6 @@ FORGED: dict[str, Callable[[Piece], None]] = {
     "terms of vectors of one key the wrong way round": terms_of_vectors_turned,
     "a posting of a vector twice": replace("vectors.documents", 1, 1),
     "a code beyond the weights": replace("vectors.codes", 0, 60_000),
-    "vectors that the manifest does not know": vectors_without_a_claim,
-    "vectors that the manifest invents": a_claim_without_vectors,
 }
 VERIFIED: dict[str, Callable[[Piece], None]] = {
     "a term that is no UTF-8": term_that_is_no_text,

@@ -22,10 +22,10 @@ SMALL = {
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,  # most corpora have several document blocks
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.common.chunks._BYTES": 24,  # arrays on disk are read in pieces of a few elements
-    "bm25rag.columns.chunked_merge.STRINGS": 2,
+    "bm25rag.columns.merge.STRINGS": 2,
     "bm25rag.metadata.chunked_merge.VALUES": 2,
     "bm25rag.metadata.chunked_merge._STEP": 1,
-    "bm25rag.merging.chunked_merge._LENGTHS": 2,
+    "bm25rag.merging.merged_postings._LENGTHS": 2,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search.ranking._HEAVY_BY_K": 0,
     "bm25rag.search.ranking.HEAVY": 0,  # terms are looked up wherever that may be cheaper

@@ -173,7 +173,7 @@ def metadata(folder: Folder, random: Random) -> None:
         count = len(arrays["changed"])
     else:
         arrays, count = piece.segment, len(piece.segment["lengths"])
-        if random.random() < 0.5:  # as if an older version had written it
+        if random.random() < 0.5:
             for name in [name for name in arrays if name.startswith("fields.")]:
                 del arrays[name]
     values = strings(arrays, "metadata", count)
@@ -223,19 +223,18 @@ def postings(folder: Folder, random: Random) -> None:
 
 
 def vectors(folder: Folder, random: Random) -> None:
-    """Change postings and weights of vectors, or say that there are none, or some."""
+    """Change postings and weights of vectors, or remove arrays of them."""
     piece = random.choice(folder.pieces)
-    if not piece.vectors:
-        piece.vectors = random.choice((True, 1, "x"))
-        return
     arrays = piece.segment
+    if "vectors.indptr" not in arrays:
+        return
     indptr = arrays["vectors.indptr"].astype(np.int64)
     term = random.randrange(len(indptr) - 1)
     own = slice(indptr[term], indptr[term + 1])
     documents, codes = arrays["vectors.documents"].copy(), arrays["vectors.codes"].copy()
     bits = arrays["vectors.code_weight"].copy()
     weights, bounds = bits.view(np.float32), arrays["vectors.bounds"].view(np.float32).copy()
-    match random.randrange(9):
+    match random.randrange(8):
         case 0:
             documents[own] = documents[own][::-1]
         case 1:
@@ -250,12 +249,10 @@ def vectors(folder: Folder, random: Random) -> None:
             bounds[random.randrange(2)] = random.choice([*WRONG_WEIGHTS, 0.5, 1e29, -1e29])
         case 6:
             weights[:] = random.sample(weights.tolist(), len(bits))
-        case 7:
-            piece.vectors = random.choice((False, 1, None, "x"))
         case _:
-            for name in [name for name in arrays if name.startswith("vectors.")]:
+            own_names = [name for name in arrays if name.startswith("vectors.")]
+            for name in random.choice((own_names, [random.choice(own_names)])):
                 del arrays[name]
-            piece.vectors = random.choice((False, True))
             return
     arrays["vectors.documents"], arrays["vectors.codes"] = documents, codes
     arrays["vectors.code_weight"], arrays["vectors.bounds"] = bits, bounds.view(np.uint32)
@@ -294,16 +291,16 @@ def changes(folder: Folder, random: Random) -> None:
     count = len(piece.segment["lengths"])
     every = np.arange(count, dtype=np.uint32)
     some = np.array(sorted(random.sample(range(count), random.randrange(count))), np.uint32)
-    new: Arrays = {"dead": some, "changed": every[:0]}
+    new: Arrays = {"deleted": some, "changed": every[:0]}
     match random.randrange(6):
         case 0:
-            new["dead"] = every
+            new["deleted"] = every
         case 1:
-            new["dead"] = some[::-1].copy()
+            new["deleted"] = some[::-1].copy()
         case 2:
-            new["dead"] = np.append(some, np.uint32(count))
+            new["deleted"] = np.append(some, np.uint32(count))
         case 3:
-            new |= {"dead": every[:0], "changed": some}
+            new |= {"deleted": every[:0], "changed": some}
         case 4:
             piece.changes = []
         case _:

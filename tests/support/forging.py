@@ -20,12 +20,11 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Piece:
-    """A segment, its number of tokens, the changes to it, and what the manifest says of vectors."""
+    """A segment, its number of tokens, and the changes to it."""
 
     segment: Arrays
     tokens: int
     changes: list[Arrays]
-    vectors: Any = False
 
 
 @dataclass
@@ -45,7 +44,6 @@ class Folder:
                 read_arrays(folder / entry["file"]),
                 entry["tokens"],
                 [read_arrays(folder / change["file"]) for change in entry["changes"]],
-                entry.get("vectors", False),
             )
             for entry in body["segments"]
         ]
@@ -54,12 +52,7 @@ class Folder:
     def copy(self) -> Folder:
         """Copy the folder but not its arrays, which are replaced and never changed."""
         pieces = [
-            Piece(
-                dict(piece.segment),
-                piece.tokens,
-                [dict(one) for one in piece.changes],
-                piece.vectors,
-            )
+            Piece(dict(piece.segment), piece.tokens, [dict(one) for one in piece.changes])
             for piece in self.pieces
         ]
         return Folder(self.commit, json.loads(json.dumps(self.settings)), pieces)
@@ -75,18 +68,19 @@ class Folder:
 
         segments = [
             write("segment", piece.segment)
-            | {
-                "tokens": piece.tokens,
-                "changes": [write("changes", one) for one in piece.changes],
-                **({"vectors": piece.vectors} if piece.vectors else {}),
-            }
+            | {"tokens": piece.tokens, "changes": [write("changes", one) for one in piece.changes]}
             for piece in self.pieces
         ]
-        body = {"commit": self.commit, "settings": self.settings, "segments": segments}
+        needs: dict[str, list[str]] = {"read": [], "write": []}
+        body = {
+            "needs": needs,
+            "commit": self.commit,
+            "settings": self.settings,
+            "segments": segments,
+        }
         spelled = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         checksum = zlib.crc32(spelled.encode("utf-8", "surrogatepass"))
-        version = 3 if any(piece.vectors for piece in self.pieces) else 2
-        outer = {"format": "bm25rag", "version": version, "checksum": checksum, "body": body}
+        outer = {"format": "bm25rag", "version": 1, "checksum": checksum, "body": body}
         written = json.dumps(outer, ensure_ascii=False).encode("utf-8", "surrogatepass")
         (folder / "manifest.json").write_bytes(written)
 
@@ -174,4 +168,4 @@ def empty(piece: Piece) -> None:
     piece.segment["indptr"] = np.zeros(1, np.uint32)
     for name in ("terms", "ids"):
         piece.segment[f"{name}.offsets"] = np.zeros(1, np.uint64)
-    piece.tokens, piece.changes, piece.vectors = 0, [], False
+    piece.tokens, piece.changes = 0, []

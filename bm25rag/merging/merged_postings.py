@@ -1,0 +1,204 @@
+"""The postings of segments that are merged, in memory or on the way to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from bm25rag.columns.column import offset_type
+from bm25rag.columns.merge import JoinedTerms
+from bm25rag.columns.string_table import key_ranges
+from bm25rag.common.arrays import Array, Bool, UInt32, UInt64, Unsigned
+from bm25rag.common.chunks import Chunks, Spool, Spools
+from bm25rag.common.threads import map_in_order
+from bm25rag.kernels.records import Run
+from bm25rag.segments import postings_builder
+from bm25rag.segments.doc_blocks import pointer_type, spans
+from bm25rag.segments.postings import LivingPostings, Postings
+from bm25rag.segments.postings_builder import Placed, place_postings
+from bm25rag.segments.vectors_builder import Weights, own_codes, vector_arrays
+from bm25rag.segments.view import SegmentView
+
+# About how many bytes a term of a segment and a posting take while they are merged.
+_TERM_BYTES, _POSTING_BYTES = 200, 16
+# Documents whose lengths are read in one step, or numbers that are written.
+_LENGTHS = 1 << 16
+_PAIR = np.uint64(1 << 32)
+
+Arrays = dict[str, Array | Chunks]
+
+
+class MergedPostings:
+    """The postings of consecutive segments, which are merged when a method is called.
+
+    Parameters
+    ----------
+    views
+        The segments.
+    """
+
+    def __init__(self, views: Sequence[SegmentView]) -> None:
+        self._views = views
+        self._offsets = list(accumulate((view.count for view in views), initial=0))
+        self._terms = [view.segment.postings.terms for view in views]
+        self._keep = [None if one.living is None else LivingPostings(one.living) for one in views]
+        for table in self._terms:
+            table.check_keys()
+        self._count_codes()
+
+    def _count_codes(self) -> None:
+        """Find the codes of the merged postings, and how those of each segment become them."""
+        pairs = [_pairs(view.segment.postings) for view in self._views]
+        living = [each[_used_codes(view)] for each, view in zip(pairs, self._views, strict=True)]
+        distinct = np.unique(np.concatenate([np.empty(0, np.uint64), *living]))
+        self.type: Any = np.uint16 if len(distinct) <= postings_builder.NARROW else np.uint32
+        self._tf = (distinct // _PAIR).astype(np.uint32)
+        self._lengths = (distinct % _PAIR).astype(np.uint32)
+        self._new_codes: list[Unsigned] = [
+            np.searchsorted(distinct, each).astype(self.type) for each in pairs
+        ]
+
+    def codes(self, run: Run) -> Unsigned:
+        """Return the code of every posting of a run, which has them where others have tf."""
+        return run.tf
+
+    def postings(self) -> Postings:
+        """Return all, merged in memory."""
+        each = [(view.segment.postings.lengths, view.living) for view in self._views]
+        lengths = [some if living is None else some[living] for some, living in each]
+        placed = self._place([slice(0, len(table)) for table in self._terms])
+        return placed.postings(self._tf, self._lengths, np.concatenate(lengths))
+
+    def arrays(
+        self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
+    ) -> Arrays:
+        """Return the arrays of all, merged range by range of the terms' keys.
+
+        The parameters are those of ``merge_in_chunks``, but ``room`` is that of one range.
+        """
+        spool = spools.new
+        indptr, starts, before = spool(np.int64), spool(np.int64), spool(np.int64)
+        documents, codes = spool(np.uint16), spool(self.type)
+        frequent, edges, high = spool(np.uint32), spool(np.uint32), spool(np.uint16)
+        keys, data = spool(np.uint32), spool(np.uint8)
+        indptr.append(np.zeros(1))
+        starts.append(np.zeros(1))
+        ranges = key_ranges([table.keys for table in self._terms], self._cost, room)
+        for part in map_in_order(self._place, ranges, threads):
+            frequent.append(part.doc_blocks.terms + np.uint32(len(keys)))
+            before.append(part.doc_blocks.before.astype(np.int64) + len(high))
+            edges.append(part.doc_blocks.edges)
+            high.append(part.doc_blocks.high)
+            indptr.append(part.indptr[1:] + len(documents))
+            documents.append(part.documents)
+            codes.append(part.codes)
+            keys.append(part.terms.keys)
+            starts.append(part.terms.column.offsets[1:].astype(np.int64) + len(data))
+            data.append(part.terms.column.data)
+            note(len(part.documents))
+        pointers = pointer_type(len(documents))
+        return {
+            "indptr": indptr.chunks(pointers),
+            "documents": documents.chunks(),
+            **self._code_arrays(codes),
+            "doc_blocks.terms": frequent.chunks(),
+            "doc_blocks.before": before.chunks(pointers),
+            "doc_blocks.edges": edges.chunks(),
+            "doc_blocks.high": high.chunks(),
+            "terms.keys": keys.chunks(),
+            "terms.offsets": starts.chunks(offset_type(len(data))),
+            "terms.data": data.chunks(),
+            "terms.null": np.empty(0, np.bool_),
+        }
+
+    def _code_arrays(self, codes: Spool) -> Arrays:
+        return {"codes": codes.chunks(), "code_tf": self._tf, "code_length": self._lengths}
+
+    def _cost(self, ranks: Sequence[slice]) -> int:
+        cost = 0
+        for view, some in zip(self._views, ranks, strict=True):
+            indptr = view.segment.postings.indptr
+            postings = int(indptr[some.stop]) - int(indptr[some.start])
+            cost += _TERM_BYTES * (some.stop - some.start) + _POSTING_BYTES * postings
+        return cost
+
+    def _place(self, ranks: Sequence[slice]) -> Placed:
+        """Merge the postings of the terms between some ranks of each segment."""
+        pairs = zip(self._terms, ranks, strict=True)
+        terms = JoinedTerms([table.between(some.start, some.stop) for table, some in pairs])
+        runs: list[Run] = []
+        for n, (view, numbers) in enumerate(zip(self._views, terms.numbers, strict=True)):
+            where = {"first": ranks[n].start, "offset": self._offsets[n]}
+            runs += view.segment.postings.runs(numbers, self._new_codes[n], self._keep[n], **where)
+        return place_postings(terms, runs, self._offsets[-1], self)
+
+
+class MergedVectors(MergedPostings):
+    """The same for postings of vectors; see ``Weights``."""
+
+    def __init__(self, views: Sequence[SegmentView]) -> None:
+        super().__init__([view.by_vectors for view in views])
+
+    def _count_codes(self) -> None:
+        each = [view.segment.postings.pairs()[0] for view in self._views]
+        used = (bits[_used_codes(view)] for bits, view in zip(each, self._views, strict=True))
+        self._weights = Weights(used)
+        self.type = self._weights.type
+        self._new_codes = list(map(self._weights.codes_of, each))
+
+    def postings(self) -> Postings:
+        """Return all, merged in memory."""
+        placed = self._place([slice(0, len(table)) for table in self._terms])
+        return self._weights.postings(placed, self._offsets[-1])
+
+    def arrays(
+        self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
+    ) -> Arrays:
+        """Return the arrays of all by their names in a file, none if there are no postings."""
+        arrays = super().arrays(spools, room, threads, note)
+        return vector_arrays(arrays, self._weights.bounds) if len(arrays["documents"]) else {}
+
+    def _code_arrays(self, codes: Spool) -> Arrays:
+        if self._weights.distinct is not None:
+            return {"codes": codes.chunks(), "code_tf": self._weights.distinct}
+        return {"codes": _numbers(len(codes)), "code_tf": codes.chunks()}
+
+
+def _numbers(count: int) -> Chunks:
+    """Return the numbers from 0 to before ``count``."""
+    firsts = range(0, count, _LENGTHS)
+    pieces = (own_codes(first, min(first + _LENGTHS, count)) for first in firsts)
+    return Chunks(np.uint32, count, pieces)
+
+
+def _pairs(postings: Postings) -> UInt64:
+    tf, lengths = postings.pairs()
+    return tf * _PAIR + lengths
+
+
+def _used_codes(view: SegmentView) -> slice | Bool:
+    """Return which codes postings of living documents have."""
+    living, postings = view.living, view.segment.postings
+    if living is None:
+        return slice(None)
+    used = np.zeros(len(postings.code_tf), np.bool_)
+    for first, last in spans(postings.indptr):
+        _, documents, codes = postings.between(first, last)
+        used[codes[living[documents]]] = True
+    return used
+
+
+def chunk_lengths(views: Sequence[SegmentView]) -> Chunks:
+    """Return the lengths of the living documents, as a file has them."""
+
+    def pieces() -> Iterator[UInt32]:
+        for view in views:
+            numbers = view.numbers()
+            for first in range(0, len(numbers), _LENGTHS):
+                some = np.asarray(numbers[first : first + _LENGTHS], np.uint32)
+                yield view.segment.postings.length_of(some).astype(np.uint32)
+
+    return Chunks(np.uint32, sum(view.count for view in views), pieces())
