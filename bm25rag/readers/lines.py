@@ -21,8 +21,8 @@ __all__ = [
     "PACKED",
     "OtherContentError",
     "fail",
-    "fail_too_large",
     "find_packed",
+    "located",
     "name_of",
     "open_bytes",
     "raw_content",
@@ -30,6 +30,7 @@ __all__ = [
     "require_regular",
     "size_limit",
     "suffix_of",
+    "too_large",
 ]
 
 # What the names of packed files end in, and what is said of one that cannot be unpacked.
@@ -45,6 +46,7 @@ _largest = 64 << 20
 # JSON lines are packed to a fifth or a tenth, and a bomb of gzip to a thousandth.
 _MOST_UNPACKED = 200
 _BUFFER = 1 << 17
+_HOW_TO_RAISE = "raise the limit by --max-size (in Python bm25rag.readers.size_limit)"
 
 
 class OtherContentError(ValueError):
@@ -96,7 +98,7 @@ class _Unpacked(io.RawIOBase):
         self._count += read
         if self._count > max(_largest + _BUFFER, _MOST_UNPACKED * self._file.tell()):
             problem = f"unpacks to more than {_MOST_UNPACKED} times its size"
-            fail(self._path, None, f"{problem}; unpack it yourself, or {_how_to_raise()}")
+            fail(self._path, None, f"{problem}; unpack it yourself, or {_HOW_TO_RAISE}")
         return read
 
 
@@ -135,15 +137,19 @@ def name_of(path: Path) -> str:
     return "<stdin>" if str(path) == "-" else path.as_posix()
 
 
-def fail(
-    path: Path, line: int | str | None, problem: str, cause: Exception | None = None
-) -> NoReturn:
-    """Raise a ``ValueError`` that names the file and the line, or another part of the file."""
+def located(path: Path, line: int | str | None, problem: str) -> ValueError:
+    """Return an error that names the file and the line, or another part of the file."""
     where = name_of(path)
     if line is not None:
         where = f"{where}:{line}" if isinstance(line, int) else f"{where}: {line}"
-    message = f"{where}: {problem}"
-    raise ValueError(message) from cause
+    return ValueError(f"{where}: {problem}")
+
+
+def fail(
+    path: Path, line: int | str | None, problem: str, cause: Exception | None = None
+) -> NoReturn:
+    """Raise what ``located`` returns."""
+    raise located(path, line, problem) from cause
 
 
 def size_limit(new: int | None = None) -> int:
@@ -158,13 +164,9 @@ def size_limit(new: int | None = None) -> int:
     return before
 
 
-def fail_too_large(path: Path, line: int | None, what: str) -> NoReturn:
-    """Raise a ``ValueError`` that says how the limit is raised."""
-    fail(path, line, f"a {what} has more than {_largest:,} bytes; {_how_to_raise()}")
-
-
-def _how_to_raise() -> str:
-    return "raise the limit by --max-size (in Python bm25rag.readers.size_limit)"
+def too_large(path: Path, line: int | None, what: str) -> ValueError:
+    """Return an error that says how the limit is raised."""
+    return located(path, line, f"a {what} has more than {_largest:,} bytes; {_HOW_TO_RAISE}")
 
 
 def raw_content(path: Path) -> bytes:
@@ -177,5 +179,5 @@ def read_whole(stream: IO[bytes], path: Path, most: int) -> bytes:
     """Return the rest of a file, of so many bytes at the most."""
     raw = stream.read(most + 1)
     if len(raw) > most:
-        fail_too_large(path, None, "file, which is read whole,")
+        raise too_large(path, None, "file, which is read whole,")
     return raw

@@ -11,7 +11,7 @@ from typing import Any
 
 from bm25rag import Document
 from bm25rag.readers.decoding import STRICT, Tolerance, decoded_lines
-from bm25rag.readers.lines import fail, fail_too_large, size_limit
+from bm25rag.readers.lines import fail, located, size_limit, too_large
 from bm25rag.readers.records import Fields, Record, Records
 
 __all__ = ["read_csv", "read_tsv"]
@@ -47,10 +47,13 @@ def read_csv(
         wrong, and such rows are not to be skipped.
     """
     lines = decoded_lines(path, tolerance)
-    header = next(lines, "")
-    delimiter = ";" if ";" in header and "," not in header else ","
+    begin = []
+    header: str | ValueError = "\n"
+    while isinstance(header, str) and header.isspace():  # blank lines may be above it
+        begin.append(header := next(lines, ""))
+    delimiter = ";" if isinstance(header, str) and ";" in header and "," not in header else ","
     records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    yield from records.documents(_rows(chain([header], lines), delimiter, path, tolerance))
+    yield from records.documents(_rows(chain(begin, lines), delimiter, path, tolerance))
 
 
 def read_tsv(
@@ -67,36 +70,30 @@ def read_tsv(
 
 
 def _rows(
-    lines: Iterator[str], delimiter: str, path: Path, tolerance: Tolerance
+    lines: Iterator[str | ValueError], delimiter: str, path: Path, tolerance: Tolerance
 ) -> Iterator[Record]:
     """Yield each row that is not blank, with its first line's number."""
     columns: list[str] = []
-    for line, row, error in _cells(lines, delimiter, path):
-        if error is None and row and not columns:
+    for line, row in _cells(lines, delimiter, path):
+        if not columns:
+            if isinstance(row, ValueError):  # without a header, no row means anything
+                raise row
             columns = _check_header(row, path, line)
-        elif (
-            error is not None and not columns
-        ):  # of the header, without which no row means anything
-            fail(path, line, str(error), error)
-        elif error is not None or row:
-            try:
-                if error is not None:
-                    fail(path, line, str(error), error)
-                if len(row) > len(columns):
-                    fail(path, line, f"{len(row)} cells, but the header has {len(columns)}")
-            except ValueError as refused:
-                tolerance.refuse(path, refused)
-                continue
-            # A row that is too short lacks the last fields.
+            continue
+        if not isinstance(row, ValueError) and len(row) > len(columns):
+            row = located(path, line, f"{len(row)} cells, but the header has {len(columns)}")
+        if isinstance(row, ValueError):
+            tolerance.refuse(path, row)
+        else:  # a row that is too short lacks the last fields
             yield line, line, dict(zip(columns, row, strict=False))
     if not columns:
         fail(path, None, "no header: expected the names of the columns in the first line")
 
 
 def _cells(
-    lines: Iterator[str], delimiter: str, path: Path
-) -> Iterator[tuple[int, list[str], csv.Error | None]]:
-    """Yield each row with its first line's number, or what is wrong there.
+    lines: Iterator[str | ValueError], delimiter: str, path: Path
+) -> Iterator[tuple[int, list[str] | ValueError]]:
+    """Yield each row that is not blank with its first line's number, or what is wrong there.
 
     A quote that is never closed would take the rest of the file with it: after an error, reading
     goes on in the line below that where the row began.
@@ -112,22 +109,29 @@ def _cells(
             row = next(reader)
         except StopIteration:
             return
-        except csv.Error as error:
-            yield line, [], error
+        except (csv.Error, ValueError) as error:
+            wrong = error if isinstance(error, ValueError) else located(path, line, str(error))
+            yield line, back.refused or wrong
             back.go_back()
             reader = csv.reader(back, **options)
         else:
-            yield line, row, None
+            if row or back.refused:
+                yield line, back.refused or row
 
 
 class _Lookback:
-    """Lines of which those since a row began can be read again; no row may be too large."""
+    """Lines of which those since a row began can be read again; no row may be too large.
 
-    def __init__(self, lines: Iterator[str], path: Path) -> None:
+    In place of a line that cannot be read there is a blank one, so that quotes around it are
+    closed where they should be; ``refused`` says what is wrong with the first of the row.
+    """
+
+    def __init__(self, lines: Iterator[str | ValueError], path: Path) -> None:
         self._lines, self._path, self._most = lines, path, size_limit()
         self._again: list[str] = []  # the next one last
         self._row: list[str] = []
         self._read, self._held, self._reread = 0, 0, 0
+        self.refused: ValueError | None = None
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -135,9 +139,12 @@ class _Lookback:
     def __next__(self) -> str:
         line = self._again.pop() if self._again else next(self._lines)
         self._read += 1
+        if isinstance(line, ValueError):
+            self.refused = self.refused or line
+            line = "\n"
         self._held += len(line)
         if self._held > self._most:
-            fail_too_large(self._path, self._first, "row")
+            raise too_large(self._path, self._first, "row")
         if self._held <= _MOST_HELD:
             self._row.append(line)
         return line
@@ -145,6 +152,7 @@ class _Lookback:
     def begin(self) -> int:
         """Begin a row, and return the number of its first line."""
         self._row, self._held, self._first = [], 0, self._read + 1
+        self.refused = None
         return self._first
 
     def go_back(self) -> None:
