@@ -111,27 +111,29 @@ def _cells(
             return
         except (csv.Error, ValueError) as error:
             wrong = error if isinstance(error, ValueError) else located(path, line, str(error))
-            yield line, back.refused or wrong
+            yield line, back.refused[0] if back.refused else wrong
             back.go_back()
             reader = csv.reader(back, **options)
         else:
-            if row or back.refused:
-                yield line, back.refused or row
+            for refused in back.refused:
+                yield line, refused
+            if row and not back.refused:
+                yield line, row
 
 
 class _Lookback:
     """Lines of which those since a row began can be read again; no row may be too large.
 
     In place of a line that cannot be read there is a blank one, so that quotes around it are
-    closed where they should be; ``refused`` says what is wrong with the first of the row.
+    closed where they should be; ``refused`` says what is wrong with those of the row.
     """
 
     def __init__(self, lines: Iterator[str | ValueError], path: Path) -> None:
         self._lines, self._path, self._most = lines, path, size_limit()
-        self._again: list[str] = []  # the next one last
-        self._row: list[str] = []
+        self._again: list[str | ValueError] = []  # the next one last
+        self._row: list[str | ValueError] = []
         self._read, self._held, self._reread = 0, 0, 0
-        self.refused: ValueError | None = None
+        self.refused: list[ValueError] = []
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -139,27 +141,28 @@ class _Lookback:
     def __next__(self) -> str:
         line = self._again.pop() if self._again else next(self._lines)
         self._read += 1
-        if isinstance(line, ValueError):
-            self.refused = self.refused or line
-            line = "\n"
-        self._held += len(line)
+        text = line if isinstance(line, str) else "\n"
+        self._held += len(text)
         if self._held > self._most:
             raise too_large(self._path, self._first, "row")
         if self._held <= _MOST_HELD:
             self._row.append(line)
-        return line
+        if isinstance(line, ValueError):
+            self.refused.append(line)
+        return text
 
     def begin(self) -> int:
         """Begin a row, and return the number of its first line."""
         self._row, self._held, self._first = [], 0, self._read + 1
-        self.refused = None
+        self.refused = []
         return self._first
 
     def go_back(self) -> None:
         """Read again what came after the first line of the row; nothing if that is too much."""
         self._reread += self._held
         if self._held <= _MOST_HELD and self._reread <= _MOST_AGAIN:
-            self._again += reversed(self._row[1:])
+            told = self.refused[:1]
+            self._again += ["\n" if line in told else line for line in reversed(self._row[1:])]
             self._read -= len(self._row) - 1
 
 
