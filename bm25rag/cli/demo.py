@@ -19,8 +19,6 @@ from bm25rag.cli.docstrings import read_docstrings, standard_library
 from bm25rag.cli.snippets import first_lines
 from bm25rag.cli.terminal import counted, result_console
 
-__all__ = ["QUESTIONS", "demo_command", "run_demo"]
-
 QUESTIONS = (
     "how do I split a string like the shell does",
     "recursively copy a directory tree",

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from bm25rag import Document
 
-__all__ = ["read_docstrings", "standard_library"]
-
 # Not the library's documentation: its tests, and installed packages.
 _SKIPPED = frozenset({"dist-packages", "idle_test", "site-packages", "test", "tests"})
 

@@ -8,8 +8,6 @@ from itertools import groupby
 from bm25rag import Analyzer, Explanation
 from bm25rag.analysis import AUTO_0_1
 
-__all__ = ["dropped_words"]
-
 
 def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> dict[str, str]:
     """Return the words of a query that cannot add to any score, with reasons.

@@ -36,8 +36,6 @@ from bm25rag.evaluation.runs import JudgedQueries, judged_queries
 from bm25rag.index import BM25Index
 from bm25rag.readers import read_queries
 
-__all__ = ["evaluate_command", "judged_options", "parse_measures", "print_notes", "read_judged"]
-
 _SHOWN = 5
 
 

@@ -18,19 +18,6 @@ from bm25rag.common.urls import is_url, local_path
 from bm25rag.readers import parse_vector
 from bm25rag.scoring.variants import VARIANTS
 
-__all__ = [
-    "INDEX_PATH",
-    "PATH",
-    "examples",
-    "filter_option",
-    "index_argument",
-    "open_index",
-    "scoring_options",
-    "scoring_parameters",
-    "usage_errors",
-    "vector_option",
-]
-
 PATH = click.Path(path_type=Path)
 
 

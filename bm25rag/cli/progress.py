@@ -9,8 +9,6 @@ from typing import Any
 
 from bm25rag import Document
 
-__all__ = ["ReadingBar"]
-
 # Bytes of a file that are read, and counted, at once.
 _BUFFER = 1 << 17
 

@@ -20,8 +20,6 @@ from bm25rag.cli.sources import SKIPPED
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import DuplicateIdError
 
-__all__ = ["ray_commands"]
-
 # Queries that are sent at once.
 _BATCH = 1000
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")

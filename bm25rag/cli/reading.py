@@ -13,8 +13,6 @@ from bm25rag.building.memory import check_size
 from bm25rag.cli.options import usage_errors
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, Selection, size_limit
 
-__all__ = ["SOURCES_HELP", "fields_of", "reading_options", "selection_of", "source_options"]
-
 SOURCES_HELP = """\b
 SOURCE is one of
   a file of JSON lines         one document per line (.jsonl, .ndjson)

@@ -17,8 +17,6 @@ from bm25rag import Analyzer
 from bm25rag.analysis import AUTO_0_1, scripts
 from bm25rag.cli.terminal import readable
 
-__all__ = ["Match", "densest_part", "find_matches", "first_lines", "snippet"]
-
 _LENGTH = 240
 # How far a cut may move to fall between words.
 _SNAP = 24

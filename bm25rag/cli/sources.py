@@ -28,8 +28,6 @@ from bm25rag.readers import (
 )
 from bm25rag.readers.lines import name_of
 
-__all__ = ["SKIPPED", "Sources"]
-
 _SOME = "(.md .txt .rst .html .pdf .docx .csv .jsonl .parquet, source code and more)"
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4

@@ -27,8 +27,6 @@ from bm25rag.common.storable import plain_metadata
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
 
-__all__ = ["sync_command"]
-
 # Documents compared with the index at once; more if it has vectors, see ``export``.
 _BATCH, _BATCH_WITH_VECTORS = 1000, 10_000
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from bm25rag.errors import MissingDependencyError
 
-__all__ = ["SameFolder", "watch_folder"]
-
 # In milliseconds: how long a burst of changes must pause, or has lasted, until it is told of;
 # how often there is a sign of life without changes; how often --poll looks at every file.
 _PAUSE, _LONGEST, _TICK, _POLL = 100, 1600, 200, 1000

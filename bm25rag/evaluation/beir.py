@@ -28,8 +28,6 @@ from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
-__all__ = ["BEIR", "BEIR_URL", "Archive", "download"]
-
 BEIR_URL = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 
 

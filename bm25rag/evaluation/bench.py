@@ -33,8 +33,6 @@ from bm25rag.evaluation.processes import FailedError, MissingError, Process
 from bm25rag.evaluation.retrievers import ranks
 from bm25rag.evaluation.systems import SYSTEMS
 
-__all__ = ["BENCH_MEASURES", "benchmark"]
-
 BENCH_MEASURES = ("nDCG@10", "RR@10", "R@100")
 
 _GIB = 1 << 30

@@ -15,8 +15,6 @@ from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
 from bm25rag.readers.lines import find_packed
 
-__all__ = ["Collection", "load_beir", "load_collection", "load_ir_dataset"]
-
 
 @dataclass(frozen=True)
 class Collection:

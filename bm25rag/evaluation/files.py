@@ -16,8 +16,6 @@ from bm25rag.evaluation.measures import Qrels, Run, unrankable
 from bm25rag.readers.decoding import numbered_lines
 from bm25rag.readers.lines import fail
 
-__all__ = ["read_qrels", "read_run", "run_lines", "write_qrels", "write_run"]
-
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
 
 

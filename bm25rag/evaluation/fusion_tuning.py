@@ -21,8 +21,6 @@ from bm25rag.evaluation.significance import Comparison
 from bm25rag.evaluation.tuning import compare_held_out, cross_validate, describe_held_out
 from bm25rag.fusion import FusionMethod, fuse
 
-__all__ = ["FusionSettings", "FusionTuning", "fuse_runs", "tune_fusion"]
-
 METHODS: tuple[FusionMethod, ...] = get_args(FusionMethod)
 _STEPS = 10
 # By how many standard errors of the mean gain other settings must be better than the default.

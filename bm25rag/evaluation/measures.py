@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 from bm25rag.evaluation.notation import Measure, parse_measure
 from bm25rag.evaluation.optional import load
 
-__all__ = ["MEASURES", "Evaluation", "Evaluator", "Qrels", "Run", "evaluate"]
-
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
 """Scores by query id and document id."""
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]

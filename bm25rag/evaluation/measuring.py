@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from bm25rag.kernels.backend import cores
 
-__all__ = ["limit", "machine", "memory", "one_by_one", "percentile", "quiet"]
-
 _GIB = 1 << 30
 _Query = TypeVar("_Query")
 

@@ -7,8 +7,6 @@ from types import ModuleType
 
 from bm25rag.errors import MissingDependencyError
 
-__all__ = ["load"]
-
 
 def load(module: str, package: str) -> ModuleType:
     """Import a module of an optional package.

@@ -6,13 +6,11 @@ import html
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 from bm25rag.common.json_values import finite
 from bm25rag.evaluation.dynascore import dynascore
-from bm25rag.evaluation.page import PAGE
-
-__all__ = ["WEIGHTS", "about", "dynascores", "measured", "to_html", "to_markdown"]
 
 WEIGHTS = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
 
@@ -144,10 +142,11 @@ def _number(value: float | None, unit: int = 1) -> str:
 def to_html(report: dict[str, Any]) -> str:
     """Return a self-contained page, in which the weights can be changed."""
     data = json.dumps(finite(report | {"about": about(report)}), allow_nan=False)
+    page = Path(__file__).with_name("page.html").read_text("utf-8")
     title = html.escape(str(report["setting"]["collection"]))
     parts = {
         "__TITLE__": title.encode("utf-8", "replace").decode("utf-8"),
         "__REPORT__": data.replace("<", "\\u003c"),  # so that nothing ends the script element
     }
     # At once: a part may hold the name of another.
-    return re.sub("|".join(parts), lambda found: parts[found[0]], PAGE)
+    return re.sub("|".join(parts), lambda found: parts[found[0]], page)

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from bm25rag.evaluation.measures import unrankable
 
-__all__ = ["Found", "answering", "ranks"]
-
 Found: TypeAlias = list[tuple[str, float]]
 
 

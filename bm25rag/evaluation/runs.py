@@ -12,8 +12,6 @@ from bm25rag.evaluation.retrievers import answering, ranks
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
-__all__ = ["JudgedQueries", "judged_queries", "run_of"]
-
 
 def run_of(
     retriever: BM25Index | Any,

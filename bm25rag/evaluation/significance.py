@@ -13,8 +13,6 @@ from bm25rag.common.arrays import Float64
 from bm25rag.evaluation.measures import Evaluation
 from bm25rag.evaluation.optional import load
 
-__all__ = ["Change", "Comparison", "Interval", "bootstrap_interval", "compare"]
-
 _RESAMPLES = 9999
 # Maximum numbers drawn at a time: 80 MB.
 _DRAWN = 10_000_000

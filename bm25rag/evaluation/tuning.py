@@ -24,8 +24,6 @@ from bm25rag.evaluation.runs import judged_queries, run_of
 from bm25rag.evaluation.significance import Comparison, compare
 from bm25rag.index import BM25Index
 
-__all__ = ["K1", "VARIANTS", "B", "Settings", "Tuning", "other_analyzers", "tune"]
-
 VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf")
 K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0)
 B = (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0)

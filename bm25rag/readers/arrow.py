@@ -18,8 +18,6 @@ from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.lines import PACKED, OtherContentError, fail, open_bytes
 from bm25rag.readers.records import ID_FIELDS, Fields, Record, Records
 
-__all__ = ["read_arrow", "read_parquet"]
-
 # Rows that are Python objects at once: half a megabyte of passages.
 _ROWS = 1024
 # How the file format and the stream format begin. Other files are called ".arrows" too.

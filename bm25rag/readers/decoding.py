@@ -20,18 +20,6 @@ from bm25rag.readers.lines import (
     too_large,
 )
 
-__all__ = [
-    "STRICT",
-    "Note",
-    "Tolerance",
-    "content",
-    "decode",
-    "decode_windows",
-    "decoded_lines",
-    "is_marked",
-    "numbered_lines",
-]
-
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",

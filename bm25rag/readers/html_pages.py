@@ -19,8 +19,6 @@ from bm25rag.readers.html_tokens import Tag, tokens
 from bm25rag.readers.lines import fail, name_of, raw_content
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
 
-__all__ = ["read_html"]
-
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 # Elements that begin a paragraph; all others are inline.
 _PARAGRAPHS = re.compile(

@@ -16,8 +16,6 @@ from bm25rag.readers.lines import require_regular
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["Ignored", "compile_patterns"]
-
 # A .gitignore that is longer is not one.
 _LONGEST = 1 << 20
 

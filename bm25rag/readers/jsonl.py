@@ -12,8 +12,6 @@ from bm25rag.readers.decoding import STRICT, Tolerance, content, numbered_lines
 from bm25rag.readers.lines import OtherContentError, fail, find_packed, name_of, suffix_of
 from bm25rag.readers.records import Fields, Record, Records, reject_constant
 
-__all__ = ["find_beir_corpus", "is_jsonl", "parse_json", "parse_record", "read_json", "read_jsonl"]
-
 
 def parse_json(text: str, path: Path, line: int | None) -> Any:
     """Parse JSON; the error names the file and the line."""

@@ -19,8 +19,6 @@ from bm25rag.readers.records import Fields
 from bm25rag.readers.tables import read_csv, read_tsv
 from bm25rag.readers.word import read_docx
 
-__all__ = ["FORMATS", "KINDS", "NAMES", "kind_of", "read_file"]
-
 _ENDINGS = {
     "passages": (
         # prose

@@ -16,23 +16,6 @@ from typing import IO, Any, NoReturn
 
 from bm25rag.errors import MissingDependencyError
 
-__all__ = [
-    "NOT_REGULAR",
-    "PACKED",
-    "OtherContentError",
-    "fail",
-    "find_packed",
-    "located",
-    "name_of",
-    "open_bytes",
-    "raw_content",
-    "read_whole",
-    "require_regular",
-    "size_limit",
-    "suffix_of",
-    "too_large",
-]
-
 # What the names of packed files end in, and what is said of one that cannot be unpacked.
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 NOT_REGULAR = "not a regular file"

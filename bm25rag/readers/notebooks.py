@@ -12,8 +12,6 @@ from bm25rag.readers.jsonl import parse_json
 from bm25rag.readers.lines import OtherContentError, name_of
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks, text_blocks
 
-__all__ = ["read_notebook"]
-
 
 def read_notebook(
     path: Path,

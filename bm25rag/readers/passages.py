@@ -11,8 +11,6 @@ from bm25rag import Document
 from bm25rag.readers.decoding import STRICT, Tolerance, content
 from bm25rag.readers.lines import name_of, suffix_of
 
-__all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages", "text_blocks"]
-
 PASSAGE_SIZE = 1000
 # Headings are repeated in each passage below them: a page of 1 MB must not become one of many GB.
 _LONGEST_HEADING = 1000

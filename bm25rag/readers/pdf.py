@@ -23,8 +23,6 @@ from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.lines import fail, name_of, raw_content
 from bm25rag.readers.passages import PASSAGE_SIZE, cut_blocks, text_blocks
 
-__all__ = ["read_pdf"]
-
 # A book of a thousand pages takes half a minute.
 _MOST_SECONDS = 120.0
 

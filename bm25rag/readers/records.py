@@ -12,19 +12,6 @@ from bm25rag.common.sparse import read_vector
 from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.lines import fail, name_of
 
-__all__ = [
-    "ID_FIELDS",
-    "TEXT_FIELDS",
-    "Fields",
-    "Record",
-    "Records",
-    "id_of",
-    "parse_vector",
-    "reject_constant",
-    "text_of",
-    "vector_of",
-]
-
 TEXT_FIELDS = ("title", "text")
 ID_FIELDS = ("_id", "id")
 # Where there is no field "text", fields of these names are texts.

@@ -14,8 +14,6 @@ from bm25rag.readers.decoding import STRICT, Tolerance, decoded_lines
 from bm25rag.readers.lines import fail, located, size_limit, too_large
 from bm25rag.readers.records import Fields, Record, Records
 
-__all__ = ["read_csv", "read_tsv"]
-
 # Characters of a row that can be read again, and of all such rows of a file.
 _MOST_HELD, _MOST_AGAIN = 16 << 20, 256 << 20
 

@@ -20,8 +20,6 @@ from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.lines import fail, name_of, open_bytes, read_whole, size_limit
 from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
 
-__all__ = ["read_docx"]
-
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 # ISO's own names for the same, in files that are "strict".
 _STRICT_WORD = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from mcp.shared._stream_protocols import WriteStream
     from mcp.shared.message import SessionMessage
 
-__all__ = ["mcp_command"]
-
 # Calls at once; the others wait.
 _MOST_RUNNING = 4
 _MISSING = "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'"

@@ -16,8 +16,6 @@ from bm25rag.cli.snippets import densest_part
 from bm25rag.common.checks import check_count, check_ids, check_sequence
 from bm25rag.index import OnDuplicate
 
-__all__ = ["IndexTools", "Tool"]
-
 # A model's context is small: a call that asks for more is a mistake.
 _MOST_HITS, _MOST_IDS = 100, 100
 _MOST_SHOWN = 100_000

@@ -19,8 +19,6 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import mcp_types as types
 
-__all__ = ["LONGEST_LINE", "Requests", "readable_lines"]
-
 # Bytes: what lists of documents to add may well have.
 LONGEST_LINE = 16 << 20
 # Lines that are read before they can be answered: short ones, and others; together some 100 MB.

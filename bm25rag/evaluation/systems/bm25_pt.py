@@ -11,8 +11,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, System
 
-__all__ = ["Bm25Pt"]
-
 _BATCH = 64  # queries, whose scores of all documents are in memory at once
 
 

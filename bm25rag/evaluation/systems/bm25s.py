@@ -10,8 +10,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Bm25s"]
-
 
 class Bm25s(SavedSystem):
     """bm25s, by backend, with its English stop words and PyStemmer, as in its README."""

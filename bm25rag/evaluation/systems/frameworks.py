@@ -11,8 +11,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem, System
 
-__all__ = ["Haystack", "LangChain", "LlamaIndex"]
-
 
 class LangChain(System):
     """``BM25Retriever`` of langchain-community: rank_bm25 on words cut at spaces.

@@ -23,8 +23,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import CannotRunError, Found, SavedSystem
 
-__all__ = ["Lucene", "LuceneIndex", "java_class", "jvm", "lucene_jar"]
-
 _FIELD = "text"
 # Heap; the smallest machine of the paper has 4 GiB.
 _HEAP = "-Xmx3g"

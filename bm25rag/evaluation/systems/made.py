@@ -9,8 +9,6 @@ from bm25rag.documents import Document
 from bm25rag.evaluation.retrievers import answering
 from bm25rag.evaluation.systems.base import Found, System
 
-__all__ = ["Made"]
-
 
 class Made(System):
     """A system made by a factory: a callable, or a framework's retriever.

@@ -9,8 +9,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Ours"]
-
 
 class Ours(SavedSystem):
     """bm25rag, by variant."""

@@ -15,8 +15,6 @@ import numpy as np
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Pisa", "PisaSearcher"]
-
 
 class PisaSearcher:
     """The function beneath the data frames, which cost more than many a search.

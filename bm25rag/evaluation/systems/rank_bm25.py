@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, System
 
-__all__ = ["RankBm25"]
-
 
 class RankBm25(System):
     """rank_bm25's BM25Okapi on lower-cased words, as in its README."""

@@ -18,8 +18,6 @@ from bm25rag.evaluation.systems.servers import Server
 from bm25rag.evaluation.systems.tantivy import Tantivy
 from bm25rag.scoring.variants import VARIANTS
 
-__all__ = ["SYSTEMS", "make_system"]
-
 SYSTEMS: dict[str, Callable[[], System]] = {
     **{f"bm25rag {name}": partial(Ours, name) for name in VARIANTS},
     **{f"bm25s {name}": partial(Bm25s, name) for name in ("numpy", "numba", "jax")},

@@ -13,8 +13,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import CannotRunError, Found, System
 
-__all__ = ["Server"]
-
 _BULK = 1000  # documents of a request
 _SETTINGS: dict[str, Any] = {
     "settings": {

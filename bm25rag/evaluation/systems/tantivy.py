@@ -11,8 +11,6 @@ from pathlib import Path
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Tantivy"]
-
 
 class Tantivy(SavedSystem):
     """tantivy with its English stemmer, in a folder; k1 and b are its own, 1.2 and 0.75."""
