@@ -48,11 +48,6 @@ class Encoder:
     Any thread may read texts; their terms are then numbered in order. If the compiled scanner
     knows the rules of the analyzer, reading scans the texts; otherwise numbering analyses them
     word by word in Python. The terms are the same.
-
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
@@ -75,15 +70,7 @@ class Encoder:
         return self.number(self.reader(texts, stored=False)())
 
     def reader(self, texts: Sequence[str | TermList], stored: bool) -> Callable[[], Read]:
-        """Return a function that reads some texts; any thread may call it, once.
-
-        Parameters
-        ----------
-        texts
-            Texts to be analysed, or terms.
-        stored
-            Whether to return the texts in UTF-8, for a column.
-        """
+        """Return a function that reads some texts; any thread may call it, once."""
         plain = all(map(isinstance, texts, repeat(str)))
         scanner = self._made_scanner() if plain else None
         return partial(_read if scanner is None else scanner.read, texts, stored)
@@ -162,17 +149,7 @@ def _tokens(tokenizer: Tokenizer, text: str) -> TermList:
 def _analyze(
     analyzer: Analyzer, terms: TermNumbers, words: list[str], odd: Int64 | None
 ) -> tuple[UInt32, Int64]:
-    """Return the numbers of the terms of words, and how many each has.
-
-    Parameters
-    ----------
-    analyzer, terms
-        How words become terms, and these numbers.
-    words
-        Words that have not been analysed.
-    odd
-        The indexes of those that are not only ASCII letters and digits, if known.
-    """
+    """Return the numbers of the terms of words, and how many each has."""
     found: list[str | None] = []
     sizes = np.ones(len(words), np.int64)
     # Fewer at a time cost more, so they are only where other threads wait for the GIL.
@@ -190,13 +167,7 @@ def _analyze(
 
 
 class _Batch:
-    """The terms of some texts, of which many are numbered at a time.
-
-    Parameters
-    ----------
-    terms
-        The numbers.
-    """
+    """The terms of some texts, of which many are numbered at a time."""
 
     def __init__(self, terms: TermNumbers) -> None:
         self._terms = terms
@@ -316,18 +287,7 @@ class _Scanner:
 
 
 class _Growing:
-    """An array that grows.
-
-    Parameters
-    ----------
-    kind
-        The type of its elements.
-
-    Attributes
-    ----------
-    array
-        All that it was given.
-    """
+    """An array that grows."""
 
     def __init__(self, kind: type[np.generic]) -> None:
         self._room = np.empty(1 << 10, kind)

@@ -145,23 +145,6 @@ def find_language(name: str) -> Language:
 
     Neither case matters, nor what follows a code after "-" or "_":
     "German", "de", "deu", "ger" and "de-AT" are the same language.
-
-    Parameters
-    ----------
-    name
-        A name or a code.
-
-    Returns
-    -------
-    Language
-        The language.
-
-    Raises
-    ------
-    TypeError
-        If `name` is not a string.
-    ValueError
-        If there is no such language; the message lists all languages.
     """
     if not isinstance(name, str):
         message = f"language: expected a str, a name or an ISO 639 code, got {name!r}"

@@ -32,15 +32,7 @@ class Normalizer:
         self._cleans = cleans
 
     def normalize(self, text: str, lowercase: bool) -> str:
-        """Return a text normalised.
-
-        Parameters
-        ----------
-        text
-            Any string.
-        lowercase
-            Whether to lower-case it.
-        """
+        """Return a text normalised."""
         if text.isascii():
             return scripts.lower(text, self._turkish) if lowercase else text
         if self._cleans:

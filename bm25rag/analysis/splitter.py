@@ -75,24 +75,11 @@ class WordSplitter:
         """Return a text normalised and lower-cased, as ``find_words`` looks for words in it.
 
         If identifiers are indexed by their parts, capitals stay until words are split.
-
-        Parameters
-        ----------
-        text
-            Any string.
         """
         return self._normalize(text, self._lowercase and not self._identifiers)
 
     def find_words(self, text: str, question: bool = False) -> list[str]:
-        """Return the words of a text.
-
-        Parameters
-        ----------
-        text
-            Any string.
-        question
-            Whether the text is a question.
-        """
+        """Return the words of a text."""
         text = self.fold(text)
         if text.isascii():
             return self._find_in_ascii(text)
@@ -104,15 +91,6 @@ class WordSplitter:
         self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
     ) -> tuple[list[str], dict[int, int]]:
         """Return the tokens of words, before stop words and stemming.
-
-        Parameters
-        ----------
-        words
-            Words, as ``find_words`` returns them.
-        question
-            Whether they are the words of a question.
-        odd
-            The indexes of words that are not only ASCII letters and digits, if known.
 
         Returns
         -------
@@ -158,22 +136,11 @@ class WordSplitter:
         """Return the first character or cluster of a bigram, ``None`` if the word is not one.
 
         Bigrams overlap: the next word begins right after that character or cluster.
-
-        Parameters
-        ----------
-        word
-            A word, as ``find_words`` returns them.
         """
         return first_of_bigram(word, self._bigrams)
 
     def stopword_token(self, word: str) -> str:
-        """Return the token that a stop word stops; none is stopped by a word of several tokens.
-
-        Parameters
-        ----------
-        word
-            Any string.
-        """
+        """Return the token that a stop word stops; none is stopped by a word of several tokens."""
         word = str(self._normalize(word, self._lowercase))
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word

@@ -48,22 +48,7 @@ def demo_command() -> None:
 
 
 def run_demo(console: Console, root: Path) -> None:
-    """Show indexing, searching, changing, saving and reopening.
-
-    Parameters
-    ----------
-    console
-        Where to print.
-    root
-        The folder of Python sources to read docstrings from.
-
-    Raises
-    ------
-    ValueError
-        If there are no docstrings below `root`.
-    RuntimeError
-        If a result of the index is wrong.
-    """
+    """Show indexing, searching, changing, saving and reopening; raise if a result is wrong."""
     start = perf_counter()
     documents = _read(console, root)
     index = _build(console, documents)

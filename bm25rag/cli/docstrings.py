@@ -24,11 +24,6 @@ def standard_library() -> Path:
 def read_docstrings(root: Path) -> Iterator[Document]:
     """Yield a document for each docstring of a module, class or function.
 
-    Parameters
-    ----------
-    root
-        A folder of Python sources. Files that do not parse are skipped.
-
     Yields
     ------
     Document

@@ -13,18 +13,7 @@ _PAUSE, _LONGEST, _TICK, _POLL = 100, 1600, 200, 1000
 
 
 class SameFolder:
-    """A folder that must stay the one it is: a disk may go, and leave an empty folder there.
-
-    Parameters
-    ----------
-    path
-        The folder.
-
-    Raises
-    ------
-    OSError
-        If there is no such folder.
-    """
+    """A folder that must stay the one it is: a disk may go, and leave an empty folder there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,33 +40,7 @@ class SameFolder:
 def watch_folder(
     folder: Path, index_path: Path, poll: bool, hidden: bool = False
 ) -> Iterator[bool]:
-    """Watch a folder for ever; nothing is missed between two steps of the iteration.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    index_path
-        The index, which may lie in the folder: its own changes do not count.
-    poll
-        Whether to look at all files again and again, where the system tells of no changes.
-    hidden
-        Whether changes of hidden files count.
-
-    Yields
-    ------
-    changed
-        Whether something may have changed; every fifth of a second at least.
-
-    Raises
-    ------
-    MissingDependencyError
-        If watchfiles is not installed.
-    OSError
-        If the system cannot watch the folder.
-    KeyboardInterrupt
-        On Ctrl-C.
-    """
+    """Watch a folder for ever; nothing is missed between two steps of the iteration."""
     try:
         from watchfiles import watch
     except ModuleNotFoundError as cause:

@@ -132,20 +132,7 @@ def load_ir_dataset(name: str) -> Collection:
 
 
 def load_collection(name: str, split: str = "test") -> Collection:
-    """Load a BEIR folder or, if there is no such folder, a dataset of ir_datasets.
-
-    Parameters
-    ----------
-    name
-        A folder, or a name of ``ir_datasets``.
-    split
-        Which judgements of a BEIR folder.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As the two do; for a collection of BEIR, with the command that downloads it.
-    """
+    """Load a BEIR folder or, if there is no such folder, a dataset of ir_datasets."""
     folder = Path(name)
     if folder.is_dir():
         return load_beir(name, split)

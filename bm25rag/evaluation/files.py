@@ -218,17 +218,6 @@ def run_lines(
 ) -> Iterator[str]:
     """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
 
-    Parameters
-    ----------
-    query
-        The query id.
-    ranking
-        Document ids and scores, best first.
-    tag
-        Name of the system.
-    first
-        The rank of the first document.
-
     Raises
     ------
     ValueError

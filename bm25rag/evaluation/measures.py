@@ -129,18 +129,7 @@ def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -
 
 
 class Evaluator:
-    """Judgements, to evaluate many runs against.
-
-    Parameters
-    ----------
-    qrels, measures
-        As in ``evaluate``.
-
-    Raises
-    ------
-    MissingDependencyError, TypeError, ValueError
-        As in ``evaluate``.
-    """
+    """Judgements, to evaluate many runs against; arguments and errors as of ``evaluate``."""
 
     def __init__(self, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -> None:
         names = [measures] if isinstance(measures, str) else list(measures)

@@ -52,11 +52,6 @@ def memory(name: str) -> int | None:
     """Return a memory figure of this process in bytes, on Linux; ``None`` elsewhere.
 
     Linux itself is asked: what ``getrusage`` says is inherited from the parent.
-
-    Parameters
-    ----------
-    name
-        ``"VmRSS"`` for what is in memory now, shared and mapped too; ``"VmHWM"`` for the most.
     """
     path = Path("/proc/self/status")
     found = re.search(rf"{name}:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
@@ -64,15 +59,7 @@ def memory(name: str) -> int | None:
 
 
 def limit(cpus: int, gib: float | None = None) -> list[str]:
-    """Set the limits of this process that the platform supports; return those that were set.
-
-    Parameters
-    ----------
-    cpus
-        How many of the CPUs it may use.
-    gib
-        GiB of data, if that is limited.
-    """
+    """Set the limits of this process that the platform supports; return those that were set."""
     held = []
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))[-cpus:]

@@ -9,20 +9,7 @@ from bm25rag.errors import MissingDependencyError
 
 
 def load(module: str, package: str) -> ModuleType:
-    """Import a module of an optional package.
-
-    Parameters
-    ----------
-    module
-        Its name, as in ``import``.
-    package
-        The name of the package for pip.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Import a module of an optional package, named as for pip, or say how it is installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as cause:

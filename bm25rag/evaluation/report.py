@@ -18,13 +18,6 @@ WEIGHTS = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
 def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) -> dict[str, float]:
     """Score the systems that were measured, by the first measure times 100.
 
-    Parameters
-    ----------
-    report
-        As ``benchmark`` returns it.
-    weights
-        Of ``accuracy``, ``latency`` and ``cost``; ``None`` for a half and two quarters.
-
     Returns
     -------
     scores

@@ -74,22 +74,7 @@ class JudgedQueries(NamedTuple):
 
 
 def judged_queries(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> JudgedQueries:
-    """Select the queries that are judged, and report what cannot be evaluated.
-
-    Parameters
-    ----------
-    index
-        The index that will be searched.
-    queries
-        Texts by query id.
-    qrels
-        Grades by query id and document id.
-
-    Raises
-    ------
-    ValueError
-        If none of the queries is judged.
-    """
+    """Select the queries that are judged, and report what cannot be evaluated."""
     judged = {id: text for id, text in queries.items() if id in qrels}
     if not judged:
         raise ValueError(

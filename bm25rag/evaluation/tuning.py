@@ -273,15 +273,6 @@ def cross_validate(
 ) -> tuple[list[int], Float64]:
     """Choose a setting for each fold by the other folds.
 
-    Parameters
-    ----------
-    values
-        Values by setting and query, float64 (p, q).
-    folds, seed
-        As for ``tune``.
-    choose
-        Returns the number of the setting to choose by such values of some queries.
-
     Returns
     -------
     chosen

@@ -61,13 +61,6 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
     """Find what looks like an operator in a field's name, or in a value that it is to equal.
 
-    Parameters
-    ----------
-    path
-        The field.
-    value
-        The value.
-
     Returns
     -------
     found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, AnyStr, NamedTuple
+from typing import IO, NamedTuple, TypeVar
 
 from bm25rag.readers.lines import (
     fail,
@@ -39,6 +39,9 @@ _WINDOWS_1252 = "".join(
     chr(byte) if (char := bytes([byte]).decode("cp1252", "replace")) == "\ufffd" else char
     for byte in range(256)
 )
+
+
+_Line = TypeVar("_Line")
 
 
 class Note(NamedTuple):
@@ -101,13 +104,13 @@ def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str | V
             head += line if isinstance(line, bytes) else b""
         encoding = _encoding(head[:_HEAD], path, tolerance)
         if "\n".encode(encoding) != b"\n":  # of UTF-16, bytes are no lines
-            raw = b"".join(map(_or_raise, begin))
+            raw = b"".join(map(or_raise, begin))
             raw += read_whole(stream, path, size_limit() - len(raw))
             text = decode(raw, path, tolerance._replace(encoding=encoding))
             yield from io.StringIO(text, newline="\n")
             return
         if b"\0" in head:
-            number = next(n for n, line in enumerate(begin, 1) if b"\0" in _or_raise(line))
+            number = next(n for n, line in enumerate(begin, 1) if b"\0" in or_raise(line))
             fail(path, number, "not a text: there is a NUL byte")
         yield from _lines(chain(begin, lines), encoding, path, tolerance)
 
@@ -124,7 +127,8 @@ def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes | ValueError]:
             pass
 
 
-def _or_raise(line: AnyStr | ValueError) -> AnyStr:
+def or_raise(line: _Line | ValueError) -> _Line:
+    """Return a line or a record, or raise what is wrong with it."""
     if isinstance(line, ValueError):
         raise line
     return line
@@ -147,7 +151,7 @@ def decode(raw: bytes, path: Path, tolerance: Tolerance) -> str:
     except ValueError as cause:
         if "\n".encode(encoding) != b"\n":
             fail(path, None, f"not {encoding} text: {cause}", cause)
-    return "".join(map(_or_raise, _lines(io.BytesIO(raw), encoding, path, tolerance)))
+    return "".join(map(or_raise, _lines(io.BytesIO(raw), encoding, path, tolerance)))
 
 
 def _lines(

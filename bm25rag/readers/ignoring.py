@@ -21,13 +21,7 @@ _LONGEST = 1 << 20
 
 
 def compile_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
-    """Return what matches patterns of the syntax of ``.gitignore``; broken ones match nothing.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pathspec is not installed.
-    """
+    """Return what matches patterns of the syntax of ``.gitignore``; broken ones match nothing."""
     try:
         from pathspec import GitIgnoreSpec
     except ModuleNotFoundError as cause:

@@ -35,17 +35,8 @@ def read_pdf(
 ) -> Iterator[Document]:
     """Split a PDF file into passages at pages and paragraphs.
 
-    Pages without text, such as scanned ones, have no passages.
-
-    Parameters
-    ----------
-    path, size, name, tolerance
-        As in ``read_passages``.
-
-    Yields
-    ------
-    Document
-        As from ``read_passages``, with the number of the ``page`` in the metadata, from 1.
+    Pages without text, such as scanned ones, have no passages. As a ``PassageReader``, with the
+    number of the ``page`` in the metadata, from 1.
 
     Raises
     ------

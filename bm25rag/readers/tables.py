@@ -9,79 +9,47 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bm25rag import Document
-from bm25rag.readers.decoding import STRICT, Tolerance, decoded_lines
+from bm25rag.readers.decoding import decoded_lines, or_raise
 from bm25rag.readers.lines import fail, located, size_limit, too_large
-from bm25rag.readers.records import Fields, Record, Records
+from bm25rag.readers.records import Record, Records, record_reader
 
 # Characters of a row that can be read again, and of all such rows of a file.
 _MOST_HELD, _MOST_AGAIN = 16 << 20, 256 << 20
 
 
-def read_csv(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Read a CSV file: a header, then one document per row.
+@record_reader
+def read_csv(records: Records) -> Iterator[Record]:
+    """Read a CSV file: a header, then one document per row; see ``RecordReader``.
 
-    Parameters
-    ----------
-    path, fields, name, own_ids, tolerance
-        As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#line``.
-        Cells are strings. If the header has semicolons and no commas, semicolons separate cells.
-
-    Yields
-    ------
-    Document
-        In the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If there is no header or a column is missing; if a row has too many cells or quotes are
-        wrong, and such rows are not to be skipped.
+    Cells are strings. If the header has semicolons and no commas, semicolons separate cells. A row
+    without an id gets ``file#line``.
     """
-    lines = decoded_lines(path, tolerance)
+    lines = decoded_lines(records.path, records.tolerance)
     begin = []
     header: str | ValueError = "\n"
     while isinstance(header, str) and header.isspace():  # blank lines may be above it
         begin.append(header := next(lines, ""))
-    delimiter = ";" if isinstance(header, str) and ";" in header and "," not in header else ","
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    yield from records.documents(_rows(chain(begin, lines), delimiter, path, tolerance))
+    semicolons = isinstance(header, str) and ";" in header and "," not in header
+    return _rows(chain(begin, lines), ";" if semicolons else ",", records.path)
 
 
-def read_tsv(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
+@record_reader
+def read_tsv(records: Records) -> Iterator[Record]:
     """Read a TSV file: as ``read_csv``, with tabs between cells, and quotes without meaning."""
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    lines = decoded_lines(path, tolerance)
-    yield from records.documents(_rows(lines, "\t", path, tolerance))
+    return _rows(decoded_lines(records.path, records.tolerance), "\t", records.path)
 
 
-def _rows(
-    lines: Iterator[str | ValueError], delimiter: str, path: Path, tolerance: Tolerance
-) -> Iterator[Record]:
+def _rows(lines: Iterator[str | ValueError], delimiter: str, path: Path) -> Iterator[Record]:
     """Yield each row that is not blank, with its first line's number."""
     columns: list[str] = []
     for line, row in _cells(lines, delimiter, path):
         if not columns:
-            if isinstance(row, ValueError):  # without a header, no row means anything
-                raise row
-            columns = _check_header(row, path, line)
-            continue
-        if not isinstance(row, ValueError) and len(row) > len(columns):
-            row = located(path, line, f"{len(row)} cells, but the header has {len(columns)}")
-        if isinstance(row, ValueError):
-            tolerance.refuse(path, row)
+            columns = _check_header(or_raise(row), path, line)
+        elif isinstance(row, ValueError):
+            yield line, line, row
+        elif len(row) > len(columns):
+            wrong = f"{len(row)} cells, but the header has {len(columns)}"
+            yield line, line, located(path, line, wrong)
         else:  # a row that is too short lacks the last fields
             yield line, line, dict(zip(columns, row, strict=False))
     if not columns:

@@ -121,13 +121,7 @@ def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> 
 
 
 def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
-    """Answer until standard input ends.
-
-    Raises
-    ------
-    BrokenPipeError
-        If the client does not read the answers any more.
-    """
+    """Answer until standard input ends."""
     import anyio
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage

@@ -65,11 +65,6 @@ class IndexTools:
         Whether to offer ``add`` and ``delete``.
     about
         What the index holds, for the description of ``search``.
-
-    Raises
-    ------
-    StorageError
-        If the index cannot be opened.
     """
 
     def __init__(
@@ -184,20 +179,7 @@ class IndexTools:
         ]
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool.
-
-        Parameters
-        ----------
-        name
-            Its name.
-        arguments
-            JSON values by name; nothing about them is taken for granted.
-
-        Raises
-        ------
-        BM25Error, OSError, TypeError, ValueError
-            If the call is wrong or fails; the message is for whoever called.
-        """
+        """Call a tool with JSON values by name; nothing about them is taken for granted."""
         tools = {tool.name: tool for tool in self._tools("")}
         if name not in tools:
             message = f"there is no tool {name!r:.100}; there are {', '.join(tools)}"

@@ -26,13 +26,11 @@ class LangChain(System):
         self._document = importlib.import_module("langchain_core.documents").Document
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._retriever = self._type.from_documents(
             [self._document(id=one.id, page_content=one.text or "") for one in documents]
         )
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids of the best k."""
         self._retriever.k = k
         return [(one.id, float(-rank)) for rank, one in enumerate(self._retriever.invoke(query))]
 
@@ -48,7 +46,6 @@ class LlamaIndex(SavedSystem):
         self._stemmer = importlib.import_module("Stemmer").Stemmer("english")
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._retriever = self._type.from_defaults(
             nodes=[self._node(id_=one.id, text=one.text or "") for one in documents],
             similarity_top_k=1,
@@ -63,7 +60,6 @@ class LlamaIndex(SavedSystem):
         return [(one.node.node_id, float(one.score)) for one in self._retriever.retrieve(query)]
 
     def save(self, folder: Path) -> None:
-        """Write the index and the nodes."""
         self._retriever.persist(str(folder))
 
     def load(self, folder: Path) -> None:
@@ -87,21 +83,18 @@ class Haystack(SavedSystem):
         self._document = importlib.import_module("haystack").Document
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._store.write_documents(
             [self._document(id=one.id, content=one.text or "") for one in documents]
         )
         self._retriever = self._type(self._store)
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         if not query:  # it raises
             return []
         found = self._retriever.run(query=query, top_k=k)["documents"]
         return [(one.id, float(one.score)) for one in found]
 
     def save(self, folder: Path) -> None:
-        """Write the documents, as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
         self._store.save_to_disk(str(folder / "store.json"))
 

@@ -26,7 +26,6 @@ class Made(System):
         self._factory = getattr(importlib.import_module(module), name)
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Call the factory."""
         self._answer = answering(self._factory(list(documents)))
 
     def search(self, query: str, k: int) -> Found:

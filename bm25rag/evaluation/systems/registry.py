@@ -34,22 +34,7 @@ SYSTEMS: dict[str, Callable[[], System]] = {
 
 
 def make_system(name: str) -> System:
-    """Make a system in this process.
-
-    Parameters
-    ----------
-    name
-        One of ``SYSTEMS``, or ``module:factory``.
-
-    Raises
-    ------
-    ImportError
-        If its package is not installed.
-    CannotRunError
-        If something else that it needs is missing.
-    ValueError
-        If there is no system of that name.
-    """
+    """Make a system, one of ``SYSTEMS`` or ``module:factory``, in this process."""
     if name in SYSTEMS:
         return SYSTEMS[name]()
     if ":" not in name:
