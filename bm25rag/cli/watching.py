@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bm25rag.errors import MissingDependencyError
+from bm25rag.common.optional import load
 
 # In milliseconds: how long a burst of changes must pause, or has lasted, until it is told of;
 # how often there is a sign of life without changes; how often --poll looks at every file.
@@ -41,11 +41,7 @@ def watch_folder(
     folder: Path, index_path: Path, poll: bool, hidden: bool = False
 ) -> Iterator[bool]:
     """Watch a folder for ever; nothing is missed between two steps of the iteration."""
-    try:
-        from watchfiles import watch
-    except ModuleNotFoundError as cause:
-        message = "bm25rag sync --watch needs watchfiles: pip install 'bm25rag[watch]'"
-        raise MissingDependencyError(message) from cause
+    watch = load("watchfiles", "bm25rag sync --watch needs watchfiles", "watch").watch
     root, index = folder.resolve(), index_path.resolve()
     try:
         for changes in watch(

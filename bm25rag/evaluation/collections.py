@@ -8,10 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from bm25rag.common.optional import load
 from bm25rag.documents import Document
 from bm25rag.evaluation.beir import BEIR
 from bm25rag.evaluation.files import read_qrels
-from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
 from bm25rag.readers.lines import find_packed
 
@@ -111,7 +111,7 @@ def load_ir_dataset(name: str) -> Collection:
     ValueError
         If the dataset does not exist, or lacks documents, queries or judgements.
     """
-    ir_datasets = load("ir_datasets", "ir_datasets")
+    ir_datasets = load("ir_datasets", "evaluation needs ir_datasets", "eval")
     try:
         dataset = ir_datasets.load(name)
     except KeyError as cause:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.common.arrays import Float64
+from bm25rag.common.optional import load
 from bm25rag.evaluation.measures import Evaluation
-from bm25rag.evaluation.optional import load
 
 _RESAMPLES = 9999
 # Maximum numbers drawn at a time: 80 MB.
@@ -125,7 +125,7 @@ def bootstrap_interval(
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
     if len(values) < 2:
         return None
-    bootstrap = load("scipy.stats", "scipy").bootstrap
+    bootstrap = load("scipy.stats", "evaluation needs scipy", "eval").bootstrap
     result = bootstrap(
         (np.asarray(values, np.float64),),
         np.mean,
@@ -194,7 +194,7 @@ def _p_value(differences: Float64, seed: int) -> float | None:
         return None
     if not differences.any():
         return 1.0
-    test = load("scipy.stats", "scipy").permutation_test
+    test = load("scipy.stats", "evaluation needs scipy", "eval").permutation_test
     result = test(
         (differences,),
         np.mean,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bm25rag.errors import MissingDependencyError
+from bm25rag.common.optional import load
 from bm25rag.readers.lines import PACKED, OtherContentError, fail, open_bytes
 from bm25rag.readers.records import ID_FIELDS, Record, Records, record_reader
 
@@ -88,11 +88,7 @@ def read_arrow(records: Records) -> Iterator[Record]:
 
 
 def _require_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ModuleNotFoundError as cause:
-        message = "Parquet and Arrow need pyarrow: pip install 'bm25rag[arrow]'"
-        raise MissingDependencyError(message) from cause
+    load("pyarrow", "Parquet and Arrow need pyarrow", "arrow")
 
 
 def _is_plain(path: Path) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any, NoReturn
 
-from bm25rag.errors import MissingDependencyError
+from bm25rag.common.optional import load
 
 # What the names of packed files end in, and what is said of one that cannot be unpacked.
 PACKED = {".gz": "gzip", ".zst": "zstd"}
@@ -57,7 +57,10 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         if packed is None:
             yield file
             return
-        unpack, errors = _gzip() if packed == "gzip" else _zstd()
+        unpack: Any = gzip.open
+        errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, EOFError, zlib.error)
+        if packed == "zstd":
+            unpack, errors = _zstd().ZstdFile, (_zstd().ZstdError, EOFError)
         try:
             with unpack(file) as inside:
                 yield io.BufferedReader(_Unpacked(path, file, inside), _BUFFER)
@@ -85,22 +88,10 @@ class _Unpacked(io.RawIOBase):
         return read
 
 
-def _gzip() -> tuple[Any, tuple[type[Exception], ...]]:
-    """Return what unpacks a file, and its errors."""
-    return gzip.open, (gzip.BadGzipFile, EOFError, zlib.error)
-
-
-def _zstd() -> tuple[Any, tuple[type[Exception], ...]]:
+def _zstd() -> Any:
     # The backport is the same code: nothing is left to replace once 3.14 is the oldest Python.
-    try:
-        if sys.version_info >= (3, 14):
-            from compression.zstd import ZstdError, ZstdFile
-        else:
-            from backports.zstd import ZstdError, ZstdFile
-    except ModuleNotFoundError as cause:
-        message = "zstd needs Python 3.14 or a backport: pip install 'bm25rag[zstd]'"
-        raise MissingDependencyError(message) from cause
-    return ZstdFile, (ZstdError, EOFError)
+    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    return load(module, "zstd needs Python 3.14 or a backport", "zstd")
 
 
 def find_packed(path: Path) -> Path | None:

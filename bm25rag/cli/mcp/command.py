@@ -19,7 +19,8 @@ from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.cli.mcp.wire import Requests, readable_lines
 from bm25rag.cli.options import examples, index_argument
 from bm25rag.cli.terminal import counted, one_line, write_message
-from bm25rag.errors import BM25Error, MissingDependencyError
+from bm25rag.common.optional import load
+from bm25rag.errors import BM25Error
 
 if TYPE_CHECKING:
     import anyio
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 # Calls at once; the others wait.
 _MOST_RUNNING = 4
-_MISSING = "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'"
 # As of every command.
 _INTERRUPTED = 130
 
@@ -63,20 +63,16 @@ def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, writ
 
 def _limiter() -> anyio.CapacityLimiter:
     """Return what limits the calls that run at once."""
-    try:
-        import anyio
-    except ModuleNotFoundError as cause:
-        raise MissingDependencyError(_MISSING) from cause
+    load("mcp", "bm25rag mcp needs mcp", "mcp")
+    import anyio
+
     return anyio.CapacityLimiter(_MOST_RUNNING)
 
 
 def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> Server[Any]:
-    try:
-        import anyio.to_thread
-        import mcp_types as types
-        from mcp.server.lowlevel import Server
-    except ModuleNotFoundError as cause:
-        raise MissingDependencyError(_MISSING) from cause
+    import anyio.to_thread
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
 
     async def list_tools(context: object, request: object) -> types.ListToolsResult:
         offered = await anyio.to_thread.run_sync(tools.tools, limiter=running)
