@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks.corpora import COLLECTIONS, read_records
 from benchmarks.engines import K1, B
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import AUTO_0_1, PAPER
+from bm25rag.analysis import PAPER
 from bm25rag.evaluation.systems.base import CannotRunError
 from bm25rag.evaluation.systems.lucene import java_class
 from bm25rag.scoring.variants import VariantName
@@ -84,7 +84,7 @@ def by_ours(collection: Collection, analyzer: Analyzer) -> tuple[Rankings, int]:
     return index.search_batch(asked, k=DEPTH).ids(), int(index.stats()["postings"])
 
 
-def now(collection: Collection) -> tuple[Rankings, int]:
+def by_language(collection: Collection) -> tuple[Rankings, int]:
     """Rank as the language's analyzer does."""
     return by_ours(collection, Analyzer(collection.language))
 
@@ -92,13 +92,6 @@ def now(collection: Collection) -> tuple[Rankings, int]:
 def plain(collection: Collection) -> tuple[Rankings, int]:
     """Rank words as they are: of no language."""
     return by_ours(collection, Analyzer(None))
-
-
-def before(collection: Collection) -> tuple[Rankings, int]:
-    """Rank as version 0.1 did."""
-    stemmer = "arabic" if collection.language == "arabic" else "auto"
-    analyzer = Analyzer(collection.language, token_pattern=AUTO_0_1, stemmer=stemmer)
-    return by_ours(collection, analyzer)
 
 
 def by_bm25s(collection: Collection) -> tuple[Rankings, int]:
@@ -191,8 +184,7 @@ def _rank_terms(
 
 ENGINES: Mapping[str, Callable[[Collection], tuple[Rankings, int]]] = {
     "none": plain,
-    "0.1": before,
-    "now": now,
+    "bm25rag": by_language,
     "bm25s": by_bm25s,
     "tantivy": by_tantivy,
     "Lucene": by_lucene,
@@ -237,8 +229,8 @@ def _ndcg(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
 def analysis_table(folder: Path, names: Sequence[str]) -> str:
     """Return what analyses give, in Markdown."""
     lines = [
-        f"| collection | language | {' | '.join(ENGINES)} | postings, 0.1 | now |",
-        "|---|---|" + "---|" * (len(ENGINES) + 2),
+        f"| collection | language | {' | '.join(ENGINES)} | postings |",
+        "|---|---|" + "---|" * (len(ENGINES) + 1),
     ]
     missing: dict[str, str] = {}
     for name in names:
@@ -252,7 +244,7 @@ def analysis_table(folder: Path, names: Sequence[str]) -> str:
                 cells.append("-")
                 continue
             cells.append(f"{value:.2f}")
-            postings += [f"{size:,}"] if engine in ("0.1", "now") else []
+            postings += [f"{size:,}"] if engine == "bm25rag" else []
         lines.append(f"| {' | '.join([name, collection.language, *cells, *postings])} |")
         print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join([*lines, *(f"\n{one}: not measured, {why}" for one, why in missing.items())])

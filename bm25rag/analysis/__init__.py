@@ -2,11 +2,9 @@
 
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.languages import LANGUAGES, STOPWORD_LISTS, load_stopwords
-from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.analysis.settings import PAPER, Tokenizer
 
 __all__ = [
-    "AUTO_0_1",
     "LANGUAGES",
     "PAPER",
     "STOPWORD_LISTS",

@@ -14,7 +14,6 @@ from typing import Any
 
 from bm25rag.analysis.bigrams import BigramRules
 from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
-from bm25rag.analysis.legacy import AUTO_0_1, downgrade, upgrade
 from bm25rag.analysis.normalizing import Normalizer
 from bm25rag.analysis.settings import (
     PAPER,
@@ -49,9 +48,8 @@ class Analyzer:
         ``"auto"``: words as people write them. Words of one character stay, and so do
         "C++", "C#", "3.5" and "U.S."; contractions leave no stray letters; combining marks
         are part of words. Otherwise a regular expression for ``re.findall``, such as
-        ``PAPER`` (``(?u)\b\w\w+\b``), or ``"auto-0.1"`` for what ``"auto"`` was in version 0.1.
-        With these, ``query_stopwords``, ``fold_accents``, ``cjk_characters`` and
-        ``southeast_asian`` are off unless you set them.
+        ``PAPER`` (``(?u)\b\w\w+\b``). With one, ``query_stopwords``, ``fold_accents``,
+        ``cjk_characters`` and ``southeast_asian`` are off unless you set them.
         ``re`` has no time limit: beware of patterns that backtrack without end, also in
         indexes that you did not make.
     normalize
@@ -306,19 +304,16 @@ class Analyzer:
         return frozenset(self.splitter.stopword_token(word) for word in listed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON values: stop words by value, a tokenizer by name.
-
-        Settings that version 0.1 could have are written as it wrote them.
-        """
+        """Return the settings as JSON values: stop words by value, a tokenizer by name."""
         settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
         settings["stopwords"] = sorted(self.stopwords)
         settings["query_stopwords"] = sorted(self.query_stopwords)
         settings["tokenizer"] = None if self.tokenizer is None else tokenizer_name(self.tokenizer)
-        return downgrade(settings)
+        return settings
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any], tokenizer: Tokenizer | None = None) -> Analyzer:
-        """Make the analyzer that ``to_dict`` of this version or of version 0.1 described.
+        """Make the analyzer that ``to_dict`` described.
 
         Nothing that the settings name is imported: a callable must be given again.
 
@@ -339,7 +334,6 @@ class Analyzer:
             If a setting is missing, unknown or wrong, or a tokenizer is given that
             the settings do not have.
         """
-        settings = upgrade(settings)
         check_settings(settings, tokenizer)
         if tokenizer is not None:
             return cls(tokenizer=tokenizer)
@@ -356,32 +350,6 @@ class Analyzer:
         name = lists.get(self.stemmer, "english")
         words = sorted(load_stopwords("english_long" if name == "english" else name))
         return dict(zip(words, self.stems(words), strict=True))
-
-    def satisfies(self, requested: Analyzer) -> bool:
-        """Whether this is the requested analyzer, or what version 0.1 made of its arguments.
-
-        So a program that opens a folder of version 0.1, and names the settings with which it
-        made the index then, still works.
-
-        Parameters
-        ----------
-        requested
-            The analyzer that the index of a folder is expected to have.
-        """
-        if self == requested:
-            return True
-        if requested.token_pattern != "auto" or self.token_pattern != AUTO_0_1:
-            return False
-        usual = Analyzer(requested.language, stemmer=None).stopwords
-        return self == Analyzer(
-            requested.language,
-            token_pattern=AUTO_0_1,
-            normalize=requested.normalize,
-            lowercase=requested.lowercase,
-            stopwords="auto" if requested.stopwords == usual else requested.stopwords,
-            stemmer="arabic" if requested.stemmer == "arabic_light" else requested.stemmer,
-            cjk=requested.cjk,
-        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Analyzer):
@@ -411,7 +379,7 @@ class Analyzer:
         return {name: getattr(self, name) for name in SETTINGS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(upgrade(state))
+        self.__dict__.update(state)
         self.query_stopwords = frozenset(self.query_stopwords)
         self._prepare(None if self.language is None else find_language(self.language))
 

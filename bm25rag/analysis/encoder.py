@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.fold_table import fold_table
-from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.analysis.settings import PAPER, Tokenizer, check_tokens
 from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
@@ -127,7 +125,7 @@ class Encoder:
 
 def _is_scanned(analyzer: Analyzer) -> bool:
     """Whether the compiled scanner knows how an analyzer finds words."""
-    plain = analyzer.token_pattern in (AUTO_0_1, PAPER) and not analyzer.southeast_asian
+    plain = analyzer.token_pattern == PAPER and not analyzer.southeast_asian
     return analyzer.tokenizer is None and (analyzer.token_pattern == "auto" or plain)
 
 
@@ -229,7 +227,8 @@ class _Scanner:
         release_gil()
         arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
         if peculiar := self._find_peculiar(arrays):
-            folded = [utf8(self._fold(texts[number])) for number in peculiar]
+            fold = self._analyzer.splitter.fold
+            folded = [utf8(fold(texts[number])) for number in peculiar]
             self._find_peculiar(_arrays(join(folded)))
             arrays = _replace(arrays, peculiar, folded)
         kept = (
@@ -246,10 +245,6 @@ class _Scanner:
             self._table.add_pages(pages)
             peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
         return np.flatnonzero(peculiar).tolist()
-
-    def _fold(self, text: str) -> str:
-        text = self._analyzer.splitter.fold(text)
-        return scripts.join_conjuncts(text) if self._analyzer.token_pattern == AUTO_0_1 else text
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""

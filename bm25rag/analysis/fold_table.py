@@ -11,7 +11,6 @@ import numpy as np
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
-from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
@@ -51,7 +50,6 @@ class _Rules(NamedTuple):
     cjk: bool
     singles: bool
     southeast_asian: bool
-    marks: bool
     auto: bool
 
 
@@ -96,7 +94,6 @@ class FoldTable:
 def fold_table(analyzer: Analyzer) -> FoldTable:
     """Return the table of an analyzer."""
     lowercase = analyzer.lowercase and not analyzer.identifiers
-    auto = analyzer.token_pattern == "auto"
     rules = _Rules(
         lowercase=lowercase,
         turkish=lowercase and analyzer.language == "turkish",
@@ -104,8 +101,7 @@ def fold_table(analyzer: Analyzer) -> FoldTable:
         cjk=analyzer.cjk,
         singles=analyzer.cjk and analyzer.cjk_characters,
         southeast_asian=analyzer.southeast_asian,
-        marks=auto or analyzer.token_pattern == AUTO_0_1,
-        auto=auto,
+        auto=analyzer.token_pattern == "auto",
     )
     return _table(rules)
 
@@ -150,9 +146,8 @@ def _lower(points: Int64, rules: _Rules) -> tuple[Int64, Bool]:
         peculiar[points == _CAPITAL_SIGMA] = True
     if rules.turkish:
         peculiar[points == _DOT_ABOVE] = True
-    if rules.marks:
-        _mark(peculiar, True, scripts.JOINER, characters)
     if rules.auto:
+        _mark(peculiar, True, scripts.JOINER, characters)
         _mark(peculiar, True, scripts.IGNORED, characters)
     if rules.normalize is not None:
         safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
@@ -178,7 +173,7 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
     """Return kinds, signs and flags of code points."""
     kinds = np.full(len(characters), OTHER, np.uint8)
     _mark(kinds, WORD, scripts.WORD, characters)
-    if rules.marks:
+    if rules.auto:
         kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
     if rules.southeast_asian:
         _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)

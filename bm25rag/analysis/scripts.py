@@ -82,12 +82,6 @@ def fold_widths(text: str) -> str:
     return WIDTH_FORMS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
 
 
-def find_marked_words(text: str) -> list[str]:
-    """Find words as the paper's pattern does, with combining marks inside them."""
-    text = join_conjuncts(text)
-    return _marked_words(mark_pages(text)).findall(text)
-
-
 def join_conjuncts(text: str) -> str:
     """Drop zero-width joiners after combining marks, where they only shape an Indic word."""
     if "\u200d" not in text and "\u200c" not in text:
@@ -142,12 +136,6 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
     )
     name = rf"\.(?<![{w}.]\.)(?={letter})"
     return re.compile(rf"(?:\w|{name})[{w}]*(?:['.,+#](?:{'|'.join(signs)})[{w}]*)*")
-
-
-@lru_cache(maxsize=PATTERNS)
-def _marked_words(pages: frozenset[int]) -> re.Pattern[str]:
-    """Return the pattern of a word character and one or more word characters or marks."""
-    return re.compile(rf"\w[\w{mark_ranges(pages)}]+")
 
 
 def mark_pages(text: str) -> frozenset[int]:

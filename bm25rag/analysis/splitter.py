@@ -15,9 +15,7 @@ from bm25rag.analysis.bigrams import (
     is_single,
 )
 from bm25rag.analysis.languages import Language
-from bm25rag.analysis.legacy import AUTO_0_1
 from bm25rag.analysis.normalizing import Normalizer
-from bm25rag.analysis.settings import PAPER
 from bm25rag.analysis.tokens import identifier_parts, split_word
 
 
@@ -53,9 +51,6 @@ class WordSplitter:
         if self._auto:
             self._find_in_ascii = scripts.find_ascii_words
             self._find_in_unicode = scripts.find_words
-        elif token_pattern == AUTO_0_1:
-            self._find_in_ascii = re.compile(PAPER).findall
-            self._find_in_unicode = scripts.find_marked_words
         else:
             self._find_in_ascii = self._find_in_unicode = re.compile(token_pattern).findall
         self._normalize = normalizer.normalize

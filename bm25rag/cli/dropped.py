@@ -6,7 +6,6 @@ import unicodedata
 from itertools import groupby
 
 from bm25rag import Analyzer, Explanation
-from bm25rag.analysis import AUTO_0_1
 
 
 def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> dict[str, str]:
@@ -34,8 +33,6 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
 def _not_taken(analyzer: Analyzer) -> str:
     if analyzer.token_pattern == "auto":
         return "not a word: it has no letter or digit"
-    if analyzer.token_pattern == AUTO_0_1:
-        return "too short: words have two characters or more"
     return f"too short or otherwise not a word for the token pattern {analyzer.token_pattern!r}"
 
 

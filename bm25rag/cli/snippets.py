@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from bm25rag import Analyzer
-from bm25rag.analysis import AUTO_0_1, scripts
+from bm25rag.analysis import scripts
 from bm25rag.cli.terminal import readable
 
 _LENGTH = 240
@@ -165,10 +165,7 @@ def _keeps_places(text: str, analyzer: Analyzer) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
-    folded = analyzer.splitter.fold(cluster)
-    if analyzer.token_pattern == AUTO_0_1:
-        folded = scripts.join_conjuncts(folded)
-    return folded.replace("ς", "σ")
+    return analyzer.splitter.fold(cluster).replace("ς", "σ")
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from bm25rag.analysis import AUTO_0_1, PAPER, Analyzer, Tokenizer
+from bm25rag.analysis import PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
@@ -121,7 +121,7 @@ class FolderReader:
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         pattern = settings["analyzer"].get("token_pattern")
-        if self._untrusted and pattern not in ("auto", AUTO_0_1, PAPER):
+        if self._untrusted and pattern not in ("auto", PAPER):
             raise UntrustedIndexError(
                 f"the analyzer of {self._folder} has the token_pattern {pattern!r:.100}, which "
                 "untrusted=True refuses: a pattern can keep a search busy without end; "

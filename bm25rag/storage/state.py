@@ -74,7 +74,7 @@ def check_settings(
     TypeError, ValueError
         If it has others, or these are wrong.
     """
-    if analyzer is not None and not state.analyzer.satisfies(analyzer):
+    if analyzer is not None and state.analyzer != analyzer:
         raise ValueError(
             f"analyzer is {analyzer!r}, but the index in {folder!r} was made with "
             f"{state.analyzer!r}: leave analyzer out, or make a new index with "

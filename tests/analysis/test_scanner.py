@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import AUTO_0_1, scripts
+from bm25rag.analysis import scripts
 from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.kernels import backend as backends
@@ -40,7 +40,6 @@ ANALYZERS = {
     "NFKD": Analyzer(language=None, normalize="NFKD"),
     "not normalised": Analyzer(normalize=None),
     "paper's pattern, bigrams": Analyzer(token_pattern=PAPER_PATTERN),
-    "as in 0.1": Analyzer(token_pattern=AUTO_0_1),
     "identifiers": Analyzer(identifiers=True),
     "thai": Analyzer("thai"),
     "ukrainian": Analyzer("ukrainian"),

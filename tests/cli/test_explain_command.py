@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import AUTO_0_1
 from support.commands import fails, ok, save_corpus
 
 DROPPED = "words of the query that do not count:"
@@ -81,13 +80,6 @@ def test_words_in_other_scripts_are_told_whole() -> None:
         "駅": "in no document of the index",
         "क": "in no document of the index",
     }
-
-
-def test_words_are_too_short_where_version_0_1_took_them_for_that() -> None:
-    index = BM25Index(Analyzer(token_pattern=AUTO_0_1))
-    index.add(["some words"], ids=["a"])
-    index.save("saved")
-    assert dropped("saved", "x words", "a") == {"x": "too short: words have two characters or more"}
 
 
 def test_a_pattern_of_ones_own_is_shown() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "tests" / "data"
 COLLECTIONS = ROOT.parent / "shared" / "collections"
 INTERPRETED = os.environ.get("BM25RAG_KERNELS") == "interpreted"
 

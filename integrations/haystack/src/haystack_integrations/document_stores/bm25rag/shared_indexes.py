@@ -286,10 +286,7 @@ if hasattr(os, "register_at_fork"):
 def _check_same(
     name: str, given: Analyzer | str | float, existing: object, location: Path | str
 ) -> None:
-    same = given == existing
-    if isinstance(given, Analyzer) and isinstance(existing, Analyzer):
-        same = existing.satisfies(given)
-    if not same:
+    if given != existing:
         message = (
             f"{name} is {given!r}, but the index at {str(location)!r} was made with {existing!r}: "
             f"leave {name} out, or change a folder with bm25rag itself (tune, reanalyze, save)"
