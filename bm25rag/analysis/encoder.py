@@ -229,7 +229,9 @@ class _Scanner:
         if peculiar := self._find_peculiar(arrays):
             fold = self._analyzer.splitter.fold
             folded = [utf8(fold(texts[number])) for number in peculiar]
-            self._find_peculiar(_arrays(join(folded)))
+            joined = join(folded)
+            ends = np.cumsum(joined.lengths, dtype=np.int64)
+            self._find_peculiar(Texts(np.frombuffer(joined.data, np.uint8), ends))
             arrays = _replace(arrays, peculiar, folded)
         kept = (
             StringBatch(data.data, lengths, bytes(len(texts))) if stored else join_none(len(texts))
@@ -312,8 +314,3 @@ def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:
     data = b"".join([*pieces, texts.data[done:].data])
     lengths[numbers] = [len(other) for other in others]
     return Texts(np.frombuffer(data, np.uint8), np.cumsum(lengths))
-
-
-def _arrays(strings: StringBatch) -> Texts:
-    data = np.frombuffer(strings.data, np.uint8)
-    return Texts(data, np.cumsum(strings.lengths, dtype=np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 
 from bm25rag.analysis import scripts
@@ -15,7 +16,7 @@ from bm25rag.analysis.bigrams import (
     is_single,
 )
 from bm25rag.analysis.languages import Language
-from bm25rag.analysis.normalizing import Normalizer
+from bm25rag.analysis.settings import NormalForm
 from bm25rag.analysis.tokens import identifier_parts, split_word
 
 
@@ -26,10 +27,8 @@ class WordSplitter:
     ----------
     profile
         The language; ``None`` for none.
-    token_pattern, lowercase, identifiers, fold_accents
-        As for ``Analyzer``.
-    normalizer
-        Normalises texts.
+    token_pattern, form, lowercase, identifiers, fold_accents
+        As for ``Analyzer``; ``form`` is its ``normalize``.
     bigrams
         Which runs without spaces are cut into bigrams.
     """
@@ -38,7 +37,7 @@ class WordSplitter:
         self,
         profile: Language | None,
         token_pattern: str,
-        normalizer: Normalizer,
+        form: NormalForm | None,
         bigrams: BigramRules,
         *,
         lowercase: bool,
@@ -53,7 +52,8 @@ class WordSplitter:
             self._find_in_unicode = scripts.find_words
         else:
             self._find_in_ascii = self._find_in_unicode = re.compile(token_pattern).findall
-        self._normalize = normalizer.normalize
+        self._form = form
+        self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
         self._lowercase = lowercase
         self._identifiers = identifiers
@@ -72,6 +72,28 @@ class WordSplitter:
         If identifiers are indexed by their parts, capitals stay until words are split.
         """
         return self._normalize(text, self._lowercase and not self._identifiers)
+
+    def _normalize(self, text: str, lowercase: bool) -> str:
+        if text.isascii():
+            return scripts.lower(text, self._turkish) if lowercase else text
+        if self._auto:
+            text = scripts.drop_ignored(text)
+        if self._bigrams.cjk:
+            text = scripts.fold_widths(text)
+        if lowercase:
+            text = scripts.lower(text, self._turkish)
+        # After lower-casing, because the lower case of a normal form need not be in that form.
+        text = self._to_form(text, lowercase)
+        return scripts.APOSTROPHES.sub("'", text) if self._auto else text
+
+    def _to_form(self, text: str, lowercase: bool) -> str:
+        if self._form is None or (self._form == "NFC" and scripts.is_surely_nfc(text)):
+            return text
+        text = unicodedata.normalize(self._form, text)
+        if lowercase and self._form[2] == "K":  # it turns some symbols into capitals
+            text = scripts.lower(text, self._turkish)
+            text = unicodedata.normalize(self._form, text)
+        return text
 
     def find_words(self, text: str, question: bool = False) -> list[str]:
         """Return the words of a text."""

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import scripts
 from bm25rag.analysis import PAPER as PAPER_PATTERN
+from bm25rag.analysis import scripts
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.scanner import STOPPED
