@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bm25rag.common.optional import load
 from bm25rag.documents import Document
@@ -66,19 +65,15 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     if corpus is None:
         raise FileNotFoundError(f"{path}: not a BEIR folder, there is no corpus.jsonl in it")
     judged = read_qrels(_find_qrels(path, split))
-    texts = {query.id: query.text for query in read_queries(_find_queries(path))}
+    queries_file = find_packed(path / "queries.jsonl")
+    if queries_file is None:
+        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
+    texts = {query.id: query.text for query in read_queries(queries_file)}
     bare = [id for id in judged if id not in texts]
     if bare:
         raise ValueError(f"{path}: {len(bare)} judged queries have no text ({bare[0]!r} ...)")
     queries = {id: texts[id] for id in judged}
     return Collection(path.resolve().name, lambda: read_jsonl(corpus), queries, judged)
-
-
-def _find_queries(path: Path) -> Path:
-    file = find_packed(path / "queries.jsonl")
-    if file is None:
-        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
-    return file
 
 
 def _find_qrels(path: Path, split: str) -> Path:
@@ -128,7 +123,11 @@ def load_ir_dataset(name: str) -> Collection:
         qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = judgement.relevance
     texts = {query.query_id: query.default_text() for query in dataset.queries_iter()}
     queries = {id: texts[id] for id in qrels if id in texts}
-    return Collection(name, lambda: map(_document, dataset.docs_iter()), queries, qrels)
+
+    def read() -> Iterator[Document]:
+        return (Document(one.doc_id, one.default_text()) for one in dataset.docs_iter())
+
+    return Collection(name, read, queries, qrels)
 
 
 def load_collection(name: str, split: str = "test") -> Collection:
@@ -143,7 +142,3 @@ def load_collection(name: str, split: str = "test") -> Collection:
             raise
         get = f"bm25rag download {folder.name} {folder.parent}"
         raise FileNotFoundError(f"{name}: no such folder; '{get}' makes it") from error
-
-
-def _document(found: Any) -> Document:
-    return Document(found.doc_id, found.default_text())

@@ -54,6 +54,8 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
 def about(report: dict[str, Any]) -> list[str]:
     """Return sentences that say what was measured, where, and under which limits."""
     setting, machine = report["setting"], report["machine"]
+    days = [row["date"][:10] for row in report["rows"]]
+    dates = " to ".join(dict.fromkeys([min(days), max(days)]))
     memory = f" and {setting['memory']:g} GiB" if setting["memory"] else ""
     said = [
         f"{setting['documents']:,} documents, {setting['queries']:,} queries, k={setting['k']}; "
@@ -61,7 +63,7 @@ def about(report: dict[str, Any]) -> list[str]:
         f"{setting['cpus']} CPU{'s' * (setting['cpus'] > 1)}{memory}.",
         f"Measured on {machine['processor']}, {machine['cores']} cores"
         + (f", {machine['memory']}" if machine["memory"] else "")
-        + f", {machine['system']}, Python {machine['python']}; {_dates(report)}.",
+        + f", {machine['system']}, Python {machine['python']}; {dates}.",
         f"Prices: {report['prices']}.",
     ]
     asked = {f"{setting['cpus']} CPU", *([f"{setting['memory']:g} GiB"] if memory else [])}
@@ -75,12 +77,6 @@ def about(report: dict[str, Any]) -> list[str]:
     if engines:
         said.append(f"Versions: {', '.join(engines)}.")
     return [*said, *(f"Note: {note}." for note in report["notes"])]
-
-
-def _dates(report: dict[str, Any]) -> str:
-    """Return the day of the rows, or the first and the last."""
-    days = sorted({row["date"][:10] for row in report["rows"]})
-    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
 def measured(report: dict[str, Any]) -> list[dict[str, Any]]:

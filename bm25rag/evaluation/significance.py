@@ -170,7 +170,10 @@ def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) 
             f"the evaluations have different queries ({alone[0]!r} is in only one): "
             "evaluate both against the same qrels"
         )
-    changes = [_change(query, after, before, measure) for query in after.per_query]
+    pairs = {
+        id: (before.per_query[id][measure], new[measure]) for id, new in after.per_query.items()
+    }
+    changes = [Change(id, old, new, new - old) for id, (old, new) in pairs.items()]
     differences = np.array([change.difference for change in changes])
     return Comparison(
         measure,
@@ -182,11 +185,6 @@ def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) 
         tuple(sorted((c for c in changes if c.difference), key=lambda c: -c.difference)),
         len(changes),
     )
-
-
-def _change(query: str, after: Evaluation, before: Evaluation, measure: str) -> Change:
-    old, new = before.per_query[query][measure], after.per_query[query][measure]
-    return Change(query, old, new, new - old)
 
 
 def _p_value(differences: Float64, seed: int) -> float | None:

@@ -222,7 +222,7 @@ class _Joined(Record, Filter):
     __match_args__ = ("parts",)
 
     def __init__(self, parts: tuple[Filter, ...], demands: tuple[Demand, ...] = ()) -> None:
-        self.parts: Final = _per_document_last(parts)
+        self.parts: Final = tuple(sorted(parts, key=lambda part: part.per_document))
         self._demands: Final = (*demands, *chain.from_iterable(part.demands for part in parts))
 
     @property
@@ -268,7 +268,7 @@ class Or(_Joined):
         return any(part.matches(id, metadata) for part in self.parts)
 
 
-class Not(Record, Filter):
+class Not(_Joined):
     """The part does not match.
 
     Parameters
@@ -277,22 +277,16 @@ class Not(Record, Filter):
         The filter.
     """
 
-    __slots__ = __match_args__ = ("part",)
+    __slots__ = ()
+    __match_args__ = ("part",)
 
     def __init__(self, part: Filter) -> None:
-        self.part: Final = part
+        super().__init__((part,))
 
     @property
-    def demands(self) -> tuple[Demand, ...]:
-        return self.part.demands
-
-    @property
-    def paths(self) -> tuple[tuple[str, ...], ...]:
-        return self.part.paths
-
-    @property
-    def per_document(self) -> bool:
-        return self.part.per_document
+    def part(self) -> Filter:
+        """The filter that does not match."""
+        return self.parts[0]
 
     @property
     def key(self) -> Hashable:
@@ -324,10 +318,6 @@ def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
 
 def _all_of(parts: tuple[Filter, ...]) -> Filter:
     return parts[0] if len(parts) == 1 else And(parts)
-
-
-def _per_document_last(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
-    return tuple(sorted(parts, key=lambda part: part.per_document))
 
 
 def _joint_key(name: str, parts: tuple[Filter, ...]) -> Hashable:
