@@ -36,15 +36,7 @@ _HINDI_POINT_ABOVE = "\u0902"
 
 
 def fold_accents(word: str, kept: str) -> str:
-    """Return a word without the accents, points and other marks that readers may leave out.
-
-    Parameters
-    ----------
-    word
-        A word.
-    kept
-        Letters that keep their accents, as one string.
-    """
+    """Return a word without the accents, points and other marks that readers may leave out."""
     if word.isascii():
         return word
     folded = unicodedata.normalize("NFC", word).translate(_folds(kept))

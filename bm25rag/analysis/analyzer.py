@@ -14,7 +14,6 @@ from typing import Any
 
 from bm25rag.analysis.bigrams import BigramRules
 from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
-from bm25rag.analysis.normalizing import Normalizer
 from bm25rag.analysis.settings import (
     PAPER,
     SETTINGS,
@@ -165,12 +164,7 @@ class Analyzer:
         self.splitter = WordSplitter(
             profile,
             pattern,
-            Normalizer(
-                self.normalize,
-                turkish=self.language == "turkish",
-                folds_widths=self.cjk,
-                cleans=pattern == "auto",
-            ),
+            self.normalize,
             BigramRules(self.cjk, self.southeast_asian, singles),
             lowercase=self.lowercase,
             identifiers=self.identifiers,

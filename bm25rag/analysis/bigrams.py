@@ -56,17 +56,6 @@ def find_words_and_bigrams(
     A character or cluster that stands alone is a word. The last one of a run is also a word if
     it is to be a term beside the bigrams (see ``is_single``); the others begin a bigram, from
     which ``first_of_bigram`` takes them.
-
-    Parameters
-    ----------
-    text
-        A normalised text.
-    find_words
-        Finds the words of what lies between the runs.
-    rules
-        Which runs are cut.
-    question
-        Whether the text is a question.
     """
     words: list[str] = []
     end = 0
@@ -83,32 +72,14 @@ def find_words_and_bigrams(
 
 
 def is_single(unit: str, rules: BigramRules, question: bool) -> bool:
-    """Whether a character or cluster is a term beside the bigrams that contain it.
-
-    Parameters
-    ----------
-    unit
-        A character of CJK, or a cluster.
-    rules
-        Which runs are cut.
-    question
-        Whether it is in a question. There bigrams say more, and only Han adds to them.
-    """
+    """Whether a character or cluster is a term beside the bigrams that contain it."""
     if rules.southeast_asian and SOUTHEAST_ASIAN.match(unit):
         return not question
     return rules.singles and (HAN if question else SINGLES).match(unit) is not None
 
 
 def first_of_bigram(word: str, rules: BigramRules) -> str | None:
-    """Return the first character or cluster of a bigram, ``None`` if the word is not a bigram.
-
-    Parameters
-    ----------
-    word
-        A word, as ``find_words_and_bigrams`` returns them.
-    rules
-        Which runs are cut.
-    """
+    """Return the first character or cluster of a bigram, ``None`` if the word is not a bigram."""
     if rules.southeast_asian and SOUTHEAST_ASIAN.match(word):
         # Not by the pattern of clusters, which takes 50 ms to make.
         end = next((n for n in range(1, len(word)) if not is_mark(word[n])), None)

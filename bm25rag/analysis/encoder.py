@@ -46,11 +46,6 @@ class Encoder:
     Any thread may read texts; their terms are then numbered in order. If the compiled scanner
     knows the rules of the analyzer, reading scans the texts; otherwise numbering analyses them
     word by word in Python. The terms are the same.
-
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
@@ -73,15 +68,7 @@ class Encoder:
         return self.number(self.reader(texts, stored=False)())
 
     def reader(self, texts: Sequence[str | TermList], stored: bool) -> Callable[[], Read]:
-        """Return a function that reads some texts; any thread may call it, once.
-
-        Parameters
-        ----------
-        texts
-            Texts to be analysed, or terms.
-        stored
-            Whether to return the texts in UTF-8, for a column.
-        """
+        """Return a function that reads some texts; any thread may call it, once."""
         plain = all(map(isinstance, texts, repeat(str)))
         scanner = self._made_scanner() if plain else None
         return partial(_read if scanner is None else scanner.read, texts, stored)
@@ -160,17 +147,7 @@ def _tokens(tokenizer: Tokenizer, text: str) -> TermList:
 def _analyze(
     analyzer: Analyzer, terms: TermNumbers, words: list[str], odd: Int64 | None
 ) -> tuple[UInt32, Int64]:
-    """Return the numbers of the terms of words, and how many each has.
-
-    Parameters
-    ----------
-    analyzer, terms
-        How words become terms, and these numbers.
-    words
-        Words that have not been analysed.
-    odd
-        The indexes of those that are not only ASCII letters and digits, if known.
-    """
+    """Return the numbers of the terms of words, and how many each has."""
     found: list[str | None] = []
     sizes = np.ones(len(words), np.int64)
     # Fewer at a time cost more, so they are only where other threads wait for the GIL.
@@ -188,13 +165,7 @@ def _analyze(
 
 
 class _Batch:
-    """The terms of some texts, of which many are numbered at a time.
-
-    Parameters
-    ----------
-    terms
-        The numbers.
-    """
+    """The terms of some texts, of which many are numbered at a time."""
 
     def __init__(self, terms: TermNumbers) -> None:
         self._terms = terms
@@ -258,7 +229,9 @@ class _Scanner:
         if peculiar := self._find_peculiar(arrays):
             fold = self._analyzer.splitter.fold
             folded = [utf8(fold(texts[number])) for number in peculiar]
-            self._find_peculiar(_arrays(join(folded)))
+            joined = join(folded)
+            ends = np.cumsum(joined.lengths, dtype=np.int64)
+            self._find_peculiar(Texts(np.frombuffer(joined.data, np.uint8), ends))
             arrays = _replace(arrays, peculiar, folded)
         kept = (
             StringBatch(data.data, lengths, bytes(len(texts))) if stored else join_none(len(texts))
@@ -311,18 +284,7 @@ class _Scanner:
 
 
 class _Growing:
-    """An array that grows.
-
-    Parameters
-    ----------
-    kind
-        The type of its elements.
-
-    Attributes
-    ----------
-    array
-        All that it was given.
-    """
+    """An array that grows."""
 
     def __init__(self, kind: type[np.generic]) -> None:
         self._room = np.empty(1 << 10, kind)
@@ -352,8 +314,3 @@ def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:
     data = b"".join([*pieces, texts.data[done:].data])
     lengths[numbers] = [len(other) for other in others]
     return Texts(np.frombuffer(data, np.uint8), np.cumsum(lengths))
-
-
-def _arrays(strings: StringBatch) -> Texts:
-    data = np.frombuffer(strings.data, np.uint8)
-    return Texts(data, np.cumsum(strings.lengths, dtype=np.int64))

@@ -7,14 +7,11 @@ that. The stop words are Apache Lucene's (see NOTICE): one file per list, one wo
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
 from bm25rag.analysis.tokens import Apostrophe
-
-__all__ = ["LANGUAGES", "STOPWORD_LISTS", "Language", "find_language", "load_stopwords"]
-
 
 _LISTS = os.path.join(os.path.dirname(__file__), "stopwords")
 
@@ -50,21 +47,21 @@ class Language(NamedTuple):
     apostrophe: Apostrophe = "ends"
 
 
-def _both(name: str, *codes: str, kept_letters: str | None = None) -> Language:
-    return Language(name, codes, stemmer=name, stopwords=name, kept_letters=kept_letters)
+def _language(
+    name: str,
+    *codes: str,
+    kept_letters: str | None = None,
+    stemmer: bool = False,
+    stopwords: bool = False,
+) -> Language:
+    """Return a language whose stemmer and list of stop words, if it has them, have its name."""
+    return Language(
+        name, codes, name if stemmer else None, name if stopwords else None, kept_letters
+    )
 
 
-def _stemmer(name: str, *codes: str, kept_letters: str | None = None) -> Language:
-    return Language(name, codes, stemmer=name, stopwords=None, kept_letters=kept_letters)
-
-
-def _stopwords(name: str, *codes: str, kept_letters: str | None = None) -> Language:
-    return Language(name, codes, stemmer=None, stopwords=name, kept_letters=kept_letters)
-
-
-def _neither(name: str, *codes: str, kept_letters: str | None = None) -> Language:
-    return Language(name, codes, stemmer=None, stopwords=None, kept_letters=kept_letters)
-
+_neither, _both = _language, partial(_language, stemmer=True, stopwords=True)
+_stemmer, _stopwords = partial(_language, stemmer=True), partial(_language, stopwords=True)
 
 LANGUAGES: tuple[Language, ...] = (
     _neither("afrikaans", "af", "afr", kept_letters=""),
@@ -145,23 +142,6 @@ def find_language(name: str) -> Language:
 
     Neither case matters, nor what follows a code after "-" or "_":
     "German", "de", "deu", "ger" and "de-AT" are the same language.
-
-    Parameters
-    ----------
-    name
-        A name or a code.
-
-    Returns
-    -------
-    Language
-        The language.
-
-    Raises
-    ------
-    TypeError
-        If `name` is not a string.
-    ValueError
-        If there is no such language; the message lists all languages.
     """
     if not isinstance(name, str):
         message = f"language: expected a str, a name or an ISO 639 code, got {name!r}"

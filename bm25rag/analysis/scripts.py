@@ -122,11 +122,6 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
     A word may contain apostrophes; full stops and commas between digits; full stops between
     single letters, as in "U.S."; a full stop before a name, as in ".NET"; and the signs of
     "C++" and "C#", after a single letter. ``tokens.split_word`` turns such words into tokens.
-
-    Parameters
-    ----------
-    pages
-        The pages of the combining marks that words may contain, such as ``mark_pages`` of the text.
     """
     w = rf"\w{mark_ranges(pages)}"
     letter = r"[^\W\d_]"

@@ -43,13 +43,7 @@ def is_auto(value: object) -> bool:
 
 
 def check_switch(name: str, value: object, default: bool) -> bool:
-    """Return a setting that is ``True``, ``False`` or ``"auto"``, with its default for the last.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    """
+    """Return a setting that is ``True``, ``False`` or ``"auto"``, with its default for the last."""
     if is_auto(value):
         return default
     if not isinstance(value, bool):
@@ -58,28 +52,12 @@ def check_switch(name: str, value: object, default: bool) -> bool:
 
 
 def check_form(form: str) -> NormalForm:
-    """Return the name of a Unicode normal form.
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If there is no such form.
-    """
+    """Return the name of a Unicode normal form."""
     return cast("NormalForm", check_choice("normalize", form, ("NFC", "NFD", "NFKC", "NFKD")))
 
 
 def check_pattern(pattern: object) -> str:
-    """Return a regular expression of which ``re.findall`` makes a list of strings.
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If it does not compile or has more than one group.
-    """
+    """Return a regular expression of which ``re.findall`` makes a list of strings."""
     if not isinstance(pattern, str):
         raise TypeError(f"token_pattern must be a regular expression or 'auto', got {pattern!r}")
     try:
@@ -94,22 +72,7 @@ def check_pattern(pattern: object) -> str:
 
 
 def check_tokenizer(tokenizer: object, others: tuple[object, ...]) -> None:
-    """Check a tokenizer, which comes alone.
-
-    Parameters
-    ----------
-    tokenizer
-        What was given as one.
-    others
-        The other arguments, in their order.
-
-    Raises
-    ------
-    TypeError
-        If the tokenizer cannot be called.
-    ValueError
-        If another argument differs from its default.
-    """
+    """Check a tokenizer, which comes alone: the other arguments have their defaults."""
     if not callable(tokenizer):
         raise TypeError(f"tokenizer must be a callable from str to list[str], got {tokenizer!r}")
     if others != _DEFAULTS:
@@ -117,24 +80,7 @@ def check_tokenizer(tokenizer: object, others: tuple[object, ...]) -> None:
 
 
 def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> None:
-    """Check saved settings, and that a tokenizer is given exactly if they name one.
-
-    Parameters
-    ----------
-    settings
-        The settings by name.
-    tokenizer
-        The callable that was given with them.
-
-    Raises
-    ------
-    TokenizerRequiredError
-        If the settings name a tokenizer and none is given.
-    TypeError
-        If stop words are not a list.
-    ValueError
-        If a setting is missing or unknown, or a tokenizer is given that the settings do not name.
-    """
+    """Check saved settings, and that a tokenizer is given exactly if they name one."""
     if sorted(map(str, settings)) != sorted(SETTINGS):
         raise ValueError(
             f"settings must have the keys {sorted(SETTINGS)}, got {sorted(map(str, settings))}"
@@ -159,13 +105,7 @@ def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
 
 
 def check_tokens(tokens: object) -> list[str]:
-    """Return what a tokenizer returned, as a list of strings.
-
-    Raises
-    ------
-    TypeError
-        If it is not a list or a tuple of strings.
-    """
+    """Return what a tokenizer returned, as a list of strings."""
     if not isinstance(tokens, (list, tuple)) or not are_strings(tokens):
         raise TypeError(f"tokenizer must return a list of str, got {tokens!r:.100}")
     return list(tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 
 from bm25rag.analysis import scripts
@@ -15,7 +16,7 @@ from bm25rag.analysis.bigrams import (
     is_single,
 )
 from bm25rag.analysis.languages import Language
-from bm25rag.analysis.normalizing import Normalizer
+from bm25rag.analysis.settings import NormalForm
 from bm25rag.analysis.tokens import identifier_parts, split_word
 
 
@@ -26,10 +27,8 @@ class WordSplitter:
     ----------
     profile
         The language; ``None`` for none.
-    token_pattern, lowercase, identifiers, fold_accents
-        As for ``Analyzer``.
-    normalizer
-        Normalises texts.
+    token_pattern, form, lowercase, identifiers, fold_accents
+        As for ``Analyzer``; ``form`` is its ``normalize``.
     bigrams
         Which runs without spaces are cut into bigrams.
     """
@@ -38,7 +37,7 @@ class WordSplitter:
         self,
         profile: Language | None,
         token_pattern: str,
-        normalizer: Normalizer,
+        form: NormalForm | None,
         bigrams: BigramRules,
         *,
         lowercase: bool,
@@ -53,7 +52,8 @@ class WordSplitter:
             self._find_in_unicode = scripts.find_words
         else:
             self._find_in_ascii = self._find_in_unicode = re.compile(token_pattern).findall
-        self._normalize = normalizer.normalize
+        self._form = form
+        self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
         self._lowercase = lowercase
         self._identifiers = identifiers
@@ -70,24 +70,33 @@ class WordSplitter:
         """Return a text normalised and lower-cased, as ``find_words`` looks for words in it.
 
         If identifiers are indexed by their parts, capitals stay until words are split.
-
-        Parameters
-        ----------
-        text
-            Any string.
         """
         return self._normalize(text, self._lowercase and not self._identifiers)
 
-    def find_words(self, text: str, question: bool = False) -> list[str]:
-        """Return the words of a text.
+    def _normalize(self, text: str, lowercase: bool) -> str:
+        if text.isascii():
+            return scripts.lower(text, self._turkish) if lowercase else text
+        if self._auto:
+            text = scripts.drop_ignored(text)
+        if self._bigrams.cjk:
+            text = scripts.fold_widths(text)
+        if lowercase:
+            text = scripts.lower(text, self._turkish)
+        # After lower-casing, because the lower case of a normal form need not be in that form.
+        text = self._to_form(text, lowercase)
+        return scripts.APOSTROPHES.sub("'", text) if self._auto else text
 
-        Parameters
-        ----------
-        text
-            Any string.
-        question
-            Whether the text is a question.
-        """
+    def _to_form(self, text: str, lowercase: bool) -> str:
+        if self._form is None or (self._form == "NFC" and scripts.is_surely_nfc(text)):
+            return text
+        text = unicodedata.normalize(self._form, text)
+        if lowercase and self._form[2] == "K":  # it turns some symbols into capitals
+            text = scripts.lower(text, self._turkish)
+            text = unicodedata.normalize(self._form, text)
+        return text
+
+    def find_words(self, text: str, question: bool = False) -> list[str]:
+        """Return the words of a text."""
         text = self.fold(text)
         if text.isascii():
             return self._find_in_ascii(text)
@@ -99,15 +108,6 @@ class WordSplitter:
         self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
     ) -> tuple[list[str], dict[int, int]]:
         """Return the tokens of words, before stop words and stemming.
-
-        Parameters
-        ----------
-        words
-            Words, as ``find_words`` returns them.
-        question
-            Whether they are the words of a question.
-        odd
-            The indexes of words that are not only ASCII letters and digits, if known.
 
         Returns
         -------
@@ -153,22 +153,11 @@ class WordSplitter:
         """Return the first character or cluster of a bigram, ``None`` if the word is not one.
 
         Bigrams overlap: the next word begins right after that character or cluster.
-
-        Parameters
-        ----------
-        word
-            A word, as ``find_words`` returns them.
         """
         return first_of_bigram(word, self._bigrams)
 
     def stopword_token(self, word: str) -> str:
-        """Return the token that a stop word stops; none is stopped by a word of several tokens.
-
-        Parameters
-        ----------
-        word
-            Any string.
-        """
+        """Return the token that a stop word stops; none is stopped by a word of several tokens."""
         word = str(self._normalize(word, self._lowercase))
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word

@@ -43,13 +43,7 @@ _ARABIC_ENDING = late_pattern(
 
 
 class Stemmer:
-    """A Snowball stemmer that threads may share.
-
-    Parameters
-    ----------
-    algorithm
-        Its name; see ``check_algorithm``.
-    """
+    """A Snowball stemmer that threads may share."""
 
     def __init__(self, algorithm: str) -> None:
         self._light = algorithm == ARABIC_LIGHT
@@ -89,15 +83,7 @@ class Stemmer:
 
 
 def check_algorithm(name: object) -> str:
-    """Return the name of a stemmer: a Snowball algorithm that is installed, or "arabic_light".
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If the installed PyStemmer does not have it.
-    """
+    """Return the name of a stemmer: a Snowball algorithm that is installed, or "arabic_light"."""
     try:
         installed = _pystemmer().algorithms()
         ours = [ARABIC_LIGHT] if "arabic" in installed else []

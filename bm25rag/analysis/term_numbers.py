@@ -82,13 +82,7 @@ class TermDict(TermNumbers):
 
 
 class TermTable(TermNumbers):
-    """Numbers in a table of the compiled scanner; a fifth of the time and memory of a dict.
-
-    Parameters
-    ----------
-    scanner
-        The scanner.
-    """
+    """Numbers in a table of the compiled scanner; a fifth of the time and memory of a dict."""
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner

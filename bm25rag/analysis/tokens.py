@@ -61,13 +61,7 @@ def _is_number(word: str) -> bool:
 
 
 def identifier_parts(token: str) -> list[str]:
-    """Return the parts of an identifier or a version number; nothing if it has only one.
-
-    Parameters
-    ----------
-    token
-        A token in its original case: "camelCase", "snake_case", "3.11.4".
-    """
+    """Return the parts of an identifier or a version number; nothing if it has only one."""
     found = [part for part in _SEPARATORS.split(_CAMEL.sub("_", token)) if part]
     return found if len(found) > 1 else []
 

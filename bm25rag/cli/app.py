@@ -31,8 +31,6 @@ from bm25rag.cli.tune import tune_command
 from bm25rag.cli.wording import describe, describe_warning
 from bm25rag.errors import BM25Error
 
-__all__ = ["commands"]
-
 # What a shell reports for a process that was ended by SIGPIPE or SIGINT.
 _BROKEN_PIPE, _INTERRUPTED = 141, 130
 

@@ -14,8 +14,6 @@ from bm25rag.evaluation.bench import BENCH_MEASURES, benchmark
 from bm25rag.evaluation.cost import PRICES, read_prices
 from bm25rag.evaluation.report import about, to_html, to_markdown
 
-__all__ = ["bench_command"]
-
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 

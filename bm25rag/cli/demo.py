@@ -19,8 +19,6 @@ from bm25rag.cli.docstrings import read_docstrings, standard_library
 from bm25rag.cli.snippets import first_lines
 from bm25rag.cli.terminal import counted, result_console
 
-__all__ = ["QUESTIONS", "demo_command", "run_demo"]
-
 QUESTIONS = (
     "how do I split a string like the shell does",
     "recursively copy a directory tree",
@@ -50,22 +48,7 @@ def demo_command() -> None:
 
 
 def run_demo(console: Console, root: Path) -> None:
-    """Show indexing, searching, changing, saving and reopening.
-
-    Parameters
-    ----------
-    console
-        Where to print.
-    root
-        The folder of Python sources to read docstrings from.
-
-    Raises
-    ------
-    ValueError
-        If there are no docstrings below `root`.
-    RuntimeError
-        If a result of the index is wrong.
-    """
+    """Show indexing, searching, changing, saving and reopening; raise if a result is wrong."""
     start = perf_counter()
     documents = _read(console, root)
     index = _build(console, documents)
@@ -112,7 +95,8 @@ def _build(console: Console, documents: Sequence[Document]) -> BM25Index:
     _heading(console, "Indexing")
     texts = [document.text or "" for document in documents]
     megabytes = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) / 1e6
-    _warm_up()
+    # What is imported at first use is not timed.
+    BM25Index.from_texts(["one text", "another text"]).search_batch(["text", "one"])
     index = BM25Index(analyzer=Analyzer(language="english", stopwords="english_long"))
     start = perf_counter()
     index.add(
@@ -129,11 +113,6 @@ def _build(console: Console, documents: Sequence[Document]) -> BM25Index:
         f"{len(index) / seconds:,.0f} documents/s"
     )
     return index
-
-
-def _warm_up() -> None:
-    """Compile everything before anything is timed."""
-    BM25Index.from_texts(["one text", "another text"]).search_batch(["text", "one"])
 
 
 # --- asking ---------------------------------------------------------------------

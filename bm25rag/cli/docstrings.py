@@ -10,8 +10,6 @@ from pathlib import Path
 
 from bm25rag import Document
 
-__all__ = ["read_docstrings", "standard_library"]
-
 # Not the library's documentation: its tests, and installed packages.
 _SKIPPED = frozenset({"dist-packages", "idle_test", "site-packages", "test", "tests"})
 
@@ -25,11 +23,6 @@ def standard_library() -> Path:
 
 def read_docstrings(root: Path) -> Iterator[Document]:
     """Yield a document for each docstring of a module, class or function.
-
-    Parameters
-    ----------
-    root
-        A folder of Python sources. Files that do not parse are skipped.
 
     Yields
     ------

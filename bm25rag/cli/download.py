@@ -11,8 +11,6 @@ from bm25rag.cli.options import PATH, examples, usage_errors
 from bm25rag.cli.terminal import one_line, shows_progress, write_message, write_result
 from bm25rag.evaluation.beir import BEIR, BEIR_URL, download
 
-__all__ = ["download_command"]
-
 _TABLE = "\n".join(
     [
         "\b",

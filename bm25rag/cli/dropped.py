@@ -7,25 +7,11 @@ from itertools import groupby
 
 from bm25rag import Analyzer, Explanation
 
-__all__ = ["dropped_words"]
-
 
 def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> dict[str, str]:
-    """Return the words of a query that cannot add to any score, with reasons.
+    """Return the words of a query that cannot add to any score, in its order, with reasons.
 
-    Parameters
-    ----------
-    query
-        The query.
-    analyzer
-        The analyzer of the index.
-    explanation
-        The explanation of any document for this query.
-
-    Returns
-    -------
-    dict
-        In the order of the query; runs of characters that are not words come first.
+    `explanation` is that of any document.
     """
     unknown = {part.term for part in explanation.terms if not part.document_frequency}
     dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}

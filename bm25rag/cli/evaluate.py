@@ -15,6 +15,7 @@ from bm25rag.cli.options import (
     index_argument,
     open_index,
     scoring_options,
+    together,
     usage_errors,
 )
 from bm25rag.cli.output import to_json
@@ -36,33 +37,27 @@ from bm25rag.evaluation.runs import JudgedQueries, judged_queries
 from bm25rag.index import BM25Index
 from bm25rag.readers import read_queries
 
-__all__ = ["evaluate_command", "judged_options", "parse_measures", "print_notes", "read_judged"]
-
 _SHOWN = 5
 
 
-def judged_options(function: Any) -> Any:
-    """Add --queries and --qrels."""
-    for option in (
-        click.option(
-            "--qrels",
-            "qrels_path",
-            metavar="FILE",
-            type=PATH,
-            required=True,
-            help="Judgements: TREC's 'qid 0 docid grade', or BEIR's three columns with tabs.",
-        ),
-        click.option(
-            "--queries",
-            "queries_path",
-            metavar="FILE",
-            type=PATH,
-            required=True,
-            help="Queries as BEIR JSON lines, id<TAB>text, or one per line.",
-        ),
-    ):
-        function = option(function)
-    return function
+judged_options = together(
+    click.option(
+        "--queries",
+        "queries_path",
+        metavar="FILE",
+        type=PATH,
+        required=True,
+        help="Queries as BEIR JSON lines, id<TAB>text, or one per line.",
+    ),
+    click.option(
+        "--qrels",
+        "qrels_path",
+        metavar="FILE",
+        type=PATH,
+        required=True,
+        help="Judgements: TREC's 'qid 0 docid grade', or BEIR's three columns with tabs.",
+    ),
+)
 
 
 def read_judged(index: BM25Index, queries: Path, qrels: Path) -> JudgedQueries:

@@ -12,8 +12,6 @@ from bm25rag.cli.options import examples, filter_option, index_argument, usage_e
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import write_result
 
-__all__ = ["export_command"]
-
 # Documents that are in memory at once; more if they have vectors, since to read some of these takes
 # a look at the postings of all, 2 ns for each.
 _BATCH, _BATCH_WITH_VECTORS = 1000, 10_000

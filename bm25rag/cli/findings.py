@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from bm25rag.cli.terminal import counted, listed, one_line, write_message
 from bm25rag.readers import Note
 
-__all__ = ["Findings"]
-
 
 class Findings:
     """What was guessed, left out and skipped.

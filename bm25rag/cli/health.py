@@ -17,8 +17,6 @@ from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, result_console, write_result
 from bm25rag.kernels import backend
 
-__all__ = ["doctor_command", "info_command", "verify_command"]
-
 _PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")
 
 

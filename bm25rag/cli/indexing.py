@@ -31,8 +31,6 @@ from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED, check_target
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_writer import check_remote_target
 
-__all__ = ["add_command", "check_output", "compact_command", "delete_command", "index_command"]
-
 
 def _none_for_none(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
     return None if value == "none" else value

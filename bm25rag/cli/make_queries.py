@@ -14,8 +14,6 @@ from bm25rag.evaluation.files import write_qrels
 from bm25rag.evaluation.known_items import ask_model, known_items
 from bm25rag.index import BM25Index
 
-__all__ = ["make_queries_command"]
-
 _KEY = "BM25RAG_MODEL_KEY"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,20 +16,8 @@ from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.readers import parse_vector
+from bm25rag.readers.records import reject_constant
 from bm25rag.scoring.variants import VARIANTS
-
-__all__ = [
-    "INDEX_PATH",
-    "PATH",
-    "examples",
-    "filter_option",
-    "index_argument",
-    "open_index",
-    "scoring_options",
-    "scoring_parameters",
-    "usage_errors",
-    "vector_option",
-]
 
 PATH = click.Path(path_type=Path)
 
@@ -59,23 +47,30 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
-def scoring_options(function: _Function) -> _Function:
-    """Add --variant, --k1, --b, --delta and --delta-on."""
-    for option in (
-        click.option(
-            "--delta-on",
-            type=click.Choice(["all", "matched"]),
-            help="Which terms get --delta: all of the query, or only those matched.",
-        ),
-        click.option("--delta", type=float, help="Lower bound of bm25l, bm25+ and tfldp."),
-        click.option("--b", type=float, help="How much document length counts, 0 to 1."),
-        click.option("--k1", type=float, help="How slowly repeats of a term saturate."),
-        click.option(
-            "--variant", type=click.Choice(list(VARIANTS)), help="Formula of the BM25 family."
-        ),
-    ):
-        function = option(function)
-    return function
+def together(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
+    """Return what adds options and arguments to a command, in their order."""
+
+    def add(function: _Function) -> _Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+scoring_options = together(
+    click.option(
+        "--variant", type=click.Choice(list(VARIANTS)), help="Formula of the BM25 family."
+    ),
+    click.option("--k1", type=float, help="How slowly repeats of a term saturate."),
+    click.option("--b", type=float, help="How much document length counts, 0 to 1."),
+    click.option("--delta", type=float, help="Lower bound of bm25l, bm25+ and tfldp."),
+    click.option(
+        "--delta-on",
+        type=click.Choice(["all", "matched"]),
+        help="Which terms get --delta: all of the query, or only those matched.",
+    ),
+)
 
 
 def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,14 +78,15 @@ def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in _SCORING if options[name] is not None}
 
 
-def index_argument(function: _Function) -> _Function:
-    """Add INDEX and --untrusted, which says how to open it."""
-    untrusted = click.option(
+# INDEX, and how it is opened.
+index_argument = together(
+    click.argument("index_path", metavar="INDEX", type=INDEX_PATH),
+    click.option(
         "--untrusted",
         is_flag=True,
         help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
-    )
-    return click.argument("index_path", metavar="INDEX", type=INDEX_PATH)(untrusted(function))
+    ),
+)
 
 
 def open_index(path: Path | str, options: Mapping[str, Any]) -> BM25Index:
@@ -110,18 +106,13 @@ def usage_errors() -> Iterator[None]:
         raise click.UsageError(one_line(describe(error))) from error
 
 
-def _reject_constant(name: str) -> NoReturn:
-    message = f"{name} is not JSON"
-    raise ValueError(message)
-
-
 def _parse_json(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> dict[str, Any] | None:
     if value is None:
         return None
     try:
-        parsed = json.loads(value, parse_constant=_reject_constant)
+        parsed = json.loads(value, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
         message = f"not JSON: {error}"
         raise click.BadParameter(message) from error

@@ -22,8 +22,6 @@ from bm25rag.readers import Query
 if TYPE_CHECKING:
     from bm25rag.distributed.results import RayBatch
 
-__all__ = ["WRITERS", "Answers", "Fused", "to_json"]
-
 
 class Fused(NamedTuple):
     """The hits of one query, as a batch."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from bm25rag import Document
 
-__all__ = ["ReadingBar"]
-
 # Bytes of a file that are read, and counted, at once.
 _BUFFER = 1 << 17
 
@@ -38,13 +36,7 @@ class _CountedPath(type(Path())):  # type: ignore[misc]
 
 
 class ReadingBar:
-    """A progress bar on standard error.
-
-    Parameters
-    ----------
-    total
-        How many bytes all files have; None if that is not known, then documents are counted.
-    """
+    """A progress bar on standard error."""
 
     def __init__(self, total: int | None) -> None:
         from tqdm import tqdm

@@ -25,8 +25,6 @@ from bm25rag.cli.output import WRITERS, Answers, Fused
 from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.readers import Query, read_queries
 
-__all__ = ["explain_command", "format_of", "queries_of", "search_command"]
-
 # Queries answered at once: it limits the hits in memory, however long the file.
 _BATCH = 1000
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from bm25rag import Analyzer
 from bm25rag.cli.indexing import index_command
-from bm25rag.cli.options import PATH, examples, scoring_parameters, usage_errors
+from bm25rag.cli.options import PATH, examples, scoring_parameters, together, usage_errors
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.query import format_of, queries_of, search_command
 from bm25rag.cli.reading import fields_of
 from bm25rag.cli.sources import SKIPPED
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import DuplicateIdError
-
-__all__ = ["ray_commands"]
 
 # Queries that are sent at once.
 _BATCH = 1000
@@ -29,25 +27,22 @@ _READING = ("format_", *_FIELDS, "max_size", "passage_size")
 _SETTINGS = ("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on")
 _SEARCHING = ("query", "queries_path", "format_", "as_json", "output", "k", "min_score", "filter_")
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 
 def _options_of(command: click.Command, names: Sequence[str]) -> list[click.Parameter]:
     """Return some of another command's options, which mean the same here."""
     return [option for option in command.params if option.name in names]
 
 
-def _cluster_options(function: _Function) -> _Function:
-    """Add --name and --address."""
-    address = click.option(
+_cluster_options = together(
+    click.option(
+        "--name", default="bm25rag", show_default=True, help="The name that it is served by."
+    ),
+    click.option(
         "--address",
         metavar="ADDRESS",
         help="The cluster.  [default: RAY_ADDRESS, or the one that runs on this machine]",
-    )
-    name = click.option(
-        "--name", default="bm25rag", show_default=True, help="The name that it is served by."
-    )
-    return name(address(function))
+    ),
+)
 
 
 def _connect(address: str | None) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from bm25rag.building.memory import check_size
-from bm25rag.cli.options import usage_errors
+from bm25rag.cli.options import together, usage_errors
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, Selection, size_limit
-
-__all__ = ["SOURCES_HELP", "fields_of", "reading_options", "selection_of", "source_options"]
 
 SOURCES_HELP = """\b
 SOURCE is one of
@@ -39,8 +37,6 @@ folder, or below the root that all SOURCEs have in common; for a single file,
 FILE is its name. Left out are hidden files, what .gitignore names,
 node_modules, virtual environments, and links that lead out of the folder."""
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 
 def _check_encoding(
     context: click.Context, parameter: click.Parameter, value: str | None
@@ -61,31 +57,59 @@ def _limit_size(context: click.Context, parameter: click.Parameter, value: str) 
     context.call_on_close(lambda: size_limit(before))
 
 
-_FOLDER_OPTIONS = (
+reading_options = together(
     click.option(
-        "--encoding",
-        metavar="NAME",
-        callback=_check_encoding,
-        help="Encoding of all texts.  [default: UTF-8, or that of the byte order mark; what is"
-        " neither is read as UTF-16 or cp1252, and reported]",
-    ),
-    click.option(
-        "--follow-links",
-        is_flag=True,
-        help="Follow links that lead out of the folder, and links to folders.",
-    ),
-    click.option("--hidden", is_flag=True, help="Read hidden files and folders, but .git."),
-    click.option(
-        "--gitignore/--no-gitignore",
-        default=True,
+        "--format",
+        "format_",
+        type=click.Choice(["auto", "beir", *FORMATS]),
+        default="auto",
         show_default=True,
-        help="Leave out what .gitignore files name.",
+        help="What SOURCE is; lines: one document per line of text.",
     ),
     click.option(
-        "--exclude",
+        "--id-field",
+        metavar="NAME",
+        help="Field or column with the id.  [default: _id, id, or else FILE#LINE]",
+    ),
+    click.option(
+        "--text-field",
+        "text_fields",
         multiple=True,
-        metavar="PATTERN",
-        help="Leave these files and folders out, as a line of .gitignore would; repeatable.",
+        metavar="NAME",
+        help="Field or column with text; repeatable, joined by a space.  [default: title and"
+        " text; without a field text, those called title, body, content, description ...,"
+        " and those that hold prose]",
+    ),
+    click.option(
+        "--metadata-field",
+        "metadata_fields",
+        multiple=True,
+        metavar="NAME",
+        help="Field or column to keep as metadata; repeatable.  [default: all others]",
+    ),
+    click.option(
+        "--vector-field",
+        metavar="NAME",
+        help="""Field or column with a sparse vector, as {"dog": 1.5} or {"indices": [7],"""
+        """ "values": [1.5]}; null for none.""",
+    ),
+    click.option(
+        "--passage-size",
+        type=click.IntRange(min=1),
+        default=PASSAGE_SIZE,
+        show_default=True,
+        metavar="CHARACTERS",
+        help="Maximum length of a passage.",
+    ),
+    click.option(
+        "--max-size",
+        metavar="SIZE",
+        default="64MiB",
+        show_default=True,
+        callback=_limit_size,
+        expose_value=False,
+        help="The largest line, table row, or file that is read whole, unpacked; larger ones"
+        " cannot be read.",
     ),
     click.option(
         "--include",
@@ -94,98 +118,60 @@ _FOLDER_OPTIONS = (
         help="Read only these files of a folder, as in '*.py', 'docs/' or '/src/**/*.md';"
         " repeatable.",
     ),
-)
-
-
-def reading_options(function: _Function) -> _Function:
-    """Add the options for reading files."""
-    for decorate in (
-        click.option(
-            "--on-error",
-            type=click.Choice(["skip", "stop"]),
-            default="skip",
-            show_default=True,
-            help="skip: files, lines and records that cannot be read are reported, and the exit"
-            " code is 4. stop: nothing is written; so it is if SOURCE is one file that cannot be"
-            " read.",
-        ),
-        click.option("--strict", "on_error", flag_value="stop", help="Same as --on-error stop."),
-        *_FOLDER_OPTIONS,
-        click.option(
-            "--max-size",
-            metavar="SIZE",
-            default="64MiB",
-            show_default=True,
-            callback=_limit_size,
-            expose_value=False,
-            help="The largest line, table row, or file that is read whole, unpacked; larger ones"
-            " cannot be read.",
-        ),
-        click.option(
-            "--passage-size",
-            type=click.IntRange(min=1),
-            default=PASSAGE_SIZE,
-            show_default=True,
-            metavar="CHARACTERS",
-            help="Maximum length of a passage.",
-        ),
-        click.option(
-            "--vector-field",
-            metavar="NAME",
-            help="""Field or column with a sparse vector, as {"dog": 1.5} or {"indices": [7],"""
-            """ "values": [1.5]}; null for none.""",
-        ),
-        click.option(
-            "--metadata-field",
-            "metadata_fields",
-            multiple=True,
-            metavar="NAME",
-            help="Field or column to keep as metadata; repeatable.  [default: all others]",
-        ),
-        click.option(
-            "--text-field",
-            "text_fields",
-            multiple=True,
-            metavar="NAME",
-            help="Field or column with text; repeatable, joined by a space.  [default: title and"
-            " text; without a field text, those called title, body, content, description ...,"
-            " and those that hold prose]",
-        ),
-        click.option(
-            "--id-field",
-            metavar="NAME",
-            help="Field or column with the id.  [default: _id, id, or else FILE#LINE]",
-        ),
-        click.option(
-            "--format",
-            "format_",
-            type=click.Choice(["auto", "beir", *FORMATS]),
-            default="auto",
-            show_default=True,
-            help="What SOURCE is; lines: one document per line of text.",
-        ),
-    ):
-        function = decorate(function)
-    return function
-
-
-def source_options(function: _Function) -> _Function:
-    """Add SOURCE... and the options for reading it."""
-    duplicates = click.option(
-        "--on-duplicate",
-        type=click.Choice(["error", "skip", "replace"]),
-        default="error",
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="PATTERN",
+        help="Leave these files and folders out, as a line of .gitignore would; repeatable.",
+    ),
+    click.option(
+        "--gitignore/--no-gitignore",
+        default=True,
         show_default=True,
-        help="What to do if an id occurs again.",
-    )
-    sources = click.argument(
+        help="Leave out what .gitignore files name.",
+    ),
+    click.option("--hidden", is_flag=True, help="Read hidden files and folders, but .git."),
+    click.option(
+        "--follow-links",
+        is_flag=True,
+        help="Follow links that lead out of the folder, and links to folders.",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        callback=_check_encoding,
+        help="Encoding of all texts.  [default: UTF-8, or that of the byte order mark; what is"
+        " neither is read as UTF-16 or cp1252, and reported]",
+    ),
+    click.option("--strict", "on_error", flag_value="stop", help="Same as --on-error stop."),
+    click.option(
+        "--on-error",
+        type=click.Choice(["skip", "stop"]),
+        default="skip",
+        show_default=True,
+        help="skip: files, lines and records that cannot be read are reported, and the exit"
+        " code is 4. stop: nothing is written; so it is if SOURCE is one file that cannot be"
+        " read.",
+    ),
+)
+# SOURCE... and how it is read.
+source_options = together(
+    click.argument(
         "sources",
         metavar="SOURCE...",
         nargs=-1,
         required=True,
         type=click.Path(path_type=Path, allow_dash=True),
-    )
-    return sources(reading_options(duplicates(function)))
+    ),
+    reading_options,
+    click.option(
+        "--on-duplicate",
+        type=click.Choice(["error", "skip", "replace"]),
+        default="error",
+        show_default=True,
+        help="What to do if an id occurs again.",
+    ),
+)
 
 
 def fields_of(options: Mapping[str, Any]) -> Fields:

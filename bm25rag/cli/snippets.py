@@ -17,8 +17,6 @@ from bm25rag import Analyzer
 from bm25rag.analysis import scripts
 from bm25rag.cli.terminal import readable
 
-__all__ = ["Match", "densest_part", "find_matches", "first_lines", "snippet"]
-
 _LENGTH = 240
 # How far a cut may move to fall between words.
 _SNAP = 24
@@ -44,24 +42,7 @@ def first_lines(text: str, length: int = _LENGTH) -> str:
 def snippet(
     text: str | None, analyzer: Analyzer, terms: AbstractSet[str], length: int = _LENGTH
 ) -> Text:
-    """Return the part of a text that matches the terms best, on one line, matches in bold.
-
-    Parameters
-    ----------
-    text
-        The text of a hit, or None.
-    analyzer
-        The analyzer of the index: a word matches if it becomes one of the terms.
-    terms
-        The terms of the query.
-    length
-        About how many characters to show.
-
-    Returns
-    -------
-    Text
-        The beginning of the text if no word matches.
-    """
+    """Return the part of a text that matches the terms best, on one line, matches in bold."""
     if text is None:
         return Text("(text not stored)", style="dim")
     matches = find_matches(text, analyzer, terms)

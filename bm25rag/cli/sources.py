@@ -28,8 +28,6 @@ from bm25rag.readers import (
 )
 from bm25rag.readers.lines import name_of
 
-__all__ = ["SKIPPED", "Sources"]
-
 _SOME = "(.md .txt .rst .html .pdf .docx .csv .jsonl .parquet, source code and more)"
 # The exit code if files were skipped that should have been read.
 SKIPPED = 4
@@ -64,16 +62,6 @@ class Sources:
         A folder to leave out: the index itself.
     progress
         Whether a terminal is shown how much has been read.
-
-    Attributes
-    ----------
-    findings
-        What was guessed, left out and skipped.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a source does not exist, or no file matches a pattern.
     """
 
     def __init__(
@@ -93,13 +81,7 @@ class Sources:
         self.findings = Findings()
 
     def __iter__(self) -> Iterator[Document]:
-        """Read the documents.
-
-        Raises
-        ------
-        ValueError
-            If a file cannot be read and that stops the command, or if none could be read.
-        """
+        """Read the documents."""
         if not self._progress:
             yield from self._all_documents()
             return

@@ -27,8 +27,6 @@ from bm25rag.common.storable import plain_metadata
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
 
-__all__ = ["sync_command"]
-
 # Documents compared with the index at once; more if it has vectors, see ``export``.
 _BATCH, _BATCH_WITH_VECTORS = 1000, 10_000
 
@@ -43,13 +41,7 @@ class _Changes:
         self.added, self.replaced, self.unchanged = 0, 0, 0
 
     def _new(self) -> Iterator[Document]:
-        """Yield the documents that are not in the index, or differ there.
-
-        Raises
-        ------
-        ValueError
-            If an id occurs twice.
-        """
+        """Yield the documents that are not in the index, or differ there."""
         documents = iter(self._documents)
         size = _BATCH_WITH_VECTORS if self._has_vectors else _BATCH
         while batch := list(islice(documents, size)):
@@ -85,11 +77,6 @@ class _Changes:
         """Write the changes; return how many documents were deleted.
 
         Without changes, nothing is committed, so readers have nothing to refresh.
-
-        Raises
-        ------
-        OSError
-            If the folder has gone meanwhile: its files are not deleted, but out of sight.
         """
         index = self._index
         index.add_documents(self._new(), on_duplicate="replace")
@@ -143,18 +130,7 @@ def _rounded(vector: Vector | None) -> dict[str, float]:
 
 
 class _Sync:
-    """Makes an index match a folder, again and again if need be.
-
-    Parameters
-    ----------
-    folder, index_path, untrusted, options
-        The arguments and options of the command.
-
-    Raises
-    ------
-    OSError
-        If there is no such folder.
-    """
+    """Makes an index match a folder, again and again if need be."""
 
     def __init__(
         self, folder: Path, index_path: Path | str, untrusted: bool, options: dict[str, Any]
@@ -167,13 +143,7 @@ class _Sync:
         self._last: Sources | None = None
 
     def run(self, dry_run: bool = False) -> Sources:
-        """Synchronise and report it; after the first time, only what is new. Return what was read.
-
-        Raises
-        ------
-        BM25Error, OSError, ValueError
-            If that is not possible; nothing has changed.
-        """
+        """Synchronise, report it (after the first time what is new), and return what was read."""
         start, before = perf_counter(), self._last
         path, progress = Path(self._index_path), before is None
         documents = Sources((self._folder.path,), self._options, path, progress)
@@ -195,13 +165,7 @@ class _Sync:
         return documents
 
     def watch(self, poll: bool) -> None:
-        """Synchronise, and again after every change, until Ctrl-C or an error that would stay.
-
-        Raises
-        ------
-        BM25Error, OSError
-            If the folder has gone, or something is wrong with the index or the disk.
-        """
+        """Synchronise, and again after every change, until Ctrl-C or an error that would stay."""
         hidden = bool(self._options.get("hidden"))
         signs = watch_folder(self._folder.path, Path(self._index_path), poll, hidden)
         next(signs)  # it is watched from here on, so that nothing is missed

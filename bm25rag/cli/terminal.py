@@ -10,19 +10,6 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-__all__ = [
-    "UNSAFE",
-    "counted",
-    "listed",
-    "one_line",
-    "readable",
-    "result_console",
-    "shows_progress",
-    "visible",
-    "write_message",
-    "write_result",
-]
-
 # C0 except tab and newline, DEL and C1 can control a terminal; a carriage return overwrites the
 # line. Bidi controls change the order in which everything after them is read. Lone surrogates
 # cannot be encoded.

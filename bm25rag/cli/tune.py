@@ -16,8 +16,6 @@ from bm25rag.evaluation.tuning import K1, VARIANTS, B, other_analyzers, tune
 from bm25rag.index import BM25Index
 from bm25rag.readers import read_queries
 
-__all__ = ["tune_command"]
-
 
 @click.command(
     "tune",

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bm25rag.errors import MissingDependencyError
-
-__all__ = ["SameFolder", "watch_folder"]
+from bm25rag.common.optional import load
 
 # In milliseconds: how long a burst of changes must pause, or has lasted, until it is told of;
 # how often there is a sign of life without changes; how often --poll looks at every file.
@@ -15,18 +13,7 @@ _PAUSE, _LONGEST, _TICK, _POLL = 100, 1600, 200, 1000
 
 
 class SameFolder:
-    """A folder that must stay the one it is: a disk may go, and leave an empty folder there.
-
-    Parameters
-    ----------
-    path
-        The folder.
-
-    Raises
-    ------
-    OSError
-        If there is no such folder.
-    """
+    """A folder that must stay the one it is: a disk may go, and leave an empty folder there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,38 +40,8 @@ class SameFolder:
 def watch_folder(
     folder: Path, index_path: Path, poll: bool, hidden: bool = False
 ) -> Iterator[bool]:
-    """Watch a folder for ever; nothing is missed between two steps of the iteration.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    index_path
-        The index, which may lie in the folder: its own changes do not count.
-    poll
-        Whether to look at all files again and again, where the system tells of no changes.
-    hidden
-        Whether changes of hidden files count.
-
-    Yields
-    ------
-    changed
-        Whether something may have changed; every fifth of a second at least.
-
-    Raises
-    ------
-    MissingDependencyError
-        If watchfiles is not installed.
-    OSError
-        If the system cannot watch the folder.
-    KeyboardInterrupt
-        On Ctrl-C.
-    """
-    try:
-        from watchfiles import watch
-    except ModuleNotFoundError as cause:
-        message = "bm25rag sync --watch needs watchfiles: pip install 'bm25rag[watch]'"
-        raise MissingDependencyError(message) from cause
+    """Watch a folder for ever; nothing is missed between two steps of the iteration."""
+    watch = load("watchfiles", "bm25rag sync --watch needs watchfiles", "watch").watch
     root, index = folder.resolve(), index_path.resolve()
     try:
         for changes in watch(

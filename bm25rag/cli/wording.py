@@ -15,8 +15,6 @@ from bm25rag.errors import (
     UntrustedIndexError,
 )
 
-__all__ = ["describe", "describe_warning"]
-
 # The arguments that are options here. The library's messages begin with the argument's name.
 _ARGUMENTS = (
     "variant|k1|b|delta|delta_on|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"

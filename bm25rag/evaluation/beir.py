@@ -28,8 +28,6 @@ from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
-__all__ = ["BEIR", "BEIR_URL", "Archive", "download"]
-
 BEIR_URL = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 
 
@@ -75,6 +73,8 @@ _BLOCK = 1 << 20
 _SECONDS = 60.0  # without a byte
 # Ten times what the largest, 8.8 million short passages, can have.
 _MOST_BYTES = 32 << 30
+_MOST_DIGITS = 18
+_EMPTY = "the server's answer is empty"
 
 
 def download(
@@ -149,20 +149,20 @@ def _fetch(address: str, part: Path, progress: bool, most: int) -> None:
     with _explained(address, part):
         answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS)
         with answer:
-            if answer.status == HTTPStatus.PARTIAL_CONTENT and _begin(answer) == here - 1:
-                answer.read(1)
-            else:
-                here = 0
-            length = answer.headers.get("Content-Length")
-            total = int(length) + max(here - 1, 0) if length and length.isdecimal() else None
+            length = _number(answer.headers.get("Content-Length", ""))
+            begin = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
+            goes_on = answer.status == HTTPStatus.PARTIAL_CONTENT and _number(begin) == here - 1
+            if goes_on and not answer.read(1):
+                raise ConnectionError(_EMPTY)
+            here = here if goes_on else 0
+            total = None if length is None else length + max(here - 1, 0)
             _check_size(total or 0, most)
             _receive(answer, part, here, total, progress, most)
 
 
-def _begin(answer: HTTPResponse) -> int:
-    """Return where a range begins: ``bytes 99-199/200``."""
-    given = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
-    return int(given) if given.isdecimal() else -1
+def _number(given: str) -> int | None:
+    """Return the number of a header; ``None`` for what is none, or of no file."""
+    return int(given) if given.isdecimal() and len(given) <= _MOST_DIGITS else None
 
 
 def _check_size(size: int, most: int) -> None:
@@ -186,6 +186,9 @@ def _receive(
             bar.update(len(block))
             _check_size(file.tell(), most)
         size = file.tell()
+    if not size:
+        part.unlink()
+        raise ConnectionError(_EMPTY)
     if total is not None and size < total:
         raise ConnectionError(f"the connection ended after {size:,} of {total:,} bytes")
 
@@ -198,7 +201,7 @@ def _explained(address: str, part: Path) -> Iterator[None]:
     except urllib.error.HTTPError as error:
         why = f"the server answered {error.code} {error.reason}"
         if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            part.unlink()
+            part.unlink(missing_ok=True)
             why += f"; {part} was longer than the file and is removed, try again"
         raise ConnectionError(f"cannot download {address}: {why}") from error
     except (urllib.error.URLError, HTTPException, ConnectionError, TimeoutError) as error:

@@ -33,11 +33,14 @@ from bm25rag.evaluation.processes import FailedError, MissingError, Process
 from bm25rag.evaluation.retrievers import ranks
 from bm25rag.evaluation.systems import SYSTEMS
 
-__all__ = ["BENCH_MEASURES", "benchmark"]
-
 BENCH_MEASURES = ("nDCG@10", "RR@10", "R@100")
 
 _GIB = 1 << 30
+# What a row has as its process has said it.
+_MEASURED = (
+    *("throughput", "build_seconds", "resident", "peak", "disk", "cold_start", "limits"),
+    "version",
+)
 # How many results measures of whole rankings use.
 _DEPTH = 1000
 _LONG = 10.0  # seconds of cold starts, after which no other is begun
@@ -277,22 +280,14 @@ def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict
             "largest_trial": max(means),
             "percentiles": [percentile(each, share) for share in range(0, 101, 2)],
         },
-        "throughput": raw["throughput"],
-        "build_seconds": raw["build_seconds"],
-        "resident": raw["resident"],
-        "peak": raw["peak"],
-        "disk": raw.get("disk"),
-        "cold_start": raw.get("cold_start"),
-        "limits": raw["limits"],
-        "version": raw["version"],
+        **{name: raw.get(name) for name in _MEASURED},
     }
 
 
 def _costs(row: dict[str, Any], cpus: int, prices: Sequence[Instance]) -> dict[str, Any]:
     """Return dollars for a million queries on the cheapest machine with the memory and CPUs."""
-    if "error" in row or row["peak"] is None:
-        return {"instance": None, "cost": None, "cost_in_batches": None}
-    instance = cheapest(row["peak"] / _GIB, cpus, prices)
+    peak = row.get("peak")
+    instance = None if peak is None else cheapest(peak / _GIB, cpus, prices)
     if instance is None:
         return {"instance": None, "cost": None, "cost_in_batches": None}
     return {

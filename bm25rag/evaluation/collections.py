@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
+from bm25rag.common.optional import load
 from bm25rag.documents import Document
 from bm25rag.evaluation.beir import BEIR
 from bm25rag.evaluation.files import read_qrels
-from bm25rag.evaluation.optional import load
 from bm25rag.readers import find_beir_corpus, read_jsonl, read_queries
 from bm25rag.readers.lines import find_packed
-
-__all__ = ["Collection", "load_beir", "load_collection", "load_ir_dataset"]
 
 
 @dataclass(frozen=True)
@@ -68,19 +65,15 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     if corpus is None:
         raise FileNotFoundError(f"{path}: not a BEIR folder, there is no corpus.jsonl in it")
     judged = read_qrels(_find_qrels(path, split))
-    texts = {query.id: query.text for query in read_queries(_find_queries(path))}
+    queries_file = find_packed(path / "queries.jsonl")
+    if queries_file is None:
+        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
+    texts = {query.id: query.text for query in read_queries(queries_file)}
     bare = [id for id in judged if id not in texts]
     if bare:
         raise ValueError(f"{path}: {len(bare)} judged queries have no text ({bare[0]!r} ...)")
     queries = {id: texts[id] for id in judged}
     return Collection(path.resolve().name, lambda: read_jsonl(corpus), queries, judged)
-
-
-def _find_queries(path: Path) -> Path:
-    file = find_packed(path / "queries.jsonl")
-    if file is None:
-        raise FileNotFoundError(f"{path}: not a BEIR folder, there is no queries.jsonl in it")
-    return file
 
 
 def _find_qrels(path: Path, split: str) -> Path:
@@ -113,7 +106,7 @@ def load_ir_dataset(name: str) -> Collection:
     ValueError
         If the dataset does not exist, or lacks documents, queries or judgements.
     """
-    ir_datasets = load("ir_datasets", "ir_datasets")
+    ir_datasets = load("ir_datasets", "evaluation needs ir_datasets", "eval")
     try:
         dataset = ir_datasets.load(name)
     except KeyError as cause:
@@ -130,24 +123,15 @@ def load_ir_dataset(name: str) -> Collection:
         qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = judgement.relevance
     texts = {query.query_id: query.default_text() for query in dataset.queries_iter()}
     queries = {id: texts[id] for id in qrels if id in texts}
-    return Collection(name, lambda: map(_document, dataset.docs_iter()), queries, qrels)
+
+    def read() -> Iterator[Document]:
+        return (Document(one.doc_id, one.default_text()) for one in dataset.docs_iter())
+
+    return Collection(name, read, queries, qrels)
 
 
 def load_collection(name: str, split: str = "test") -> Collection:
-    """Load a BEIR folder or, if there is no such folder, a dataset of ir_datasets.
-
-    Parameters
-    ----------
-    name
-        A folder, or a name of ``ir_datasets``.
-    split
-        Which judgements of a BEIR folder.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As the two do; for a collection of BEIR, with the command that downloads it.
-    """
+    """Load a BEIR folder or, if there is no such folder, a dataset of ir_datasets."""
     folder = Path(name)
     if folder.is_dir():
         return load_beir(name, split)
@@ -158,7 +142,3 @@ def load_collection(name: str, split: str = "test") -> Collection:
             raise
         get = f"bm25rag download {folder.name} {folder.parent}"
         raise FileNotFoundError(f"{name}: no such folder; '{get}' makes it") from error
-
-
-def _document(found: Any) -> Document:
-    return Document(found.doc_id, found.default_text())

@@ -20,16 +20,6 @@ from typing import NamedTuple
 
 from bm25rag.common.checks import check_real
 
-__all__ = [
-    "PRICES",
-    "PRICES_OF",
-    "Instance",
-    "cheapest",
-    "cost_by_latency",
-    "cost_by_throughput",
-    "read_prices",
-]
-
 _QUERIES = 1_000_000
 
 

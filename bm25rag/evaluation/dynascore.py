@@ -22,8 +22,6 @@ from typing import NamedTuple
 
 from bm25rag.common.checks import check_real
 
-__all__ = ["Dynascores", "dynascore"]
-
 # The share of the best accuracy by which neighbours must differ.
 _LEAST_STEP = 1e-4
 

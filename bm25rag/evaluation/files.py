@@ -7,27 +7,18 @@ end in ``.gz`` or ``.zst`` are unpacked.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 from bm25rag.evaluation.measures import Qrels, Run, unrankable
 from bm25rag.readers.decoding import numbered_lines
 from bm25rag.readers.lines import fail
 
-__all__ = ["read_qrels", "read_run", "run_lines", "write_qrels", "write_run"]
-
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
 
 
 # --- judgements -----------------------------------------------------------------------
-
-
-class _Judgement(NamedTuple):
-    query: str
-    document: str
-    grade: int
 
 
 def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
@@ -52,23 +43,19 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     """
     file = Path(path)
     qrels: dict[str, dict[str, int]] = {}
+    seen: set[tuple[str, str]] = set()
     repeated = []
     for number, line in numbered_lines(file):
         if line.split("\t") == _BEIR_HEADER:
             continue
-        judgement = _judgement(file, number, line)
-        grades = qrels.setdefault(judgement.query, {})
-        if judgement.document not in grades:
-            grades[judgement.document] = judgement.grade
-        elif grades[judgement.document] == judgement.grade:
+        query, document, grade = _judgement(file, number, line)
+        above = qrels.setdefault(query, {}).setdefault(document, grade)
+        if above != grade:
+            what = f"document {document!r} of query {query!r}"
+            fail(file, number, f"{what} is judged {above} above and {grade} here")
+        if (query, document) in seen:
             repeated.append(number)
-        else:
-            what = f"document {judgement.document!r} of query {judgement.query!r}"
-            fail(
-                file,
-                number,
-                f"{what} is judged {grades[judgement.document]} above and {judgement.grade} here",
-            )
+        seen.add((query, document))
     if not qrels:
         fail(file, None, "no judgements in it")
     if repeated:
@@ -77,7 +64,7 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     return qrels
 
 
-def _judgement(file: Path, number: int, line: str) -> _Judgement:
+def _judgement(file: Path, number: int, line: str) -> tuple[str, str, int]:
     # Tabs first: ids in BEIR's files may contain spaces.
     columns = line.split("\t") if line.count("\t") == 2 else line.split()
     if len(columns) not in (3, 4):
@@ -87,7 +74,7 @@ def _judgement(file: Path, number: int, line: str) -> _Judgement:
         fail(file, number, "expected tabs between the three columns of BEIR's qrels")
     query, document, grade = columns[0], columns[-2], columns[-1]
     try:
-        return _Judgement(query, document, int(grade))
+        return query, document, int(grade)
     except ValueError as cause:
         fail(file, number, f"the grade must be an integer, got {grade!r}", cause)
 
@@ -160,7 +147,11 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     if crossed:
         message = f"{file}: ranks contradict scores for {len(crossed)} queries ({crossed[0]!r} ...)"
         warnings.warn(f"{message}; scores count, as in trec_eval", stacklevel=2)
-    return {query: _best_first(found) for query, found in rows.items()}
+    run = {}
+    for query, found in rows.items():
+        best = sorted(found.items(), key=lambda one: (-one[1][0], one[1][1]))
+        run[query] = {document: score for document, (score, _) in best}
+    return run
 
 
 def _result(file: Path, number: int, line: str) -> tuple[str, str, int, float]:
@@ -186,11 +177,6 @@ def _ranks_contradict(found: Iterable[tuple[float, int]]) -> bool:
     return by_rank != sorted(by_rank, reverse=True)
 
 
-def _best_first(found: Mapping[str, tuple[float, int]]) -> dict[str, float]:
-    ordered = sorted(found.items(), key=lambda one: (-one[1][0], one[1][1]))
-    return {document: score for document, (score, _) in ordered}
-
-
 def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None:
     """Write a run as ``qid Q0 docid rank score tag``, best first, scores with all digits.
 
@@ -208,28 +194,14 @@ def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None
     ValueError
         If an id or the tag is empty or has white space in it, or a score is NaN or infinite.
     """
-    _write(path, (line for query in run for line in run_lines(query, _ranking(run[query]), tag)))
-
-
-def _ranking(scores: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(scores.items(), key=lambda found: -found[1])
+    best = {query: sorted(run[query].items(), key=lambda found: -found[1]) for query in run}
+    _write(path, (line for query in run for line in run_lines(query, best[query], tag)))
 
 
 def run_lines(
     query: str, ranking: Iterable[tuple[str, float]], tag: str, first: int = 1
 ) -> Iterator[str]:
     """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
-
-    Parameters
-    ----------
-    query
-        The query id.
-    ranking
-        Document ids and scores, best first.
-    tag
-        Name of the system.
-    first
-        The rank of the first document.
 
     Raises
     ------

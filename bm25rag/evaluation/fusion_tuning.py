@@ -18,10 +18,8 @@ from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.evaluation.measures import Evaluator, Qrels, Run
 from bm25rag.evaluation.notation import parse_measure
 from bm25rag.evaluation.significance import Comparison
-from bm25rag.evaluation.tuning import compare_held_out, cross_validate, describe_held_out
+from bm25rag.evaluation.tuning import Tuned, compare_held_out, cross_validate, describe_held_out
 from bm25rag.fusion import FusionMethod, fuse
-
-__all__ = ["FusionSettings", "FusionTuning", "fuse_runs", "tune_fusion"]
 
 METHODS: tuple[FusionMethod, ...] = get_args(FusionMethod)
 _STEPS = 10
@@ -44,7 +42,7 @@ class FusionSettings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FusionTuning:
+class FusionTuning(Tuned):
     """The result of tuning a fusion.
 
     Parameters
@@ -78,25 +76,6 @@ class FusionTuning:
     held_out_default: Comparison
     chosen: tuple[FusionSettings, ...]
     notes: tuple[str, ...]
-
-    @property
-    def best_mean(self) -> float:
-        """The mean of the best settings over the queries that were used to choose them."""
-        return dict(self.points)[self.best]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "measure": self.measure,
-            "default": self.default.to_dict(),
-            "best": self.best.to_dict(),
-            "best_mean": self.best_mean,
-            "held_out": self.held_out.to_dict(),
-            "held_out_default": self.held_out_default.to_dict(),
-            "points": [settings.to_dict() | {"mean": mean} for settings, mean in self.points],
-            "chosen": [settings.to_dict() for settings in self.chosen],
-            "notes": list(self.notes),
-        }
 
     def __str__(self) -> str:
         against = f", against the default ({self.default})"

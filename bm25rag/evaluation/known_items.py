@@ -19,15 +19,6 @@ from typing import NamedTuple
 
 from bm25rag.documents import Document
 
-__all__ = [
-    "LIMITS",
-    "KnownItems",
-    "ask_model",
-    "from_first_sentence",
-    "from_heading",
-    "known_items",
-]
-
 LIMITS = (
     "queries made from the documents themselves: they favour documents that share their words, "
     "and each has one known answer; use them to compare settings, not systems"

@@ -13,10 +13,8 @@ from operator import index as to_int
 from statistics import fmean
 from typing import Any, TypeAlias
 
+from bm25rag.common.optional import load
 from bm25rag.evaluation.notation import Measure, parse_measure
-from bm25rag.evaluation.optional import load
-
-__all__ = ["MEASURES", "Evaluation", "Evaluator", "Qrels", "Run", "evaluate"]
 
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
 """Scores by query id and document id."""
@@ -131,18 +129,7 @@ def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -
 
 
 class Evaluator:
-    """Judgements, to evaluate many runs against.
-
-    Parameters
-    ----------
-    qrels, measures
-        As in ``evaluate``.
-
-    Raises
-    ------
-    MissingDependencyError, TypeError, ValueError
-        As in ``evaluate``.
-    """
+    """Judgements, to evaluate many runs against; arguments and errors as of ``evaluate``."""
 
     def __init__(self, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -> None:
         names = [measures] if isinstance(measures, str) else list(measures)
@@ -154,7 +141,7 @@ class Evaluator:
 
     def _make_engines(self) -> list[tuple[int, Any]]:
         """Return one evaluator for each lowest relevant grade."""
-        pytrec_eval = load("pytrec_eval", "pytrec_eval-terrier")
+        pytrec_eval = load("pytrec_eval", "evaluation needs pytrec_eval-terrier", "eval")
         judged = {query: grades for query, grades in self.qrels.items() if grades}
         wanted: dict[int, set[str]] = {}
         for measure in self.measures.values():

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from bm25rag.kernels.backend import cores
 
-__all__ = ["limit", "machine", "memory", "one_by_one", "percentile", "quiet"]
-
 _GIB = 1 << 30
 _Query = TypeVar("_Query")
 
@@ -53,28 +51,22 @@ def percentile(values: Sequence[float], share: int) -> float:
 def memory(name: str) -> int | None:
     """Return a memory figure of this process in bytes, on Linux; ``None`` elsewhere.
 
-    Linux itself is asked: what ``getrusage`` says is inherited from the parent.
-
-    Parameters
-    ----------
-    name
-        ``"VmRSS"`` for what is in memory now, shared and mapped too; ``"VmHWM"`` for the most.
+    ``"VmRSS"`` is what is in memory now, shared and mapped too; ``"VmHWM"`` the most. Linux itself
+    is asked: what ``getrusage`` says is inherited from the parent.
     """
-    path = Path("/proc/self/status")
-    found = re.search(rf"{name}:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
-    return int(found[1]) * 1024 if found else None
+    kilobytes = _find_in("/proc/self/status", rf"{name}:\s*(\d+) kB")
+    return int(kilobytes) * 1024 if kilobytes else None
+
+
+def _find_in(file: str, pattern: str) -> str | None:
+    """Return what the group of a pattern finds in a file of Linux; ``None`` elsewhere."""
+    path = Path(file)
+    found = re.search(pattern, path.read_text("utf-8")) if path.exists() else None
+    return found[1] if found else None
 
 
 def limit(cpus: int, gib: float | None = None) -> list[str]:
-    """Set the limits of this process that the platform supports; return those that were set.
-
-    Parameters
-    ----------
-    cpus
-        How many of the CPUs it may use.
-    gib
-        GiB of data, if that is limited.
-    """
+    """Set the limits of this process that the platform supports; return those that were set."""
     held = []
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))[-cpus:]
@@ -93,24 +85,12 @@ def limit(cpus: int, gib: float | None = None) -> list[str]:
 
 def machine() -> dict[str, Any]:
     """Return what results depend on; those from different machines must not be mixed."""
+    kilobytes = _find_in("/proc/meminfo", r"MemTotal:\s*(\d+) kB")
+    processor = _find_in("/proc/cpuinfo", r"model name[^:\n]*: *([^\n]*)")
     return {
-        "processor": _processor(),
+        "processor": (processor or platform.processor()).strip(),
         "cores": cores(),
-        "memory": _memory(),
+        "memory": f"{int(kilobytes) / (1 << 20):.0f} GiB" if kilobytes else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
-
-
-def _memory() -> str | None:
-    """Return how much memory there is, on Linux."""
-    path = Path("/proc/meminfo")
-    found = re.search(r"MemTotal:\s*(\d+) kB", path.read_text("ascii")) if path.exists() else None
-    return f"{int(found[1]) / (1 << 20):.0f} GiB" if found else None
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text("utf-8").splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()

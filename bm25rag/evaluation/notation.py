@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Measure", "parse_measure"]
-
 _NOTATION = re.compile(r"(?P<name>\w+)(\(rel=(?P<rel>\d+)\))?(@(?P<cutoff>\d+))?", re.ASCII)
 
 
@@ -40,17 +38,7 @@ _EXAMPLES = "nDCG@10, Success@5, RR@10, P@5, R@100, F1@10, AP, AP@100, Rprec, P(
 
 
 class Measure(NamedTuple):
-    """A measure that trec_eval computes, or that follows from what it computes.
-
-    Parameters
-    ----------
-    kind
-        ``"nDCG"``, ``"Success"``, ``"RR"``, ``"P"``, ``"R"``, ``"F1"``, ``"AP"`` or ``"Rprec"``.
-    cutoff
-        How many results count; ``None`` for all.
-    level
-        The lowest relevant grade.
-    """
+    """A measure that trec_eval computes, or that follows from what it computes."""
 
     kind: str
     cutoff: int | None
@@ -66,20 +54,7 @@ class Measure(NamedTuple):
 
 
 def parse_measure(name: str) -> Measure:
-    """Parse a measure.
-
-    Parameters
-    ----------
-    name
-        Such as ``"nDCG@10"``, ``"MRR@10"``, ``"P(rel=2)@5"`` or ``"AP"``.
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If the measure does not exist, or its cutoff or relevance level is wrong.
-    """
+    """Parse a measure."""
     if not isinstance(name, str):
         raise TypeError(f"a measure must be a str such as 'nDCG@10', got {type(name).__name__}")
     found = _NOTATION.fullmatch(name.strip())

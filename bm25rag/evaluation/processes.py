@@ -19,8 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-__all__ = ["FailedError", "MissingError", "Process", "serve"]
-
 
 class MissingError(Exception):
     """What an object needs is not installed, or not given; the message says what."""

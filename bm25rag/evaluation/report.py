@@ -6,26 +6,17 @@ import html
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 from bm25rag.common.json_values import finite
 from bm25rag.evaluation.dynascore import dynascore
-from bm25rag.evaluation.page import PAGE
-
-__all__ = ["WEIGHTS", "about", "dynascores", "measured", "to_html", "to_markdown"]
 
 WEIGHTS = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
 
 
 def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) -> dict[str, float]:
     """Score the systems that were measured, by the first measure times 100.
-
-    Parameters
-    ----------
-    report
-        As ``benchmark`` returns it.
-    weights
-        Of ``accuracy``, ``latency`` and ``cost``; ``None`` for a half and two quarters.
 
     Returns
     -------
@@ -63,6 +54,8 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
 def about(report: dict[str, Any]) -> list[str]:
     """Return sentences that say what was measured, where, and under which limits."""
     setting, machine = report["setting"], report["machine"]
+    days = [row["date"][:10] for row in report["rows"]]
+    dates = " to ".join(dict.fromkeys([min(days), max(days)]))
     memory = f" and {setting['memory']:g} GiB" if setting["memory"] else ""
     said = [
         f"{setting['documents']:,} documents, {setting['queries']:,} queries, k={setting['k']}; "
@@ -70,7 +63,7 @@ def about(report: dict[str, Any]) -> list[str]:
         f"{setting['cpus']} CPU{'s' * (setting['cpus'] > 1)}{memory}.",
         f"Measured on {machine['processor']}, {machine['cores']} cores"
         + (f", {machine['memory']}" if machine["memory"] else "")
-        + f", {machine['system']}, Python {machine['python']}; {_dates(report)}.",
+        + f", {machine['system']}, Python {machine['python']}; {dates}.",
         f"Prices: {report['prices']}.",
     ]
     asked = {f"{setting['cpus']} CPU", *([f"{setting['memory']:g} GiB"] if memory else [])}
@@ -84,12 +77,6 @@ def about(report: dict[str, Any]) -> list[str]:
     if engines:
         said.append(f"Versions: {', '.join(engines)}.")
     return [*said, *(f"Note: {note}." for note in report["notes"])]
-
-
-def _dates(report: dict[str, Any]) -> str:
-    """Return the day of the rows, or the first and the last."""
-    days = sorted({row["date"][:10] for row in report["rows"]})
-    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
 def measured(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -144,10 +131,11 @@ def _number(value: float | None, unit: int = 1) -> str:
 def to_html(report: dict[str, Any]) -> str:
     """Return a self-contained page, in which the weights can be changed."""
     data = json.dumps(finite(report | {"about": about(report)}), allow_nan=False)
+    page = Path(__file__).with_name("page.html").read_text("utf-8")
     title = html.escape(str(report["setting"]["collection"]))
     parts = {
         "__TITLE__": title.encode("utf-8", "replace").decode("utf-8"),
         "__REPORT__": data.replace("<", "\\u003c"),  # so that nothing ends the script element
     }
     # At once: a part may hold the name of another.
-    return re.sub("|".join(parts), lambda found: parts[found[0]], PAGE)
+    return re.sub("|".join(parts), lambda found: parts[found[0]], page)

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from bm25rag.evaluation.measures import unrankable
 
-__all__ = ["Found", "answering", "ranks"]
-
 Found: TypeAlias = list[tuple[str, float]]
 
 
@@ -21,11 +19,6 @@ def answering(retriever: Any) -> Callable[[str, int], Found]:
         A callable from a query and k to ids, or to pairs of id and score, best first; or a
         retriever of LangChain (``invoke``), LlamaIndex (``retrieve``) or Haystack (``run``) whose
         documents or nodes have ids. What gives no scores gets ones that fall by rank.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
     """
     ask = _asking(retriever)
     return lambda query, k: _pairs(list(ask(query, k))[:k])
@@ -59,23 +52,7 @@ def _pairs(found: Sequence[Any]) -> Found:
 
 
 def ranks(query: str, found: Found, known: Container[str] | None = None) -> dict[str, float]:
-    """Return a ranking as scores that fall by rank; refuse anything that is not a ranking.
-
-    Parameters
-    ----------
-    query
-        The query id, for messages.
-    found
-        Ids and scores, best first.
-    known
-        The ids of all documents, if they are known.
-
-    Raises
-    ------
-    ValueError
-        If an id is not known or occurs twice, or scores are NaN, infinite or not in descending
-        order.
-    """
+    """Return a ranking as scores that fall by rank; refuse anything that is not a ranking."""
     ids, scores = [id for id, _ in found], [score for _, score in found]
     for id in ids:
         if known is not None and id not in known:

@@ -12,8 +12,6 @@ from bm25rag.evaluation.retrievers import answering, ranks
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
-__all__ = ["JudgedQueries", "judged_queries", "run_of"]
-
 
 def run_of(
     retriever: BM25Index | Any,
@@ -76,22 +74,7 @@ class JudgedQueries(NamedTuple):
 
 
 def judged_queries(index: BM25Index, queries: Mapping[str, str], qrels: Qrels) -> JudgedQueries:
-    """Select the queries that are judged, and report what cannot be evaluated.
-
-    Parameters
-    ----------
-    index
-        The index that will be searched.
-    queries
-        Texts by query id.
-    qrels
-        Grades by query id and document id.
-
-    Raises
-    ------
-    ValueError
-        If none of the queries is judged.
-    """
+    """Select the queries that are judged, and report what cannot be evaluated."""
     judged = {id: text for id, text in queries.items() if id in qrels}
     if not judged:
         raise ValueError(

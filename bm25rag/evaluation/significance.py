@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.common.arrays import Float64
+from bm25rag.common.optional import load
 from bm25rag.evaluation.measures import Evaluation
-from bm25rag.evaluation.optional import load
-
-__all__ = ["Change", "Comparison", "Interval", "bootstrap_interval", "compare"]
 
 _RESAMPLES = 9999
 # Maximum numbers drawn at a time: 80 MB.
@@ -127,7 +125,7 @@ def bootstrap_interval(
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
     if len(values) < 2:
         return None
-    bootstrap = load("scipy.stats", "scipy").bootstrap
+    bootstrap = load("scipy.stats", "evaluation needs scipy", "eval").bootstrap
     result = bootstrap(
         (np.asarray(values, np.float64),),
         np.mean,
@@ -172,7 +170,10 @@ def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) 
             f"the evaluations have different queries ({alone[0]!r} is in only one): "
             "evaluate both against the same qrels"
         )
-    changes = [_change(query, after, before, measure) for query in after.per_query]
+    pairs = {
+        id: (before.per_query[id][measure], new[measure]) for id, new in after.per_query.items()
+    }
+    changes = [Change(id, old, new, new - old) for id, (old, new) in pairs.items()]
     differences = np.array([change.difference for change in changes])
     return Comparison(
         measure,
@@ -186,17 +187,12 @@ def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) 
     )
 
 
-def _change(query: str, after: Evaluation, before: Evaluation, measure: str) -> Change:
-    old, new = before.per_query[query][measure], after.per_query[query][measure]
-    return Change(query, old, new, new - old)
-
-
 def _p_value(differences: Float64, seed: int) -> float | None:
     if len(differences) < 2:
         return None
     if not differences.any():
         return 1.0
-    test = load("scipy.stats", "scipy").permutation_test
+    test = load("scipy.stats", "evaluation needs scipy", "eval").permutation_test
     result = test(
         (differences,),
         np.mean,

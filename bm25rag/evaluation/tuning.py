@@ -24,8 +24,6 @@ from bm25rag.evaluation.runs import judged_queries, run_of
 from bm25rag.evaluation.significance import Comparison, compare
 from bm25rag.index import BM25Index
 
-__all__ = ["K1", "VARIANTS", "B", "Settings", "Tuning", "other_analyzers", "tune"]
-
 VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf")
 K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0)
 B = (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0)
@@ -48,8 +46,32 @@ class Settings(NamedTuple):
         return self._asdict() | {"analyzer": self.analyzer.to_dict()}
 
 
+class Tuned:
+    """What the results of both tunings do; their fields are tuples, and settings as named."""
+
+    points: tuple[tuple[Any, float], ...]
+    best: Any
+
+    @property
+    def best_mean(self) -> float:
+        """The mean of the best settings over the queries that were used to choose them."""
+        return next(mean for settings, mean in self.points if settings == self.best)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        points = [settings.to_dict() | {"mean": mean} for settings, mean in self.points]
+        fields = {name: _as_json(value) for name, value in vars(self).items() if name != "points"}
+        return fields | {"best_mean": self.best_mean, "points": points}
+
+
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    return [_as_json(one) for one in value] if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(Tuned):
     """The result of tuning.
 
     Parameters
@@ -80,11 +102,6 @@ class Tuning:
     chosen: tuple[Settings, ...]
     notes: tuple[str, ...]
 
-    @property
-    def best_mean(self) -> float:
-        """The mean of the best settings over the queries that were used to choose them."""
-        return max(mean for _, mean in self.points)
-
     def apply(self, index: BM25Index) -> BM25Index:
         """Return the index with the best settings: a view, which ``save`` writes to a folder.
 
@@ -100,19 +117,6 @@ class Tuning:
             If another analyzer is best, and a text is not stored.
         """
         return _under(_analyzed(index, self.best.analyzer), self.best)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "measure": self.measure,
-            "present": self.present.to_dict(),
-            "best": self.best.to_dict(),
-            "best_mean": self.best_mean,
-            "held_out": self.held_out.to_dict(),
-            "points": [settings.to_dict() | {"mean": mean} for settings, mean in self.points],
-            "chosen": [settings.to_dict() for settings in self.chosen],
-            "notes": list(self.notes),
-        }
 
     def __str__(self) -> str:
         return f"present: {self.present}\nbest:    {self.best}\n{describe_held_out(self.held_out)}"
@@ -274,15 +278,6 @@ def cross_validate(
     values: Float64, folds: int, seed: int, choose: Callable[[Float64], int] = _best_mean
 ) -> tuple[list[int], Float64]:
     """Choose a setting for each fold by the other folds.
-
-    Parameters
-    ----------
-    values
-        Values by setting and query, float64 (p, q).
-    folds, seed
-        As for ``tune``.
-    choose
-        Returns the number of the setting to choose by such values of some queries.
 
     Returns
     -------

@@ -15,8 +15,6 @@ from bm25rag.evaluation.measuring import limit, memory, one_by_one
 from bm25rag.evaluation.systems import make_system
 from bm25rag.evaluation.systems.base import SavedSystem, System
 
-__all__ = ["Measurement"]
-
 _LONG = 10.0  # seconds of batches
 
 

@@ -104,16 +104,13 @@ class Condition(Record, Filter):
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
-        """The path."""
         return (self.path,)
 
     @property
     def key(self) -> Hashable:
-        """The path and the operator's key."""
         return self.path, self.operator.key
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the value at the path passes."""
         value: Any = metadata
         for key in self.path:
             # Lists are not descended into, and the top level may be any mapping.
@@ -139,11 +136,9 @@ class IdCondition(Record, Filter):
 
     @property
     def key(self) -> Hashable:
-        """The reserved name and the operator's key."""
         return "$id", self.operator.key
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the id passes."""
         return self.operator.passes(id)
 
 
@@ -168,11 +163,9 @@ class IdSet(Record, Filter):
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids."""
         return self.members
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the id is a member."""
         return id in self.members
 
 
@@ -205,7 +198,6 @@ class CallableFilter(Record, Filter):
         return None
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the function returns something true."""
         result = self.function(fresh(dict(metadata)))
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
@@ -224,36 +216,25 @@ def _not_plain(returned: str) -> TypeError:
 
 
 class _Joined(Record, Filter):
-    """Several filters as one.
-
-    Parameters
-    ----------
-    parts
-        The filters, tried in order, those to call for each document last.
-    demands
-        The fields that documents must have, beside those that the parts demand.
-    """
+    """Several filters as one."""
 
     __slots__ = ("_demands", "parts")
     __match_args__ = ("parts",)
 
     def __init__(self, parts: tuple[Filter, ...], demands: tuple[Demand, ...] = ()) -> None:
-        self.parts: Final = _per_document_last(parts)
+        self.parts: Final = tuple(sorted(parts, key=lambda part: part.per_document))
         self._demands: Final = (*demands, *chain.from_iterable(part.demands for part in parts))
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """The fields that documents must have."""
         return self._demands
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
-        """The fields that the parts ask about."""
         return tuple(chain.from_iterable(part.paths for part in self.parts))
 
     @property
     def per_document(self) -> bool:
-        """Whether a part must be called for each document."""
         return any(part.per_document for part in self.parts)
 
 
@@ -264,16 +245,13 @@ class And(_Joined):
 
     @property
     def rejects_nothing(self) -> bool:
-        """Whether there is no condition in it."""
         return all(part.rejects_nothing for part in self.parts)
 
     @property
     def key(self) -> Hashable:
-        """The parts' keys, in any order."""
         return _joint_key("$and", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether every part matches."""
         return all(part.matches(id, metadata) for part in self.parts)
 
 
@@ -284,15 +262,13 @@ class Or(_Joined):
 
     @property
     def key(self) -> Hashable:
-        """The parts' keys, in any order."""
         return _joint_key("$or", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether a part matches."""
         return any(part.matches(id, metadata) for part in self.parts)
 
 
-class Not(Record, Filter):
+class Not(_Joined):
     """The part does not match.
 
     Parameters
@@ -301,34 +277,23 @@ class Not(Record, Filter):
         The filter.
     """
 
-    __slots__ = __match_args__ = ("part",)
+    __slots__ = ()
+    __match_args__ = ("part",)
 
     def __init__(self, part: Filter) -> None:
-        self.part: Final = part
+        super().__init__((part,))
 
     @property
-    def demands(self) -> tuple[Demand, ...]:
-        """The fields that the part demands."""
-        return self.part.demands
-
-    @property
-    def paths(self) -> tuple[tuple[str, ...], ...]:
-        """The fields that the part asks about."""
-        return self.part.paths
-
-    @property
-    def per_document(self) -> bool:
-        """Whether the part must be called for each document."""
-        return self.part.per_document
+    def part(self) -> Filter:
+        """The filter that does not match."""
+        return self.parts[0]
 
     @property
     def key(self) -> Hashable:
-        """The part's key, marked."""
         key = self.part.key
         return None if key is None else ("$not", key)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the part does not match."""
         return not self.part.matches(id, metadata)
 
 
@@ -353,10 +318,6 @@ def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
 
 def _all_of(parts: tuple[Filter, ...]) -> Filter:
     return parts[0] if len(parts) == 1 else And(parts)
-
-
-def _per_document_last(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
-    return tuple(sorted(parts, key=lambda part: part.per_document))
 
 
 def _joint_key(name: str, parts: tuple[Filter, ...]) -> Hashable:

@@ -70,7 +70,6 @@ class Equals(Operator):
         return (self.operand,)
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value is equal to the operand."""
         return equal(value, self.operand)
 
 
@@ -110,7 +109,6 @@ class In(_OfMembers):
     name = "$in"
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value is equal to an operand."""
         return self.has(value)
 
 
@@ -121,7 +119,6 @@ class ContainsAny(_OfMembers):
     name = "$containsAny"
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value is a list with such an element."""
         return type(value) is list and any(map(self.has, value))
 
 
@@ -138,7 +135,6 @@ class ContainsAll(_OfMembers):
         return sum(map(len, {id(one): one for one in sets.values()}.values())) + bool(nested)
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value is a list with all these elements."""
         return type(value) is list and all(
             any(equal(item, member) for item in value) for member in self.members
         )
@@ -168,7 +164,6 @@ class Comparison(Operator):
     compare: ClassVar[staticmethod[[Any, Any], Any]]
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value is of the operand's type and on the right side of it."""
         kind, operand = type(self.operand), self.operand
         if kind is datetime:
             return type(value) is datetime and self.compare(instant(value), instant(operand))
@@ -220,7 +215,6 @@ class Contains(Operator):
     name = "$contains"
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a list or a string contains the operand."""
         operand = self.operand
         if type(value) is list:
             return any(equal(item, operand) for item in value)
@@ -234,7 +228,6 @@ class ContainsFolded(Operator):
     name = "$icontains"
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a list has the operand as an element, or a string has it as a part."""
         folded: str = self.operand
         if type(value) is list:
             return any(type(item) is str and item.casefold() == folded for item in value)
@@ -248,7 +241,6 @@ class StartsWith(Operator):
     name = "$startswith"
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value is a string that starts with the operand."""
         return type(value) is str and value.startswith(self.operand)
 
 
@@ -259,18 +251,11 @@ class Exists(Operator):
     name = "$exists"
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether the value is present, or missing, as the operand asks."""
         return present is self.operand
 
 
 class AsInstant(Operator):
-    """``$date``: a comparison of the instants that values name.
-
-    Parameters
-    ----------
-    comparison
-        The comparison; its operand is an instant, as ``instant_of`` returns it, or several.
-    """
+    """``$date``: a comparison of the instants that values name."""
 
     __slots__ = ()
     name = "$date"
@@ -279,7 +264,6 @@ class AsInstant(Operator):
         super().__init__(comparison, comparison.key)
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value names an instant, and this one passes."""
         moment = instant_of(value)
         return moment is not None and self.operand.passes(moment)
 
@@ -319,7 +303,6 @@ class AsMoment(Operator):
         """
 
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value names a datetime, and this one passes."""
         named = self.read(value) if type(value) is str else value
         if type(named) is not datetime:
             return False

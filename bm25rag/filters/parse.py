@@ -30,7 +30,7 @@ from bm25rag.filters.operands import (
     refuse,
 )
 from bm25rag.filters.operators import OPERATORS, AsInstant
-from bm25rag.filters.spelling import mistaken, suggest
+from bm25rag.filters.spelling import mistaken, spelled_out, suggest
 
 FilterSpec: TypeAlias = (
     dict[str, Any] | set[str] | frozenset[str] | Callable[[dict[str, Any]], object] | Filter
@@ -124,10 +124,13 @@ def _parse(spec: Any, at: str, depth: int) -> Filter:
     """Parse a filter at the top, or in a list or a ``$not``."""
     check_depth(at, depth)
     if isinstance(spec, dict):
-        named = ((read_key(name, at, "names"), value) for name, value in spec.items())
-        return _conjunction(
-            [_clause(name, value, _below(at, name), depth) for name, value in named]
-        )
+        named = {read_key(name, at, "names"): value for name, value in spec.items()}
+        looks = spelled_out(named)
+        read = _clause if looks is None else _equality
+        parts = [read(name, one, _below(at, name), depth) for name, one in named.items()]
+        if looks is None:
+            return _conjunction(parts)
+        return And(tuple(parts), (Demand(looks[0], at, strict=False, meant=looks[1]),))
     if isinstance(spec, set | frozenset):
         if wrong := _non_string(spec):
             refuse(at, f"expected ids as str in the set, got {wrong}")
@@ -168,6 +171,10 @@ def _clause(name: str, value: Any, at: str, depth: int) -> Filter:
         meant = suggest(name, _NAMES) or ";"
         refuse(at, f"unknown name{meant} known here: {', '.join(_NAMES)} ({hint})")
     return Or(tuple(_parts(value, at, depth)))
+
+
+def _equality(name: str, value: Any, at: str, depth: int) -> Filter:
+    return _field(_of_metadata(_path(name, at)), value, at, depth)
 
 
 def _condition(name: str, value: Any, at: str, depth: int) -> Filter:

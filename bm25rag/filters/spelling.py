@@ -37,6 +37,9 @@ _LOGICAL = {
 }
 # How deep a value is looked into, and shown: it may be nested without end.
 _LEVELS = 8
+_MOST_RESPELLED = 20
+# What others call the entries of a condition.
+_OPERATOR, _FIELD = ("operator", "op", "comparator"), ("field", "key", "attribute", "name")
 _SHOWN = Repr()
 _SHOWN.maxlevel = _LEVELS
 _SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxtuple = 20
@@ -58,13 +61,6 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
     """Find what looks like an operator in a field's name, or in a value that it is to equal.
 
-    Parameters
-    ----------
-    path
-        The field.
-    value
-        The value.
-
     Returns
     -------
     found
@@ -75,7 +71,40 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
         logical = _LOGICAL.get(_bare(path[0]))
         if logical is not None:
             return path, _shown({logical: _operand(logical, value)})
+    field, _, lookup = path[-1].rpartition("__")  # as Django writes it
+    if field and _bare(lookup) in _OPERATORS:
+        name = ".".join([*path[:-1], field.replace("__", ".")])
+        return path, _shown({name: {_OPERATORS[_bare(lookup)][0]: value}})
     return _within(path, value, _LEVELS) if isinstance(value, dict) else None
+
+
+def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
+    """Find a condition of which field, operator and value have entries of their own.
+
+    Parameters and result are as those of ``mistaken``; the field is that of the operator.
+    """
+    if any(name.startswith("$") for name in spec):
+        return None
+    operator = next((name for name in spec if _bare(name) in _OPERATOR), None)
+    if operator is None or (meant := _respelled(spec)) is spec:
+        return None
+    return (operator,), _shown(meant)
+
+
+def _respelled(spec: Any) -> Any:
+    """Return the condition that a dict spells out, or those of a list; others unchanged."""
+    if isinstance(spec, list | tuple):
+        return [_respelled(one) for one in spec[:_MOST_RESPELLED]]
+    if not isinstance(spec, Mapping):
+        return spec
+    parts = {_bare(name): value for name, value in spec.items()}
+    asked = next((_bare(parts[name]) for name in _OPERATOR if name in parts), "")
+    field = next((parts[name] for name in _FIELD if name in parts), None)
+    if isinstance(field, str) and asked in _OPERATORS:
+        return {field: {_OPERATORS[asked][0]: parts.get("value", parts.get("values"))}}
+    if "conditions" in parts and asked in _LOGICAL:
+        return {_LOGICAL[asked]: _operand(_LOGICAL[asked], _respelled(parts["conditions"]))}
+    return spec
 
 
 def _within(

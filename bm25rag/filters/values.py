@@ -19,13 +19,6 @@ def equal(value: Any, operand: Any) -> bool:
 
     1 equals 1.0, a bool is not a number, NaN and infinities equal nothing, datetimes compare as
     instants and never equal a date, lists and dicts compare by the same rules inside.
-
-    Parameters
-    ----------
-    value
-        Any metadata value.
-    operand
-        Any metadata value. The recursion is as deep as the shallower of the two.
     """
     kind, other = type(value), type(operand)
     if kind is list:

@@ -12,13 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bm25rag import Document
-from bm25rag.errors import MissingDependencyError
-from bm25rag.readers.decoding import STRICT, Tolerance
+from bm25rag.common.optional import load
 from bm25rag.readers.lines import PACKED, OtherContentError, fail, open_bytes
-from bm25rag.readers.records import ID_FIELDS, Fields, Record, Records
-
-__all__ = ["read_arrow", "read_parquet"]
+from bm25rag.readers.records import ID_FIELDS, Record, Records, record_reader
 
 # Rows that are Python objects at once: half a megabyte of passages.
 _ROWS = 1024
@@ -28,28 +24,13 @@ _BEGINNINGS = (b"ARROW1", b"\xff\xff\xff\xff")
 _BUFFER = 1 << 20
 
 
-def read_parquet(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Read a Parquet file, one document per row, a megabyte of each column at a time.
+@record_reader
+def read_parquet(records: Records) -> Iterator[Record]:
+    """Read a Parquet file, a megabyte of each column at a time; see ``RecordReader``.
 
     Structs and maps become dicts, dictionaries their values, timestamps datetimes in
-    microseconds, and decimals ``Decimal``, which an index stores as a string.
-
-    Parameters
-    ----------
-    path, fields, name, own_ids, tolerance
-        As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#1``,
-        ``file#2``, ... Columns that are not asked for are not read.
-
-    Yields
-    ------
-    Document
-        In the order of the file.
+    microseconds, and decimals ``Decimal``, which an index stores as a string. A row without an id
+    gets ``file#1``, ``file#2``, ... Columns that are not asked for are not read.
 
     Raises
     ------
@@ -63,51 +44,28 @@ def read_parquet(
     _require_pyarrow()
     from pyarrow.parquet import ParquetFile
 
+    path = records.path
     if not _is_plain(path):
         fail(path, None, "Parquet files are read from their end: unpack it, and give the file")
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
     with open_bytes(path) as stream:
         with _reading(path, "Parquet"):
             file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
         columns = _columns(file.schema_arrow, records)
-        rows = _rows(_of_row_groups(file, columns, path), columns, path)
-        yield from records.documents(rows)
+        yield from _rows(_of_row_groups(file, columns, path), columns, path)
 
 
-def read_arrow(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Read an Arrow file, one document per row, a record batch at a time.
+@record_reader
+def read_arrow(records: Records) -> Iterator[Record]:
+    """Read an Arrow file, a record batch at a time; as ``read_parquet``.
 
     Arrow has a file format, which is also Feather's, and a stream format, which is that of
-    Hugging Face's datasets. Packed files and standard input must have the latter.
-
-    Parameters
-    ----------
-    path, fields, name, own_ids, tolerance
-        As in ``read_parquet``.
-
-    Yields
-    ------
-    Document
-        As from ``read_parquet``.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pyarrow is not installed.
-    ValueError
-        As in ``read_parquet``; the message names the column, or the record batch. A stream that
-        ends between two batches cannot be told from a complete one.
+    Hugging Face's datasets. Packed files and standard input must have the latter. A stream that
+    ends between two batches cannot be told from a complete one.
     """
     _require_pyarrow()
     from pyarrow.ipc import open_file, open_stream
 
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
+    path = records.path
     with open_bytes(path) as stream:
         head = b""
         if _is_plain(path):
@@ -126,16 +84,11 @@ def read_arrow(
             else:
                 file = batches = open_stream(stream)
         columns = _columns(file.schema, records)
-        rows = _rows(_of_arrow(batches, path), columns, path)
-        yield from records.documents(rows)
+        yield from _rows(_of_arrow(batches, path), columns, path)
 
 
 def _require_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ModuleNotFoundError as cause:
-        message = "Parquet and Arrow need pyarrow: pip install 'bm25rag[arrow]'"
-        raise MissingDependencyError(message) from cause
+    load("pyarrow", "Parquet and Arrow need pyarrow", "arrow")
 
 
 def _is_plain(path: Path) -> bool:

@@ -8,28 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn
+from typing import IO, NamedTuple, TypeVar
 
 from bm25rag.readers.lines import (
     fail,
-    fail_too_large,
+    located,
     open_bytes,
     raw_content,
     read_whole,
     size_limit,
+    too_large,
 )
-
-__all__ = [
-    "STRICT",
-    "Note",
-    "Tolerance",
-    "content",
-    "decode",
-    "decode_windows",
-    "decoded_lines",
-    "is_marked",
-    "numbered_lines",
-]
 
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
 _MARKS = {
@@ -41,6 +30,8 @@ _MARKS = {
 }
 # Bytes at the start of a file that are looked at.
 _HEAD = 4096
+# Bytes that are held at once of the rest of a line that is too large.
+_SKIPPED = 1 << 20
 # Control characters that no text has; tab, line ends, form feed, backspace and escape may be.
 _CONTROLS = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 # Five bytes are undefined in Python's codec; browsers read them as control characters.
@@ -48,6 +39,9 @@ _WINDOWS_1252 = "".join(
     chr(byte) if (char := bytes([byte]).decode("cp1252", "replace")) == "\ufffd" else char
     for byte in range(256)
 )
+
+
+_Line = TypeVar("_Line")
 
 
 class Note(NamedTuple):
@@ -99,38 +93,53 @@ def content(path: Path, tolerance: Tolerance = STRICT) -> str:
     return text
 
 
-def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str]:
-    """Yield all lines with their line ends; only a newline ends a line."""
+def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str | ValueError]:
+    """Yield each line with its line end, or what is wrong with it; only a newline ends a line."""
     with open_bytes(path) as stream:
         lines = _raw_lines(stream, path)
-        begin: list[bytes] = []
-        while sum(map(len, begin)) < _HEAD and (line := next(lines, None)) is not None:
+        begin: list[bytes | ValueError] = []
+        head = b""
+        while len(head) < _HEAD and (line := next(lines, None)) is not None:
             begin.append(line)
-        first = b"".join(begin)
-        encoding = _encoding(first[:_HEAD], path, tolerance)
+            head += line if isinstance(line, bytes) else b""
+        encoding = _encoding(head[:_HEAD], path, tolerance)
         if "\n".encode(encoding) != b"\n":  # of UTF-16, bytes are no lines
-            raw = first + read_whole(stream, path, size_limit() - len(first))
+            raw = b"".join(map(or_raise, begin))
+            raw += read_whole(stream, path, size_limit() - len(raw))
             text = decode(raw, path, tolerance._replace(encoding=encoding))
             yield from io.StringIO(text, newline="\n")
             return
-        if b"\0" in first:
-            line_number = first.count(b"\n", 0, first.index(b"\0")) + 1
-            fail(path, line_number, "not a text: there is a NUL byte")
+        if b"\0" in head:
+            number = next(n for n, line in enumerate(begin, 1) if b"\0" in or_raise(line))
+            fail(path, number, "not a text: there is a NUL byte")
         yield from _lines(chain(begin, lines), encoding, path, tolerance)
 
 
-def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
+def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes | ValueError]:
+    """Yield each line, or that it is too large; no more of such a line is held."""
     most = size_limit()
     for number, line in enumerate(iter(partial(stream.readline, most + 1), b""), start=1):
-        if len(line) > most:
-            fail_too_large(path, number, "line")
-        yield line
+        if len(line) <= most:
+            yield line
+            continue
+        yield too_large(path, number, "line")
+        while not line.endswith(b"\n") and (line := stream.readline(_SKIPPED)):
+            pass
+
+
+def or_raise(line: _Line | ValueError) -> _Line:
+    """Return a line or a record, or raise what is wrong with it."""
+    if isinstance(line, ValueError):
+        raise line
+    return line
 
 
 def numbered_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, numbered from 1, without their line ends."""
     for number, line in enumerate(decoded_lines(path, tolerance), start=1):
-        if line.strip():
+        if isinstance(line, ValueError):
+            tolerance.refuse(path, line)
+        elif line.strip():
             yield number, line.rstrip("\r\n")
 
 
@@ -142,20 +151,27 @@ def decode(raw: bytes, path: Path, tolerance: Tolerance) -> str:
     except ValueError as cause:
         if "\n".encode(encoding) != b"\n":
             fail(path, None, f"not {encoding} text: {cause}", cause)
-    return "".join(_lines(io.BytesIO(raw), encoding, path, tolerance))
+    return "".join(map(or_raise, _lines(io.BytesIO(raw), encoding, path, tolerance)))
 
 
-def _lines(raw: Iterable[bytes], encoding: str, path: Path, tolerance: Tolerance) -> Iterator[str]:
+def _lines(
+    raw: Iterable[bytes | ValueError], encoding: str, path: Path, tolerance: Tolerance
+) -> Iterator[str | ValueError]:
     """Decode each line by itself: where files were joined, some may have another encoding."""
     told = False
     for number, line in enumerate(raw, start=1):
+        if isinstance(line, ValueError):
+            yield line
+            continue
         try:
             text = line.decode(encoding)
         except ValueError as cause:
             if tolerance.encoding is not None or not tolerance.lenient:
-                _fail_at(line, number, encoding, path, cause)
+                yield _undecodable(line, number, encoding, path, cause)
+                continue
             if line.translate(None, _CONTROLS) != line:
-                fail(path, number, "not a text, by its control characters")
+                yield located(path, number, "not a text, by its control characters")
+                continue
             text = decode_windows(line)
             if not told:
                 tolerance.tell("encoding", path, "cp1252")
@@ -163,13 +179,14 @@ def _lines(raw: Iterable[bytes], encoding: str, path: Path, tolerance: Tolerance
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _fail_at(line: bytes, number: int, encoding: str, path: Path, cause: ValueError) -> NoReturn:
-    shown = "UTF-8" if encoding == "utf-8" else encoding
-    problem = f"not {shown} text"
+def _undecodable(
+    line: bytes, number: int, encoding: str, path: Path, cause: ValueError
+) -> ValueError:
+    problem = f"not {'UTF-8' if encoding == 'utf-8' else encoding} text"
     if isinstance(cause, UnicodeDecodeError):
         problem += f": byte 0x{line[cause.start]:02x}"
     remedy = "save the file as UTF-8" if encoding == "utf-8" else "name its encoding"
-    fail(path, number, f"{problem}; {remedy}", cause)
+    return located(path, number, f"{problem}; {remedy}")
 
 
 def _encoding(head: bytes, path: Path, tolerance: Tolerance) -> str:

@@ -13,8 +13,6 @@ from bm25rag.readers.ignoring import Ignored, compile_patterns
 from bm25rag.readers.kinds import kind_of
 from bm25rag.readers.lines import NOT_REGULAR
 
-__all__ = ["EVERYTHING", "Found", "Selection", "find_files"]
-
 _GENERATED = ("node_modules", "__pycache__")
 # What the system shows as folders: reading it could block for ever, and changes while it is read.
 _OF_THE_SYSTEM = ("/proc", "/sys", "/dev")

@@ -13,13 +13,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from bm25rag import Document
-from bm25rag.readers.decoding import STRICT, Tolerance, decode, decode_windows, is_marked
+from bm25rag.readers.decoding import Tolerance, decode, decode_windows, is_marked
 from bm25rag.readers.html_tokens import Tag, tokens
-from bm25rag.readers.lines import fail, name_of, raw_content
-from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
-
-__all__ = ["read_html"]
+from bm25rag.readers.lines import fail, raw_content
+from bm25rag.readers.passages import Block, passage_reader
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 # Elements that begin a paragraph; all others are inline.
@@ -61,34 +58,15 @@ _XML_ENCODING = re.compile(r"""\s*<\?xml[^>]*?\bencoding\s*=\s*["']([^"'>]*)""")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s/;'">]+)""", re.IGNORECASE)
 
 
-def read_html(
-    path: Path,
-    size: int = PASSAGE_SIZE,
-    name: str | None = None,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Split an HTML page into passages at headings and paragraphs.
+@passage_reader
+def read_html(path: Path, tolerance: Tolerance) -> Iterator[Block]:
+    """Split an HTML page into passages at headings and paragraphs; see ``PassageReader``.
 
     Scripts, styles and navigation are left out. If the page has no ``h1``, its title is the first
     heading. The text is decoded as the page declares, as the HTML standard defines it, or as
     UTF-8.
-
-    Parameters
-    ----------
-    path, size, name, tolerance
-        As in ``read_passages``.
-
-    Yields
-    ------
-    Document
-        As from ``read_passages``.
-
-    Raises
-    ------
-    ValueError
-        If the bytes do not fit the declared encoding, or the page is too large.
     """
-    yield from cut_blocks(_blocks(_decode(path, tolerance)), size, name or name_of(path))
+    return _blocks(_decode(path, tolerance))
 
 
 def _decode(path: Path, tolerance: Tolerance) -> str:

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from html import unescape
 from typing import NamedTuple
 
-__all__ = ["Tag", "tokens"]
-
 
 class Tag(NamedTuple):
     """A tag, its name in small letters; ``attributes`` is their source.

@@ -7,41 +7,30 @@ Mozilla Public License 2.0.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bm25rag.errors import MissingDependencyError
+from bm25rag.common.optional import load
 from bm25rag.readers.lines import require_regular
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-__all__ = ["Ignored", "compile_patterns"]
 
 # A .gitignore that is longer is not one.
 _LONGEST = 1 << 20
 
 
 def compile_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
-    """Return what matches patterns of the syntax of ``.gitignore``; broken ones match nothing.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pathspec is not installed.
-    """
-    try:
-        from pathspec import GitIgnoreSpec
-    except ModuleNotFoundError as cause:
-        message = "patterns and .gitignore files need pathspec: pip install 'bm25rag[cli]'"
-        raise MissingDependencyError(message) from cause
+    """Return what matches patterns of the syntax of ``.gitignore``; broken ones match nothing."""
+    pathspec = load("pathspec", "patterns and .gitignore files need pathspec", "cli")
     compiled: list[Any] = []
     for pattern in patterns:
-        try:
-            compiled += GitIgnoreSpec.from_lines([pattern.removeprefix("./")]).patterns
-        except ValueError:
-            continue
-    return GitIgnoreSpec(compiled)
+        with suppress(ValueError):
+            read = pathspec.GitIgnoreSpec.from_lines([pattern.removeprefix("./")])
+            compiled += read.patterns
+    spec: GitIgnoreSpec = pathspec.GitIgnoreSpec(compiled)
+    return spec
 
 
 class _Rules(NamedTuple):

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bm25rag import Document
-from bm25rag.readers.decoding import STRICT, Tolerance, content, numbered_lines
-from bm25rag.readers.lines import OtherContentError, fail, find_packed, name_of, suffix_of
-from bm25rag.readers.records import Fields, Record, Records, reject_constant
-
-__all__ = ["find_beir_corpus", "is_jsonl", "parse_json", "parse_record", "read_json", "read_jsonl"]
+from bm25rag.readers.decoding import content, numbered_lines
+from bm25rag.readers.lines import OtherContentError, fail, find_packed, located, name_of, suffix_of
+from bm25rag.readers.records import Record, Records, record_reader, reject_constant
 
 
 def parse_json(text: str, path: Path, line: int | None) -> Any:
@@ -34,94 +31,35 @@ def parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
     return value
 
 
-def read_jsonl(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Read one document per line.
-
-    Parameters
-    ----------
-    path
-        The file, or ``-``.
-    fields
-        Which fields make a document.
-    name, own_ids
-        The path of the file in its folder, if the whole folder is read; see ``Records``.
-    tolerance
-        The encoding, and who is told of what is guessed or left out.
-
-    Yields
-    ------
-    Document
-        In the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If a line is not a JSON object, or a field is missing or has the wrong type, and lines
-        are not to be skipped.
-    """
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    yield from records.documents(_lines(path, tolerance))
-
-
-def _lines(path: Path, tolerance: Tolerance) -> Iterator[Record]:
-    for number, line in numbered_lines(path, tolerance):
+@record_reader
+def read_jsonl(records: Records) -> Iterator[Record]:
+    """Read JSON lines, an object each; see ``RecordReader``."""
+    path = records.path
+    for number, line in numbered_lines(path, records.tolerance):
+        row: dict[str, Any] | ValueError
         try:
-            yield number, number, parse_record(line, path, number)
+            row = parse_record(line, path, number)
         except ValueError as error:
-            tolerance.refuse(path, error)
+            row = error
+        yield number, number, row
 
 
-def read_json(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Read a JSON array of objects, one document each.
+@record_reader
+def read_json(records: Records) -> Iterator[Record]:
+    """Read a JSON array of objects; see ``RecordReader``.
 
-    Parameters
-    ----------
-    path, fields, name, own_ids, tolerance
-        As in ``read_jsonl``; an object without an id gets ``file#1``, ``file#2``, ...
-
-    Yields
-    ------
-    Document
-        In the order of the array.
-
-    Raises
-    ------
-    OtherContentError
-        If this is not an array.
-    ValueError
-        If an element is not an object, or a field is missing or has the wrong type, and such
-        elements are not to be skipped.
+    An object without an id gets ``file#1``, ``file#2``, ... Anything but an array is an
+    ``OtherContentError``.
     """
-    values = parse_json(content(path, tolerance), path, None)
+    path = records.path
+    values = parse_json(content(path, records.tolerance), path, None)
     if not isinstance(values, list):
         message = f"{name_of(path)}: expected a JSON array of objects, got {type(values).__name__}"
         raise OtherContentError(message)
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    yield from records.documents(_items(values, path, tolerance))
-
-
-def _items(values: list[Any], path: Path, tolerance: Tolerance) -> Iterator[Record]:
     for number, value in enumerate(values, start=1):
         item = f"item {number}"
-        try:
-            if not isinstance(value, dict):
-                fail(path, item, f"expected a JSON object, got {type(value).__name__}")
-        except ValueError as error:
-            tolerance.refuse(path, error)
-            continue
-        yield number, item, value
+        wrong = f"expected a JSON object, got {type(value).__name__}"
+        yield number, item, value if isinstance(value, dict) else located(path, item, wrong)
 
 
 def is_jsonl(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from bm25rag import Document
@@ -12,14 +12,12 @@ from bm25rag.readers.html_pages import read_html
 from bm25rag.readers.jsonl import read_json, read_jsonl
 from bm25rag.readers.lines import PACKED, suffix_of
 from bm25rag.readers.notebooks import read_notebook
-from bm25rag.readers.passages import read_passages
+from bm25rag.readers.passages import PassageReader, read_passages
 from bm25rag.readers.pdf import read_pdf
 from bm25rag.readers.plain import read_lines, read_text
-from bm25rag.readers.records import Fields
+from bm25rag.readers.records import Fields, RecordReader
 from bm25rag.readers.tables import read_csv, read_tsv
 from bm25rag.readers.word import read_docx
-
-__all__ = ["FORMATS", "KINDS", "NAMES", "kind_of", "read_file"]
 
 _ENDINGS = {
     "passages": (
@@ -59,9 +57,7 @@ NAMES = frozenset(
     )
 )
 
-_Record = Callable[[Path, Fields | None, str | None, bool, Tolerance], Iterator[Document]]
-_Piece = Callable[[Path, int, str | None, Tolerance], Iterator[Document]]
-_RECORDS: dict[str, _Record] = {
+_RECORDS: dict[str, RecordReader] = {
     "jsonl": read_jsonl,
     "json": read_json,
     "csv": read_csv,
@@ -69,7 +65,7 @@ _RECORDS: dict[str, _Record] = {
     "parquet": read_parquet,
     "arrow": read_arrow,
 }
-_PIECES: dict[str, _Piece] = {
+_PASSAGES: dict[str, PassageReader] = {
     "html": read_html,
     "passages": read_passages,
     "notebook": read_notebook,
@@ -77,7 +73,7 @@ _PIECES: dict[str, _Piece] = {
     "docx": read_docx,
 }
 _PLAIN = {"text": read_text, "lines": read_lines}
-FORMATS = (*_RECORDS, *_PIECES, *_PLAIN)
+FORMATS = (*_RECORDS, *_PASSAGES, *_PLAIN)
 
 
 def kind_of(path: Path) -> str | None:
@@ -121,6 +117,6 @@ def read_file(
     """
     if kind in _RECORDS:
         return _RECORDS[kind](path, fields, name, not in_folder, tolerance)
-    if kind in _PIECES:
-        return _PIECES[kind](path, passage_size, name, tolerance)
+    if kind in _PASSAGES:
+        return _PASSAGES[kind](path, passage_size, name, tolerance)
     return _PLAIN[kind](path, name, tolerance)

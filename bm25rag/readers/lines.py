@@ -14,23 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any, NoReturn
 
-from bm25rag.errors import MissingDependencyError
-
-__all__ = [
-    "NOT_REGULAR",
-    "PACKED",
-    "OtherContentError",
-    "fail",
-    "fail_too_large",
-    "find_packed",
-    "name_of",
-    "open_bytes",
-    "raw_content",
-    "read_whole",
-    "require_regular",
-    "size_limit",
-    "suffix_of",
-]
+from bm25rag.common.optional import load
 
 # What the names of packed files end in, and what is said of one that cannot be unpacked.
 PACKED = {".gz": "gzip", ".zst": "zstd"}
@@ -45,6 +29,7 @@ _largest = 64 << 20
 # JSON lines are packed to a fifth or a tenth, and a bomb of gzip to a thousandth.
 _MOST_UNPACKED = 200
 _BUFFER = 1 << 17
+_HOW_TO_RAISE = "raise the limit by --max-size (in Python bm25rag.readers.size_limit)"
 
 
 class OtherContentError(ValueError):
@@ -72,7 +57,10 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         if packed is None:
             yield file
             return
-        unpack, errors = _gzip() if packed == "gzip" else _zstd()
+        unpack: Any = gzip.open
+        errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, EOFError, zlib.error)
+        if packed == "zstd":
+            unpack, errors = _zstd().ZstdFile, (_zstd().ZstdError, EOFError)
         try:
             with unpack(file) as inside:
                 yield io.BufferedReader(_Unpacked(path, file, inside), _BUFFER)
@@ -96,26 +84,14 @@ class _Unpacked(io.RawIOBase):
         self._count += read
         if self._count > max(_largest + _BUFFER, _MOST_UNPACKED * self._file.tell()):
             problem = f"unpacks to more than {_MOST_UNPACKED} times its size"
-            fail(self._path, None, f"{problem}; unpack it yourself, or {_how_to_raise()}")
+            fail(self._path, None, f"{problem}; unpack it yourself, or {_HOW_TO_RAISE}")
         return read
 
 
-def _gzip() -> tuple[Any, tuple[type[Exception], ...]]:
-    """Return what unpacks a file, and its errors."""
-    return gzip.open, (gzip.BadGzipFile, EOFError, zlib.error)
-
-
-def _zstd() -> tuple[Any, tuple[type[Exception], ...]]:
+def _zstd() -> Any:
     # The backport is the same code: nothing is left to replace once 3.14 is the oldest Python.
-    try:
-        if sys.version_info >= (3, 14):
-            from compression.zstd import ZstdError, ZstdFile
-        else:
-            from backports.zstd import ZstdError, ZstdFile
-    except ModuleNotFoundError as cause:
-        message = "zstd needs Python 3.14 or a backport: pip install 'bm25rag[zstd]'"
-        raise MissingDependencyError(message) from cause
-    return ZstdFile, (ZstdError, EOFError)
+    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    return load(module, "zstd needs Python 3.14 or a backport", "zstd")
 
 
 def find_packed(path: Path) -> Path | None:
@@ -135,15 +111,19 @@ def name_of(path: Path) -> str:
     return "<stdin>" if str(path) == "-" else path.as_posix()
 
 
-def fail(
-    path: Path, line: int | str | None, problem: str, cause: Exception | None = None
-) -> NoReturn:
-    """Raise a ``ValueError`` that names the file and the line, or another part of the file."""
+def located(path: Path, line: int | str | None, problem: str) -> ValueError:
+    """Return an error that names the file and the line, or another part of the file."""
     where = name_of(path)
     if line is not None:
         where = f"{where}:{line}" if isinstance(line, int) else f"{where}: {line}"
-    message = f"{where}: {problem}"
-    raise ValueError(message) from cause
+    return ValueError(f"{where}: {problem}")
+
+
+def fail(
+    path: Path, line: int | str | None, problem: str, cause: Exception | None = None
+) -> NoReturn:
+    """Raise what ``located`` returns."""
+    raise located(path, line, problem) from cause
 
 
 def size_limit(new: int | None = None) -> int:
@@ -158,13 +138,9 @@ def size_limit(new: int | None = None) -> int:
     return before
 
 
-def fail_too_large(path: Path, line: int | None, what: str) -> NoReturn:
-    """Raise a ``ValueError`` that says how the limit is raised."""
-    fail(path, line, f"a {what} has more than {_largest:,} bytes; {_how_to_raise()}")
-
-
-def _how_to_raise() -> str:
-    return "raise the limit by --max-size (in Python bm25rag.readers.size_limit)"
+def too_large(path: Path, line: int | None, what: str) -> ValueError:
+    """Return an error that says how the limit is raised."""
+    return located(path, line, f"a {what} has more than {_largest:,} bytes; {_HOW_TO_RAISE}")
 
 
 def raw_content(path: Path) -> bytes:
@@ -177,5 +153,5 @@ def read_whole(stream: IO[bytes], path: Path, most: int) -> bytes:
     """Return the rest of a file, of so many bytes at the most."""
     raw = stream.read(most + 1)
     if len(raw) > most:
-        fail_too_large(path, None, "file, which is read whole,")
+        raise too_large(path, None, "file, which is read whole,")
     return raw

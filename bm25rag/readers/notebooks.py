@@ -6,49 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bm25rag import Document
-from bm25rag.readers.decoding import STRICT, Tolerance, content
+from bm25rag.readers.decoding import Tolerance, content
 from bm25rag.readers.jsonl import parse_json
 from bm25rag.readers.lines import OtherContentError, name_of
-from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks, text_blocks
-
-__all__ = ["read_notebook"]
+from bm25rag.readers.passages import Block, passage_reader, text_blocks
 
 
-def read_notebook(
-    path: Path,
-    size: int = PASSAGE_SIZE,
-    name: str | None = None,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
+@passage_reader
+def read_notebook(path: Path, tolerance: Tolerance) -> Iterator[Block]:
     """Split a notebook into passages at the headings of its Markdown, and at cells.
 
-    Of the outputs, texts are read, and neither images nor HTML.
-
-    Parameters
-    ----------
-    path, size, name, tolerance
-        As in ``read_passages``.
-
-    Yields
-    ------
-    Document
-        As from ``read_passages``.
-
-    Raises
-    ------
-    OtherContentError
-        If this is not a notebook.
-    ValueError
-        If it is not JSON.
+    Of the outputs, texts are read, and neither images nor HTML; see ``PassageReader``. What is no
+    notebook is an ``OtherContentError``.
     """
-    notebook = parse_json(content(path, tolerance), path, None)
-    cells = _cells(notebook)
+    cells = _cells(parse_json(content(path, tolerance), path, None))
     if cells is None:
         message = f"{name_of(path)}: expected a notebook, an object with a list of cells"
         raise OtherContentError(message)
-    blocks = (block for cell in cells for block in _blocks(cell))
-    yield from cut_blocks(blocks, size, name or name_of(path))
+    for cell in cells:
+        yield from _blocks(cell)
 
 
 def _cells(notebook: Any) -> list[Any] | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import update_wrapper
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bm25rag import Document
 from bm25rag.readers.decoding import STRICT, Tolerance, content
 from bm25rag.readers.lines import name_of, suffix_of
-
-__all__ = ["PASSAGE_SIZE", "Block", "cut_blocks", "read_passages", "text_blocks"]
 
 PASSAGE_SIZE = 1000
 # Headings are repeated in each passage below them: a page of 1 MB must not become one of many GB.
@@ -110,7 +109,7 @@ def _sections(blocks: Iterator[Block]) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Document]:
-    """Make passages from blocks; see ``read_passages``."""
+    """Make passages from blocks; see ``PassageReader``."""
     number = 0
     for headings, paragraphs in _sections(blocks):
         heading = " > ".join(filter(None, headings))
@@ -125,21 +124,17 @@ def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Docume
             yield Document(id=f"{name}#{number}", text=text, metadata=metadata, payload=None)
 
 
-def read_passages(
-    path: Path,
-    size: int = PASSAGE_SIZE,
-    name: str | None = None,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Split a Markdown or text file into passages at headings and paragraphs.
+class PassageReader(Protocol):
+    """Splits a file into passages, with ids ``name#1``, ``name#2``, ...
 
     A passage never crosses a heading. Its text begins with the headings above it, so that the
-    words of a chapter's title find its sections.
+    words of a chapter's title find its sections. Its metadata are ``source``, the name, and
+    ``heading``, the headings from the top joined by ``" > "``.
 
     Parameters
     ----------
     path
-        The file. Headings are recognized in ``.md`` and ``.markdown`` files.
+        The file, or ``-``.
     size
         The maximum characters of a passage, not counting its headings.
     name
@@ -147,12 +142,42 @@ def read_passages(
     tolerance
         The encoding, and who is told of what is guessed.
 
-    Yields
+    Raises
     ------
-    Document
-        With ids ``name#1``, ``name#2``, ... and metadata ``source`` and
-        ``heading`` (the headings from the top joined by ``" > "``).
+    ValueError
+        If the file cannot be read.
     """
-    markdown = suffix_of(path) in (".md", ".markdown")
-    blocks = text_blocks(content(path, tolerance), markdown)
-    yield from cut_blocks(blocks, size, name or name_of(path))
+
+    def __call__(
+        self,
+        path: Path,
+        size: int = PASSAGE_SIZE,
+        name: str | None = None,
+        tolerance: Tolerance = STRICT,
+    ) -> Iterator[Document]:
+        """Yield the documents."""
+
+
+def passage_reader(blocks: Callable[[Path, Tolerance], Iterator[Block]]) -> PassageReader:
+    """Make a reader of what yields the blocks of a file."""
+
+    def read(
+        path: Path,
+        size: int = PASSAGE_SIZE,
+        name: str | None = None,
+        tolerance: Tolerance = STRICT,
+    ) -> Iterator[Document]:
+        yield from cut_blocks(blocks(path, tolerance), size, name or name_of(path))
+
+    update_wrapper(read, blocks)
+    del read.__wrapped__  # type: ignore[attr-defined]  # whose signature is another
+    return read
+
+
+@passage_reader
+def read_passages(path: Path, tolerance: Tolerance) -> Iterator[Block]:
+    """Split a text at paragraphs, and Markdown (``.md``, ``.markdown``) at headings, too.
+
+    See ``PassageReader``.
+    """
+    return text_blocks(content(path, tolerance), suffix_of(path) in (".md", ".markdown"))

@@ -20,13 +20,11 @@ from bm25rag import Document
 from bm25rag.errors import MissingDependencyError
 from bm25rag.readers import pdf_process
 from bm25rag.readers.decoding import STRICT, Tolerance
-from bm25rag.readers.lines import fail, name_of, open_bytes
+from bm25rag.readers.lines import fail, name_of, raw_content
 from bm25rag.readers.passages import PASSAGE_SIZE, cut_blocks, text_blocks
 
-__all__ = ["read_pdf"]
-
-# A book of a thousand pages has up to 100 MB, and takes half a minute.
-_MOST_BYTES, _MOST_SECONDS = 256 << 20, 120.0
+# A book of a thousand pages takes half a minute.
+_MOST_SECONDS = 120.0
 
 
 def read_pdf(
@@ -37,17 +35,8 @@ def read_pdf(
 ) -> Iterator[Document]:
     """Split a PDF file into passages at pages and paragraphs.
 
-    Pages without text, such as scanned ones, have no passages.
-
-    Parameters
-    ----------
-    path, size, name, tolerance
-        As in ``read_passages``.
-
-    Yields
-    ------
-    Document
-        As from ``read_passages``, with the number of the ``page`` in the metadata, from 1.
+    Pages without text, such as scanned ones, have no passages. As a ``PassageReader``, with the
+    number of the ``page`` in the metadata, from 1.
 
     Raises
     ------
@@ -69,10 +58,7 @@ def read_pdf(
 
 def _pages(path: Path) -> list[str]:
     """Return the texts of the pages."""
-    with open_bytes(path) as stream:
-        raw = stream.read(_MOST_BYTES + 1)
-    if len(raw) > _MOST_BYTES:
-        fail(path, None, f"larger than {_MOST_BYTES >> 20} MB")
+    raw = raw_content(path)
     if b"%PDF-" not in raw[:1024]:
         fail(path, None, "not a PDF file")
     # -P: the modules beside that file are not those that pypdf imports.

@@ -9,8 +9,6 @@ from bm25rag import Document
 from bm25rag.readers.decoding import STRICT, Note, Tolerance, content, numbered_lines
 from bm25rag.readers.lines import name_of
 
-__all__ = ["file_text", "read_lines", "read_text"]
-
 
 def file_text(
     path: Path,

@@ -11,8 +11,6 @@ from bm25rag.readers.jsonl import is_jsonl, parse_record
 from bm25rag.readers.lines import fail, name_of
 from bm25rag.readers.records import id_of, text_of
 
-__all__ = ["Query", "read_queries"]
-
 
 class Query(NamedTuple):
     """One line of a file of queries."""

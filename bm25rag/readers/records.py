@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import update_wrapper
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from bm25rag import Document
 from bm25rag.common.sparse import read_vector
-from bm25rag.readers.decoding import STRICT, Tolerance
+from bm25rag.readers.decoding import STRICT, Tolerance, or_raise
 from bm25rag.readers.lines import fail, name_of
-
-__all__ = [
-    "ID_FIELDS",
-    "TEXT_FIELDS",
-    "Fields",
-    "Record",
-    "Records",
-    "id_of",
-    "parse_vector",
-    "reject_constant",
-    "text_of",
-    "vector_of",
-]
 
 TEXT_FIELDS = ("title", "text")
 ID_FIELDS = ("_id", "id")
@@ -60,8 +48,9 @@ class Fields(NamedTuple):
     vector: str | None = None
 
 
-Record = tuple[int, int | str, Mapping[str, Any]]
-"""The number for the id if the record has none, its position for messages, and its fields."""
+Record = tuple[int, int | str, Mapping[str, Any] | ValueError]
+"""The number for the id if the record has none, its position for messages, and its fields, or what
+is wrong with it."""
 
 
 class Records(NamedTuple):
@@ -79,38 +68,29 @@ class Records(NamedTuple):
     tolerance: Tolerance = STRICT
 
     def documents(self, rows: Iterator[Record]) -> Iterator[Document]:
-        """Make a document of each record, or refuse it.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing or has the wrong type, and such records are not to be skipped.
-        """
-        fields, rows = self._chosen(rows)
-        records = self._replace(fields=fields)
+        """Make a document of each record, or refuse it."""
+        texts, rows = self._choose_texts(rows)
+        records = self._replace(fields=self.fields._replace(texts=texts))
         for number, line, row in rows:
             try:
-                document = records.document(row, number, line)
+                document = records.document(or_raise(row), number, line)
             except ValueError as error:
                 self.tolerance.refuse(self.path, error)
                 continue
             yield document
 
-    def _chosen(self, rows: Iterator[Record]) -> tuple[Fields, Iterator[Record]]:
-        """Choose the fields with text by the first records; return these with the others."""
+    def _choose_texts(self, rows: Iterator[Record]) -> tuple[Sequence[str], Iterator[Record]]:
+        """Return the fields with text by the first records, and all records."""
         if self.fields.texts is not None:
-            return self.fields, rows
+            return self.fields.texts, rows
         sample: list[Record] = []
-        failed: list[ValueError] = []
-        try:
-            for row in rows:
-                sample.append(row)
-                if "text" in row[2] or len(sample) == _SAMPLE:
-                    break
-        except ValueError as error:
-            failed.append(error)  # in its turn
-        texts = self.choose([row for _, _, row in sample])
-        return self.fields._replace(texts=texts), chain(sample, _raised(failed), rows)
+        for record in rows:
+            sample.append(record)
+            known = not isinstance(record[2], ValueError) and "text" in record[2]
+            if known or len(sample) == _SAMPLE:
+                break
+        texts = self.choose([row for _, _, row in sample if not isinstance(row, ValueError)])
+        return texts, chain(sample, rows)
 
     def choose(self, sample: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         """Return the fields with text by the first records, and tell which; see ``Fields``."""
@@ -127,13 +107,7 @@ class Records(NamedTuple):
         return chosen
 
     def document(self, record: Mapping[str, Any], number: int, line: int | str) -> Document:
-        """Return the document for a record; ``number`` and ``line`` as in ``Record``.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing or has the wrong type.
-        """
+        """Return the document for a record; ``number`` and ``line`` as in ``Record``."""
         texts = TEXT_FIELDS if self.fields.texts is None else self.fields.texts
         id, taken = id_of(record, self.path, line, self.fields.id)
         text = text_of(record, self.path, line, texts)
@@ -155,11 +129,54 @@ class Records(NamedTuple):
         return Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
 
 
-def _raised(errors: Iterable[ValueError]) -> Iterator[Record]:
-    """Raise an error where the record would be that it is about."""
-    for error in errors:
-        raise error
-    yield from ()
+class RecordReader(Protocol):
+    """Reads a file of records, a document each, in the order of the file.
+
+    Parameters
+    ----------
+    path
+        The file, or ``-``.
+    fields
+        Which fields, or columns, make a document.
+    name, own_ids
+        The path of the file in its folder, if the whole folder is read; see ``Records``.
+    tolerance
+        The encoding, and who is told of what is guessed or left out.
+
+    Raises
+    ------
+    ValueError
+        If a record cannot be read, or a field is missing or has the wrong type, and records are
+        not to be skipped; if the whole file cannot be read.
+    """
+
+    def __call__(
+        self,
+        path: Path,
+        fields: Fields | None = None,
+        name: str | None = None,
+        own_ids: bool = False,
+        tolerance: Tolerance = STRICT,
+    ) -> Iterator[Document]:
+        """Yield the documents."""
+
+
+def record_reader(rows: Callable[[Records], Iterator[Record]]) -> RecordReader:
+    """Make a reader of what yields the records of a file."""
+
+    def read(
+        path: Path,
+        fields: Fields | None = None,
+        name: str | None = None,
+        own_ids: bool = False,
+        tolerance: Tolerance = STRICT,
+    ) -> Iterator[Document]:
+        records = Records(path, fields or Fields(), name, own_ids, tolerance)
+        yield from records.documents(rows(records))
+
+    update_wrapper(read, rows)
+    del read.__wrapped__  # type: ignore[attr-defined]  # whose signature is another
+    return read
 
 
 def _is_text(name: str, values: Sequence[Any]) -> bool:

@@ -10,8 +10,6 @@ from bm25rag import Document
 from bm25rag.readers.lines import fail
 from bm25rag.readers.records import Fields, Record, Records
 
-__all__ = ["read_rows"]
-
 
 def read_rows(
     rows: Iterable[Mapping[str, Any]], fields: Fields | None = None, name: str = "rows"

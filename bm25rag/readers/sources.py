@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from bm25rag.readers.folders import EVERYTHING, Found, Selection, find_files
 
-__all__ = ["Source", "find_sources"]
-
 
 class Source(NamedTuple):
     """A file, a folder, or a pattern in a folder.

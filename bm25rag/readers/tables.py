@@ -9,94 +9,57 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bm25rag import Document
-from bm25rag.readers.decoding import STRICT, Tolerance, decoded_lines
-from bm25rag.readers.lines import fail, fail_too_large, size_limit
-from bm25rag.readers.records import Fields, Record, Records
-
-__all__ = ["read_csv", "read_tsv"]
+from bm25rag.readers.decoding import decoded_lines, or_raise
+from bm25rag.readers.lines import fail, located, size_limit, too_large
+from bm25rag.readers.records import Record, Records, record_reader
 
 # Characters of a row that can be read again, and of all such rows of a file.
 _MOST_HELD, _MOST_AGAIN = 16 << 20, 256 << 20
 
 
-def read_csv(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
-    """Read a CSV file: a header, then one document per row.
+@record_reader
+def read_csv(records: Records) -> Iterator[Record]:
+    """Read a CSV file: a header, then one document per row; see ``RecordReader``.
 
-    Parameters
-    ----------
-    path, fields, name, own_ids, tolerance
-        As in ``read_jsonl``; fields are columns, and a row without an id gets ``file#line``.
-        Cells are strings. If the header has semicolons and no commas, semicolons separate cells.
-
-    Yields
-    ------
-    Document
-        In the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If there is no header or a column is missing; if a row has too many cells or quotes are
-        wrong, and such rows are not to be skipped.
+    Cells are strings. If the header has semicolons and no commas, semicolons separate cells. A row
+    without an id gets ``file#line``.
     """
-    lines = decoded_lines(path, tolerance)
-    header = next(lines, "")
-    delimiter = ";" if ";" in header and "," not in header else ","
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    yield from records.documents(_rows(chain([header], lines), delimiter, path, tolerance))
+    lines = decoded_lines(records.path, records.tolerance)
+    begin = []
+    header: str | ValueError = "\n"
+    while isinstance(header, str) and header.isspace():  # blank lines may be above it
+        begin.append(header := next(lines, ""))
+    semicolons = isinstance(header, str) and ";" in header and "," not in header
+    return _rows(chain(begin, lines), ";" if semicolons else ",", records.path)
 
 
-def read_tsv(
-    path: Path,
-    fields: Fields | None = None,
-    name: str | None = None,
-    own_ids: bool = False,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
+@record_reader
+def read_tsv(records: Records) -> Iterator[Record]:
     """Read a TSV file: as ``read_csv``, with tabs between cells, and quotes without meaning."""
-    records = Records(path, fields or Fields(), name, own_ids, tolerance)
-    lines = decoded_lines(path, tolerance)
-    yield from records.documents(_rows(lines, "\t", path, tolerance))
+    return _rows(decoded_lines(records.path, records.tolerance), "\t", records.path)
 
 
-def _rows(
-    lines: Iterator[str], delimiter: str, path: Path, tolerance: Tolerance
-) -> Iterator[Record]:
+def _rows(lines: Iterator[str | ValueError], delimiter: str, path: Path) -> Iterator[Record]:
     """Yield each row that is not blank, with its first line's number."""
     columns: list[str] = []
-    for line, row, error in _cells(lines, delimiter, path):
-        if error is None and row and not columns:
-            columns = _check_header(row, path, line)
-        elif (
-            error is not None and not columns
-        ):  # of the header, without which no row means anything
-            fail(path, line, str(error), error)
-        elif error is not None or row:
-            try:
-                if error is not None:
-                    fail(path, line, str(error), error)
-                if len(row) > len(columns):
-                    fail(path, line, f"{len(row)} cells, but the header has {len(columns)}")
-            except ValueError as refused:
-                tolerance.refuse(path, refused)
-                continue
-            # A row that is too short lacks the last fields.
+    for line, row in _cells(lines, delimiter, path):
+        if not columns:
+            columns = _check_header(or_raise(row), path, line)
+        elif isinstance(row, ValueError):
+            yield line, line, row
+        elif len(row) > len(columns):
+            wrong = f"{len(row)} cells, but the header has {len(columns)}"
+            yield line, line, located(path, line, wrong)
+        else:  # a row that is too short lacks the last fields
             yield line, line, dict(zip(columns, row, strict=False))
     if not columns:
         fail(path, None, "no header: expected the names of the columns in the first line")
 
 
 def _cells(
-    lines: Iterator[str], delimiter: str, path: Path
-) -> Iterator[tuple[int, list[str], csv.Error | None]]:
-    """Yield each row with its first line's number, or what is wrong there.
+    lines: Iterator[str | ValueError], delimiter: str, path: Path
+) -> Iterator[tuple[int, list[str] | ValueError]]:
+    """Yield each row that is not blank with its first line's number, or what is wrong there.
 
     A quote that is never closed would take the rest of the file with it: after an error, reading
     goes on in the line below that where the row began.
@@ -112,22 +75,31 @@ def _cells(
             row = next(reader)
         except StopIteration:
             return
-        except csv.Error as error:
-            yield line, [], error
+        except (csv.Error, ValueError) as error:
+            wrong = error if isinstance(error, ValueError) else located(path, line, str(error))
+            yield line, back.refused[0] if back.refused else wrong
             back.go_back()
             reader = csv.reader(back, **options)
         else:
-            yield line, row, None
+            for refused in back.refused:
+                yield line, refused
+            if row and not back.refused:
+                yield line, row
 
 
 class _Lookback:
-    """Lines of which those since a row began can be read again; no row may be too large."""
+    """Lines of which those since a row began can be read again; no row may be too large.
 
-    def __init__(self, lines: Iterator[str], path: Path) -> None:
+    In place of a line that cannot be read there is a blank one, so that quotes around it are
+    closed where they should be; ``refused`` says what is wrong with those of the row.
+    """
+
+    def __init__(self, lines: Iterator[str | ValueError], path: Path) -> None:
         self._lines, self._path, self._most = lines, path, size_limit()
-        self._again: list[str] = []  # the next one last
-        self._row: list[str] = []
+        self._again: list[str | ValueError] = []  # the next one last
+        self._row: list[str | ValueError] = []
         self._read, self._held, self._reread = 0, 0, 0
+        self.refused: list[ValueError] = []
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -135,23 +107,28 @@ class _Lookback:
     def __next__(self) -> str:
         line = self._again.pop() if self._again else next(self._lines)
         self._read += 1
-        self._held += len(line)
+        text = line if isinstance(line, str) else "\n"
+        self._held += len(text)
         if self._held > self._most:
-            fail_too_large(self._path, self._first, "row")
+            raise too_large(self._path, self._first, "row")
         if self._held <= _MOST_HELD:
             self._row.append(line)
-        return line
+        if isinstance(line, ValueError):
+            self.refused.append(line)
+        return text
 
     def begin(self) -> int:
         """Begin a row, and return the number of its first line."""
         self._row, self._held, self._first = [], 0, self._read + 1
+        self.refused = []
         return self._first
 
     def go_back(self) -> None:
         """Read again what came after the first line of the row; nothing if that is too much."""
         self._reread += self._held
         if self._held <= _MOST_HELD and self._reread <= _MOST_AGAIN:
-            self._again += reversed(self._row[1:])
+            told = self.refused[:1]
+            self._again += ["\n" if line in told else line for line in reversed(self._row[1:])]
             self._read -= len(self._row) - 1
 
 

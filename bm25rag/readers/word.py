@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import IO, NoReturn
 from xml.etree import ElementTree
 
-from bm25rag import Document
-from bm25rag.readers.decoding import STRICT, Tolerance
-from bm25rag.readers.lines import fail, name_of, open_bytes, read_whole, size_limit
-from bm25rag.readers.passages import PASSAGE_SIZE, Block, cut_blocks
-
-__all__ = ["read_docx"]
+from bm25rag.readers.decoding import Tolerance
+from bm25rag.readers.lines import fail, open_bytes, read_whole, size_limit
+from bm25rag.readers.passages import Block, passage_reader
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 # ISO's own names for the same, in files that are "strict".
@@ -35,33 +32,17 @@ _MOST_BYTES, _MOST_SECONDS = 100 << 20, 60.0
 _CHUNK = 1 << 16
 
 
-def read_docx(
-    path: Path,
-    size: int = PASSAGE_SIZE,
-    name: str | None = None,
-    tolerance: Tolerance = STRICT,
-) -> Iterator[Document]:
+@passage_reader
+def read_docx(path: Path, tolerance: Tolerance) -> Iterator[Block]:
     """Split a Word document into passages at headings and paragraphs; notes come last.
 
-    Parameters
-    ----------
-    path, size, name, tolerance
-        As in ``read_passages``; XML says itself how it is encoded.
-
-    Yields
-    ------
-    Document
-        As from ``read_passages``.
-
-    Raises
-    ------
-    ValueError
-        If this is not a DOCX file, is encrypted, or is larger or takes longer than any document.
+    XML says itself how it is encoded. See ``PassageReader``; a document that is encrypted, or
+    larger or takes longer than any, is a ``ValueError``.
     """
     with open_bytes(path) as stream:
         if not stream.seekable():  # what is packed, or comes by a pipe
             stream = io.BytesIO(read_whole(stream, path, size_limit()))
-        yield from cut_blocks(_blocks(stream, path), size, name or name_of(path))
+        yield from _blocks(stream, path)
 
 
 def _blocks(stream: IO[bytes], path: Path) -> Iterator[Block]:

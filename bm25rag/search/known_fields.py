@@ -13,6 +13,8 @@ from bm25rag.search.snapshot import Snapshot
 
 # Fields that a message names.
 _SHOWN = 10
+# Conditions that one warning names.
+_WARNED = 3
 
 
 def check_demands(
@@ -39,15 +41,16 @@ def check_demands(
     Warns
     -----
     FilterWarning
-        If no document has a field whose name looks like an operator.
+        If no document has a field whose name looks like an operator; once for a filter.
     """
+    odd: list[str] = []
     for demand in demands:
         if has(demand.path):
             continue
         name = _name(demand.path)
         if not demand.strict:
             message = f"no document has the field {name!r}, so nothing equals it: did you mean "
-            warn(f"filter at {demand.at}: {message}{demand.meant}?", FilterWarning)
+            odd.append(f"filter at {demand.at:.100}: {message}{demand.meant}?")
             continue
         paths = {_name(path): path for path in named()}
         nearest = get_close_matches(name, paths, n=len(paths) or 1, cutoff=0.0)
@@ -60,6 +63,9 @@ def check_demands(
             f"filter at {demand.at}: no document has the field {name!r}{hint} "
             f"known fields: {listed}{more}"
         )
+    if odd:
+        more = f"\nand {len(odd) - _WARNED:,} more like these" if len(odd) > _WARNED else ""
+        warn("\n".join(odd[:_WARNED]) + more, FilterWarning)
 
 
 def has_field(snapshot: Snapshot, path: tuple[str, ...]) -> bool:

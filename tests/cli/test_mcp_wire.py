@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -39,13 +40,19 @@ def search(id: bytes, arguments: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":' + id + b',"method":"tools/call","params":' + params + b"}"
 
 
-def answers(saved: Path, *lines: bytes, wait: bool = True) -> list[Any]:
-    """Send lines and return the answers, one for each; without ``wait`` those of a moment."""
+HELLO_LINE = request(0, "initialize", **HELLO)
+
+
+def serving(saved: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "bm25rag", "mcp", str(saved)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:
-        sent = b"".join(line + b"\n" for line in (request(0, "initialize", **HELLO), *lines))
-        process.stdin.write(sent)
+    return subprocess.Popen(command, **pipes)
+
+
+def answers(saved: Path, *lines: bytes, wait: bool = True) -> list[Any]:
+    """Send lines and return the answers, one for each; without ``wait``, all until it ends."""
+    with serving(saved) as process:
+        process.stdin.write(b"".join(line + b"\n" for line in (HELLO_LINE, *lines)))
         process.stdin.flush()
         found = [process.stdout.readline() for _ in range(1 + len(lines))] if wait else []
         out, err = process.communicate(timeout=300)
@@ -123,13 +130,40 @@ def test_results_with_lone_surrogates_can_be_said(saved: Path) -> None:
     assert found["result"]["structuredContent"]["hits"][0]["text"] == "odd ? text"
 
 
-def test_the_server_stops_soon_after_its_input_although_calls_are_waiting(saved: Path) -> None:
+def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> None:
+    with BM25Index.open(saved, mode="w") as index:
+        index.add(["slow " * 100_000] * 20)
+    slow = [search(b"%d" % number, b'{"query":"slow","k":20}') for number in range(1, 30)]
+    pings = [request(number, "ping") for number in range(30, 10_030)]
+    found = answers(saved, *slow, *pings, *[request(1, "ping")] * 100, wait=False)
+    counts = Counter(answer["id"] for answer in found)
+    assert counts.pop(1) == 101
+    assert counts == dict.fromkeys(range(2, 10_030), 1)
+    assert all("error" not in answer for answer in found)
+
+
+def test_a_cancelled_request_is_not_waited_for(saved: Path) -> None:
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    with BM25Index.open(saved, mode="w") as index:
+        index.add(["slow " * 100_000] * 20)
+    call = search(b"1", b'{"query":"slow","k":20}')
+    found = answers(saved, call, json.dumps(cancel).encode(), request(2, "ping"), wait=False)
+    assert [answer["id"] for answer in found][-1] == 2
+
+
+def test_the_server_stops_soon_after_its_client_has_gone_although_calls_are_waiting(
+    saved: Path,
+) -> None:
     with BM25Index.open(saved, mode="w") as index:
         index.add(["word " * 100_000] * 50)
-    calls = [search(b"%d" % number, b'{"query":"word","k":100}') for number in range(1, 2_000)]
     start = monotonic()
     answers(saved, search(b"1", b'{"query":"red"}'))
     once = monotonic() - start
+    calls = [search(b"%d" % number, b'{"query":"word","k":100}') for number in range(1, 2_000)]
     start = monotonic()
-    answers(saved, *calls, wait=False)
+    with serving(saved) as process:
+        process.stdin.write(b"".join(line + b"\n" for line in (HELLO_LINE, *calls)))
+        process.stdin.close()
+        process.stdout.close()
+        process.wait(300)
     assert monotonic() - start < 60 + 3 * once  # all of them take half an hour

@@ -28,6 +28,8 @@ class Server(ThreadingHTTPServer):
     cut: int | None = None
     ranges = True
     announced = True
+    refuses = False
+    length = ""
     sent = 0
 
     def __init__(self) -> None:
@@ -51,15 +53,18 @@ class Answers(BaseHTTPRequestHandler):
         whole, start = self.server.body, 0
         if given and self.server.ranges:
             start = int(given.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(whole):
+            if start >= len(whole) or self.server.refuses:
                 self.send_error(416)
                 return
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {start}-{len(whole) - 1}/{len(whole)}")
+        elif self.server.refuses:
+            self.send_error(416)
+            return
         else:
             self.send_response(200)
         if self.server.announced:
-            self.send_header("Content-Length", str(len(whole) - start))
+            self.send_header("Content-Length", self.server.length or str(len(whole) - start))
         self.end_headers()
         body = whole[start : self.server.cut]
         with suppress(ConnectionError):
@@ -273,3 +278,29 @@ def test_the_names_and_sums_are_those_of_beir() -> None:
     assert all(len(one.md5) == 32 for one in beir.BEIR.values())
     with pytest.raises(ValueError, match=r"name must be .* got 'Scifact'"):
         download("Scifact", ".")
+
+
+def test_a_refused_range_without_a_part_is_an_answer_like_others(server: Server) -> None:
+    server.refuses = True
+    with pytest.raises(ConnectionError, match="the server answered 416"):
+        download("scifact", "data", url=server.url)
+    assert left("data") == []
+
+
+def test_a_length_that_no_file_has_is_not_believed(server: Server) -> None:
+    server.length = "9" * 5_000
+    assert download("scifact", "data", url=server.url) == Path("data/scifact")
+
+
+@pytest.mark.parametrize("kept", [b"", b"PK"])
+def test_an_empty_answer_is_no_archive_and_what_is_there_is_kept(
+    server: Server, kept: bytes
+) -> None:
+    Path("data").mkdir()
+    part = Path("data/scifact.zip.part")
+    if kept:
+        part.write_bytes(kept)
+    server.announced, server.cut = False, 0
+    with pytest.raises(ConnectionError, match="the server's answer is empty"):
+        download("scifact", "data", url=server.url)
+    assert (part.read_bytes() if part.exists() else b"") == kept

@@ -69,6 +69,14 @@ LIKE_OPERATORS: list[tuple[Any, str]] = [
     ({"must_not": [{"year": 1}]}, "{'$not': {'$or': [{'year': 1}]}}"),
     ({"filter": {"year": 1}}, "{'$and': [{'year': 1}]}"),
     ({"$or": [{"lang": "en"}, {"must": [{"year": 1}]}]}, "{'$and': [{'year': 1}]}"),
+    ({"year__gte": 2}, "{'year': {'$gte': 2}}"),
+    ({"author__name__in": ["x"]}, "{'author.name': {'$in': ['x']}}"),
+    ({"field": "year", "operator": ">=", "value": 2}, "{'year': {'$gte': 2}}"),
+    ({"key": "lang", "op": "not in", "value": ["en"]}, "{'lang': {'$nin': ['en']}}"),
+    (
+        {"operator": "OR", "conditions": [{"field": "year", "operator": "==", "value": 1}]},
+        "{'$or': [{'year': {'$eq': 1}}]}",
+    ),
     ({"year": {"or": [{"gte": 1}]}}, "{'$or': [{'year': '...'}, '...']}"),
 ]
 
@@ -239,3 +247,18 @@ def test_shards_have_fields_together(tmp_path: Path) -> None:
         index.ids({"$strict": {"onyl9": 2}})
     # One of them leaves that to whoever asks all.
     assert open_shard(tmp_path / "it", 0).searcher.ids({"$strict": {"only2": 2}}) == []
+
+
+def test_a_filter_of_many_odd_conditions_is_warned_of_once(index: BM25Index) -> None:
+    odd = [{f"f{number}": {"gte": number}} for number in range(2_000)]
+    with pytest.warns(FilterWarning) as caught:
+        assert index.search("red", filter={"$or": odd}) == []
+    (warning,) = caught
+    assert str(warning.message).count("did you mean {") == 3
+    assert str(warning.message).endswith("\nand 1,997 more like these")
+
+
+def test_documents_may_have_fields_called_operator_and_field(index: BM25Index) -> None:
+    spelled = {"field": "year", "operator": ">=", "value": 2}
+    index.add(["red"], ids=["odd"], metadata=[spelled])
+    assert [hit.id for hit in index.search("red", filter=spelled)] == ["odd"]

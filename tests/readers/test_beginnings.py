@@ -41,3 +41,11 @@ def test_a_packed_word_document_is_read(tmp_path: Path) -> None:
     packed = tmp_path / "a.docx.gz"
     packed.write_bytes(gzip.compress((tmp_path / "a.docx").read_bytes()))
     assert [one.text for one in read_docx(packed)] == ["Red tea."]
+
+
+@pytest.mark.parametrize("begin", ["\n", "\r\n\n", ""])
+def test_semicolons_separate_below_blank_lines(tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{begin}id;text\n1;red tea\n", "utf-8", newline="")
+    (found,) = read_csv(path)
+    assert (found.id, found.text) == ("1", "red tea")

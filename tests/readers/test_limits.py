@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from bm25rag.readers import (
+    Note,
+    Tolerance,
     read_arrow,
     read_csv,
     read_html,
@@ -19,10 +21,12 @@ from bm25rag.readers import (
     read_lines,
     read_parquet,
     read_passages,
+    read_pdf,
     read_text,
     read_tsv,
     size_limit,
 )
+from bm25rag.readers.decoding import _raw_lines
 from support.commands import fails, ok, run, write
 from support.timing import takes_linear_time
 
@@ -62,6 +66,75 @@ def test_what_is_too_large_is_named_with_the_option_that_allows_it(
         list(read(path))
 
 
+LINES = {
+    "a.jsonl": (read_jsonl, "{}", '{"text": "red"}', '{"text": "green"}'),
+    "a.txt": (read_lines, "{}", "red", "green"),
+    "a.tsv": (read_tsv, "text\n{}", "red", "green"),
+    "a.csv": (read_csv, "text\n{}", "red", "green"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize(
+    ("bad", "encoding", "problem"),
+    [
+        (b"y" * 25_000, None, "a line has more than 10,000 bytes"),
+        (b"\x01\xff", None, "not a text, by its control characters"),
+        (b"\xff", "utf-8", "not UTF-8 text: byte 0xff"),
+    ],
+    ids=["large", "control", "encoding"],
+)
+def test_a_line_that_cannot_be_read_is_refused_alone(
+    limit: int, name: str, packed: bool, bad: bytes, encoding: str | None, problem: str
+) -> None:
+    read, form, *good = LINES[name]
+    # A head of ordinary text, by which the encoding is told.
+    lines = form.format("\n".join([*good[:1] * 500, "BAD", *good[1:], "BAD"])).encode() + b"\n"
+    content = lines.replace(b"BAD", bad)
+    path = write(name + ".gz" * packed, gzip.compress(content) if packed else content)
+    notes: list[Note] = []
+    told = Tolerance(encoding, notes.append, lenient=True)
+    texts = [one.text for one in read(path, tolerance=told)]
+    assert texts == ["red"] * 500 + ["green"]
+    numbers = [lines[:at].count(b"\n") + 1 for at in (lines.index(b"BAD"), lines.rindex(b"BAD"))]
+    said = [note.text for note in notes if note.kind == "line"]
+    assert [one.partition(": ")[0] for one in said] == [f"{path}:{number}" for number in numbers]
+    assert all(problem in one for one in said)
+    with pytest.raises(ValueError, match=f":{numbers[0]}: "):
+        list(read(path, tolerance=told._replace(lenient=False, encoding=encoding or "utf-8")))
+
+
+def test_a_row_with_a_line_that_cannot_be_read_is_refused_and_quotes_end_where_they_should(
+    limit: int,
+) -> None:
+    rows = [b'1,"red\n\xff\nred"', b"2,green", b'3,"blue', b'\xff"', b"4,pink", b"\xff", b'5,"x']
+    path = write("a.csv", b"id,text\n" + b"\n".join(rows) + b"\n" + b"z\n" * 6_000 + b'6",y\n')
+    notes: list[Note] = []
+    found = list(read_csv(path, tolerance=Tolerance("utf-8", notes.append, lenient=True)))
+    assert [(one.id, one.text) for one in found][:2] == [("2", "green"), ("4", "pink")]
+    lines = [note.text.partition(": ")[0] for note in notes if note.kind == "line"]
+    assert lines[:4] == ["a.csv:3", "a.csv:7", "a.csv:9", "a.csv:10"]
+
+
+def test_a_file_of_one_line_without_end_is_not_held(limit: int) -> None:
+    class Endless:
+        """A line of 10 GB."""
+
+        asked, left, ended = 0, 10 << 30, False
+
+        def readline(self, size: int) -> bytes:
+            self.asked = max(self.asked, size)
+            size = min(size, self.left, 1 << 30)
+            self.left -= 1 << 30 if size > limit + 1 else size
+            return bytes(size if self.left > 0 else 0)
+
+    endless = Endless()
+    (error,) = _raw_lines(endless, Path("a.jsonl"))  # type: ignore[arg-type]
+    assert "a line has more than 10,000 bytes" in str(error)
+    assert endless.asked <= 1 << 20
+
+
 def test_records_of_ordinary_size_are_read_however_many_there_are(limit: int) -> None:
     lines = "".join(
         json.dumps({"text": f"{number * 7919} {number}"}) + "\n" for number in range(9_999)
@@ -92,6 +165,15 @@ def test_in_a_folder_what_is_too_large_is_skipped_and_named() -> None:
     fails(2, "--max-size must be a size", "index", "d", "-o", "three", "--max-size", "big")
     assert size_limit() == 64 << 20
     ok("index", "d/c.html", "-o", "four")
+
+
+def test_a_pdf_file_obeys_the_limit(limit: int) -> None:
+    pytest.importorskip("pypdf", reason="the extra pdf is not installed")
+    path = write("a.pdf", b"%PDF-1.4\n" + b" " * limit)
+    with pytest.raises(
+        ValueError, match=r"^a\.pdf: a file, .* more than 10,000 bytes; .* --max-size"
+    ):
+        list(read_pdf(path))
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from bm25rag import Document, Hit
 
-__all__ = ["Answer", "part_of", "plain", "written"]
-
 
 class Answer(NamedTuple):
     """The result of a call: as JSON values, and as text for clients that show nothing else."""

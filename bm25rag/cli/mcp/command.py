@@ -9,28 +9,28 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import click
 
 from bm25rag import __version__
 from bm25rag.cli.mcp.answers import plain
 from bm25rag.cli.mcp.tools import IndexTools
-from bm25rag.cli.mcp.wire import readable_lines
+from bm25rag.cli.mcp.wire import Requests, readable_lines
 from bm25rag.cli.options import examples, index_argument
 from bm25rag.cli.terminal import counted, one_line, write_message
-from bm25rag.errors import BM25Error, MissingDependencyError
+from bm25rag.common.optional import load
+from bm25rag.errors import BM25Error
 
 if TYPE_CHECKING:
     import anyio
     import mcp_types as types
     from mcp.server.lowlevel import Server
+    from mcp.shared._stream_protocols import WriteStream
+    from mcp.shared.message import SessionMessage
 
-__all__ = ["mcp_command"]
-
-# Calls at once. The others wait, and are dropped when the input ends; these come to their end.
+# Calls at once; the others wait.
 _MOST_RUNNING = 4
-_MISSING = "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'"
 # As of every command.
 _INTERRUPTED = 130
 
@@ -63,20 +63,16 @@ def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, writ
 
 def _limiter() -> anyio.CapacityLimiter:
     """Return what limits the calls that run at once."""
-    try:
-        import anyio
-    except ModuleNotFoundError as cause:
-        raise MissingDependencyError(_MISSING) from cause
+    load("mcp", "bm25rag mcp needs mcp", "mcp")
+    import anyio
+
     return anyio.CapacityLimiter(_MOST_RUNNING)
 
 
 def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> Server[Any]:
-    try:
-        import anyio.to_thread
-        import mcp_types as types
-        from mcp.server.lowlevel import Server
-    except ModuleNotFoundError as cause:
-        raise MissingDependencyError(_MISSING) from cause
+    import anyio.to_thread
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
 
     async def list_tools(context: object, request: object) -> types.ListToolsResult:
         offered = await anyio.to_thread.run_sync(tools.tools, limiter=running)
@@ -121,13 +117,7 @@ def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> 
 
 
 def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
-    """Answer until standard input ends.
-
-    Raises
-    ------
-    BrokenPipeError
-        If the client does not read the answers any more.
-    """
+    """Answer until standard input ends."""
     import anyio
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage
@@ -139,15 +129,19 @@ def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
             await connected.wait()
             await write.send(SessionMessage(error))
 
-        lines = readable_lines(_input(), answer, lambda: running.borrowed_tokens > 0)
+        def is_busy() -> bool:
+            return running.borrowed_tokens > 0
+
+        lines = readable_lines(_input(), answer, requests, is_busy)
         # Of a file, it takes the lines alone.
         async with stdio_server(cast("anyio.AsyncFile[str]", lines)) as (read, write):
             connected.set()
-            await server.run(read, write, server.create_initialization_options())
+            answers = _Answers(write, requests)
+            await server.run(read, answers, server.create_initialization_options())
 
-    # It warns of each call that waits when the input ends. The process is ours.
+    # It warns of requests that it cannot read. The process is ours.
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    gone = False
+    requests, gone = Requests(), False
     with _ended_by_ctrl_c():
         try:
             anyio.run(run)
@@ -155,6 +149,28 @@ def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
             gone = True
     if gone:
         raise BrokenPipeError
+    if requests:
+        write_message(f"Not answered: {counted(len(requests), 'request')}")
+
+
+class _Answers:
+    """The stream of answers, which notes each."""
+
+    def __init__(self, stream: WriteStream[SessionMessage], requests: Requests) -> None:
+        self._stream, self._requests = stream, requests
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._stream.send(item)
+        self._requests.answer(getattr(item.message, "id", None))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 def _input() -> IO[bytes]:

@@ -16,8 +16,6 @@ from bm25rag.cli.snippets import densest_part
 from bm25rag.common.checks import check_count, check_ids, check_sequence
 from bm25rag.index import OnDuplicate
 
-__all__ = ["IndexTools", "Tool"]
-
 # A model's context is small: a call that asks for more is a mistake.
 _MOST_HITS, _MOST_IDS = 100, 100
 _MOST_SHOWN = 100_000
@@ -67,11 +65,6 @@ class IndexTools:
         Whether to offer ``add`` and ``delete``.
     about
         What the index holds, for the description of ``search``.
-
-    Raises
-    ------
-    StorageError
-        If the index cannot be opened.
     """
 
     def __init__(
@@ -186,20 +179,7 @@ class IndexTools:
         ]
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool.
-
-        Parameters
-        ----------
-        name
-            Its name.
-        arguments
-            JSON values by name; nothing about them is taken for granted.
-
-        Raises
-        ------
-        BM25Error, OSError, TypeError, ValueError
-            If the call is wrong or fails; the message is for whoever called.
-        """
+        """Call a tool with JSON values by name; nothing about them is taken for granted."""
         tools = {tool.name: tool for tool in self._tools("")}
         if name not in tools:
             message = f"there is no tool {name!r:.100}; there are {', '.join(tools)}"

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from time import monotonic, sleep
@@ -18,16 +19,16 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import mcp_types as types
 
-__all__ = ["LONGEST_LINE", "readable_lines"]
-
 # Bytes: what lists of documents to add may well have.
 LONGEST_LINE = 16 << 20
 # Lines that are read before they can be answered: short ones, and others; together some 100 MB.
 _SHORT, _MOST_SHORT, _MOST_LONG = 1 << 12, 20_000, 8
-# Seconds: for what was asked when the stream ends, and between two looks.
+# Seconds: without any answer or work, after which none is expected, and between two looks.
 _GRACE, _TICK = 2.0, 0.02
 # JSON-RPC's codes.
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
+# A request that was cancelled is not answered any more.
+_CANCELLED = "notifications/cancelled"
 
 _STRING = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
@@ -39,34 +40,60 @@ class _Line(NamedTuple):
     is_whole: bool
 
 
+class Requests:
+    """The requests that were read, and how many of each id are not answered yet."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str | int] = Counter()
+
+    def __len__(self) -> int:
+        return (+self._open).total()
+
+    def add(self, message: types.JSONRPCMessage) -> None:
+        """Note a message of the client."""
+        import mcp_types as types
+
+        if isinstance(message, types.JSONRPCRequest):
+            self._open[message.id] += 1
+        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCELLED:
+            self._open.pop((message.params or {}).get("requestId", ""), 0)
+
+    def answer(self, id: str | int | None) -> None:
+        """Note an answer."""
+        if id is not None:
+            self._open[id] -= 1
+
+
 async def readable_lines(
     stream: IO[bytes],
     answer: Callable[[types.JSONRPCError], Awaitable[None]],
+    requests: Requests,
     is_busy: Callable[[], bool],
 ) -> AsyncIterator[str]:
     """Yield the lines that are messages; give ``answer`` an error for each of the others.
 
-    When the stream has ended, there are two seconds for what it asked, as long as ``is_busy``: what
-    then is not done nobody waits for.
+    The end of the stream is told of when all ``requests`` are answered, or nothing is left that
+    could answer them.
     """
     import mcp_types as types
 
     lines: asyncio.Queue[_Line | None] = asyncio.Queue()
-    reader = _Reader(stream, lines)
-    reader.start()
-    while (line := await lines.get()) is not None and not reader.is_late():
+    _Reader(stream, lines).start()
+    while (line := await lines.get()) is not None:
         text = line.content.decode("utf-8", "replace")
         if not text.strip():
             continue
-        code, problem = _problem(text, line.is_whole)
-        if problem is None:
+        message = _parse(text, line.is_whole)
+        if not isinstance(message, types.ErrorData):
+            requests.add(message)
             yield text
             continue
-        error = types.ErrorData(code=code, message=problem)
-        await answer(types.JSONRPCError(jsonrpc="2.0", id=_id_in(text), error=error))
-    await asyncio.sleep(_TICK)
-    while is_busy() and not reader.is_late():
+        await answer(types.JSONRPCError(jsonrpc="2.0", id=_id_in(text), error=message))
+    left, since = len(requests), monotonic()
+    while left and monotonic() < since + _GRACE:
         await asyncio.sleep(_TICK)
+        if len(requests) != left or is_busy():
+            left, since = len(requests), monotonic()
 
 
 class _Reader(threading.Thread):
@@ -76,11 +103,6 @@ class _Reader(threading.Thread):
         super().__init__(name="bm25rag-mcp-reader", daemon=True)
         self._stream, self._lines = stream, lines
         self._loop = asyncio.get_running_loop()
-        self._ended: float | None = None
-
-    def is_late(self) -> bool:
-        """Tell whether the stream ended so long ago that nobody waits for answers."""
-        return self._ended is not None and monotonic() > self._ended + _GRACE
 
     def run(self) -> None:
         """Read to the end."""
@@ -90,7 +112,6 @@ class _Reader(threading.Thread):
                 while self._lines.qsize() >= most:
                     sleep(_TICK)
                 self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
-            self._ended = monotonic()
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
 
@@ -103,25 +124,28 @@ def _read_line(stream: IO[bytes]) -> _Line:
     return _Line(line, is_whole)
 
 
-def _problem(text: str, is_whole: bool) -> tuple[int, str | None]:
-    """Return what is wrong with a line, None if nothing is, and JSON-RPC's code for it."""
+def _parse(text: str, is_whole: bool) -> types.JSONRPCMessage | types.ErrorData:
+    """Return the message of a line, or what is wrong with it."""
     import mcp_types as types
     from pydantic import ValidationError
 
     if not is_whole:
-        return _INVALID_REQUEST, f"a message has more than {LONGEST_LINE:,} bytes"
+        problem = f"a message has more than {LONGEST_LINE:,} bytes"
+        return types.ErrorData(code=_INVALID_REQUEST, message=problem)
     try:
         message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            return _PARSE_ERROR, f"{first['msg']:.200}"
-        return _INVALID_REQUEST, "not a request, a notification or a response of JSON-RPC 2.0"
+            return types.ErrorData(code=_PARSE_ERROR, message=f"{first['msg']:.200}")
+        problem = "not a request, a notification or a response of JSON-RPC 2.0"
+        return types.ErrorData(code=_INVALID_REQUEST, message=problem)
     except ValueError as error:
-        return _PARSE_ERROR, f"{error!s:.200}"
+        return types.ErrorData(code=_PARSE_ERROR, message=f"{error!s:.200}")
     if isinstance(message, types.JSONRPCNotification) and _has_id(text):
-        return _INVALID_REQUEST, "the id of a request must be a string or an integer"
-    return 0, None
+        problem = "the id of a request must be a string or an integer"
+        return types.ErrorData(code=_INVALID_REQUEST, message=problem)
+    return message
 
 
 def _has_id(text: str) -> bool:

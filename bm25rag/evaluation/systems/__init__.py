@@ -4,8 +4,7 @@ Each runs in its own process (see ``worker``), takes raw texts, and returns ids,
 scores if it has them.
 """
 
-from bm25rag.evaluation.systems.base import CannotRunError, Found, System
-from bm25rag.evaluation.systems.made import Made
-from bm25rag.evaluation.systems.registry import SYSTEMS, make_system
+from bm25rag.evaluation.systems.base import CannotRunError
+from bm25rag.evaluation.systems.registry import SYSTEMS, Made, make_system
 
-__all__ = ["SYSTEMS", "CannotRunError", "Found", "Made", "System", "make_system"]
+__all__ = ["SYSTEMS", "CannotRunError", "Made", "make_system"]

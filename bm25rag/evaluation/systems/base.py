@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.retrievers import Found
-
-__all__ = ["CannotRunError", "Found", "SavedSystem", "System"]
+from bm25rag.evaluation.retrievers import Found as Found
 
 
 class CannotRunError(Exception):

@@ -11,8 +11,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, System
 
-__all__ = ["Bm25Pt"]
-
 _BATCH = 64  # queries, whose scores of all documents are in memory at once
 
 
@@ -36,7 +34,6 @@ class Bm25Pt(System):
         return self._torch.tensor([[*row, *[0] * (length - len(row))] for row in rows])
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._ids = [document.id for document in documents]
         numbers: defaultdict[str, int] = defaultdict(count(1).__next__)
         rows = [
@@ -52,7 +49,6 @@ class Bm25Pt(System):
         return [[number for number in row if number] for row in found]
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         rows = self._known([query])
         if not rows[0]:
             return []
@@ -62,7 +58,6 @@ class Bm25Pt(System):
         return [(self._ids[row], score) for row, score in pairs if score > 0]
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Answer queries in batches, on threads."""
         self._torch.set_num_threads(threads)
         rows = [row for row in self._known(queries) if row]
         for start in range(0, len(rows), _BATCH):

@@ -10,8 +10,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Bm25s"]
-
 
 class Bm25s(SavedSystem):
     """bm25s, by backend, with its English stop words and PyStemmer, as in its README."""
@@ -32,7 +30,6 @@ class Bm25s(SavedSystem):
         )
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._ids = [document.id for document in documents]
         backend = "numba" if self._backend == "numba" else "numpy"
         self._index = self._bm25s.BM25(backend=backend)
@@ -71,16 +68,13 @@ class Bm25s(SavedSystem):
         return [(self._ids[row], score) for row, score in pairs if score > 0]
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Answer queries on threads."""
         self._retrieve(queries, k, threads)
 
     def save(self, folder: Path) -> None:
-        """Write the index and the ids."""
         self._index.save(str(folder), show_progress=False)
         (folder / "ids.txt").write_text("\n".join(self._ids), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        """Map the index into memory."""
         self._index = self._bm25s.BM25.load(str(folder), mmap=True, load_corpus=False)
         self._index.backend = "numba" if self._backend == "numba" else "numpy"
         if self._backend == "numba":

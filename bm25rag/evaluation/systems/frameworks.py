@@ -11,8 +11,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem, System
 
-__all__ = ["Haystack", "LangChain", "LlamaIndex"]
-
 
 class LangChain(System):
     """``BM25Retriever`` of langchain-community: rank_bm25 on words cut at spaces.
@@ -28,13 +26,11 @@ class LangChain(System):
         self._document = importlib.import_module("langchain_core.documents").Document
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._retriever = self._type.from_documents(
             [self._document(id=one.id, page_content=one.text or "") for one in documents]
         )
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids of the best k."""
         self._retriever.k = k
         return [(one.id, float(-rank)) for rank, one in enumerate(self._retriever.invoke(query))]
 
@@ -50,7 +46,6 @@ class LlamaIndex(SavedSystem):
         self._stemmer = importlib.import_module("Stemmer").Stemmer("english")
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._retriever = self._type.from_defaults(
             nodes=[self._node(id_=one.id, text=one.text or "") for one in documents],
             similarity_top_k=1,
@@ -65,7 +60,6 @@ class LlamaIndex(SavedSystem):
         return [(one.node.node_id, float(one.score)) for one in self._retriever.retrieve(query)]
 
     def save(self, folder: Path) -> None:
-        """Write the index and the nodes."""
         self._retriever.persist(str(folder))
 
     def load(self, folder: Path) -> None:
@@ -89,21 +83,18 @@ class Haystack(SavedSystem):
         self._document = importlib.import_module("haystack").Document
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._store.write_documents(
             [self._document(id=one.id, content=one.text or "") for one in documents]
         )
         self._retriever = self._type(self._store)
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         if not query:  # it raises
             return []
         found = self._retriever.run(query=query, top_k=k)["documents"]
         return [(one.id, float(one.score)) for one in found]
 
     def save(self, folder: Path) -> None:
-        """Write the documents, as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
         self._store.save_to_disk(str(folder / "store.json"))
 

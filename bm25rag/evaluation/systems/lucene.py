@@ -23,21 +23,13 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import CannotRunError, Found, SavedSystem
 
-__all__ = ["Lucene", "LuceneIndex", "java_class", "jvm", "lucene_jar"]
-
 _FIELD = "text"
 # Heap; the smallest machine of the paper has 4 GiB.
 _HEAP = "-Xmx3g"
 
 
 def lucene_jar() -> Path:
-    """Return the jar with Lucene's classes.
-
-    Raises
-    ------
-    CannotRunError
-        If there is none.
-    """
+    """Return the jar with Lucene's classes."""
     if named := os.environ.get("LUCENE_JAR"):
         if not Path(named).is_file():
             raise CannotRunError(f"LUCENE_JAR names no file: {named}")
@@ -76,15 +68,6 @@ class LuceneIndex:
     """A folder that is written in one go and then searched.
 
     Its segments are merged into one, in the order of the documents: rows are Lucene's numbers.
-
-    Parameters
-    ----------
-    folder
-        Where it is.
-    analyzer
-        The class of an analyzer, ``".analysis.en.EnglishAnalyzer"``.
-    k1, b
-        Parameters of ``BM25Similarity``.
     """
 
     def __init__(self, folder: Path, analyzer: str, k1: float = 1.2, b: float = 0.75) -> None:
@@ -97,17 +80,7 @@ class LuceneIndex:
         self._directory = java_class(".store.FSDirectory").open(path)
 
     def write(self, texts: Any, megabytes: float = 16.0, positions: bool = True) -> None:
-        """Index a stream of Java's of texts, and get ready to search.
-
-        Parameters
-        ----------
-        texts
-            The stream.
-        megabytes
-            Of the buffer; 16 are Lucene's own setting.
-        positions
-            Whether to index positions, as its ``TextField`` does.
-        """
+        """Index a stream of Java's of texts, and get ready to search."""
         settings = java_class(".index.IndexWriterConfig")(self.analyzer)
         settings.setSimilarity(self._similarity)
         settings.setMergePolicy(java_class(".index.LogByteSizeMergePolicy")())
@@ -209,42 +182,35 @@ class Lucene(SavedSystem):
         self._folder = Path(tempfile.mkdtemp(prefix="lucene-"))
 
     def version(self) -> str | None:
-        """Return what Lucene says."""
         return str(java_class(".util.Version").LATEST)
 
     def _at(self, folder: Path) -> LuceneIndex:
         return LuceneIndex(folder, ".analysis.en.EnglishAnalyzer")
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._ids = [document.id for document in documents]
         self._index = self._at(self._folder)
         texts = java_class("java.util.ArrayList")([document.text or "" for document in documents])
         self._index.write(texts.stream())
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         made = self._index.query(query)
         if made is None:
             return []
         return [(self._ids[row], score) for row, score in self._index.search(made, k)]
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Answer queries within the virtual machine."""
         made = map(self._index.query, queries)
         self._index.search_batch([query for query in made if query is not None], k, threads)
 
     def save(self, folder: Path) -> None:
-        """Copy the folder, and write the ids."""
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
         (folder / "ids.txt").write_text("\n".join(self._ids), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        """Map the index into memory."""
         self._ids = (folder / "ids.txt").read_text(encoding="utf-8").split("\n")
         self._index = self._at(folder)
         self._index.open()
 
     def close(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -9,8 +9,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Ours"]
-
 
 class Ours(SavedSystem):
     """bm25rag, by variant."""
@@ -24,23 +22,18 @@ class Ours(SavedSystem):
         self._index = BM25Index()
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         variant: Any = self._variant
         self._index = self._type(variant=variant)
         self._index.add_documents(documents)
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         return [(hit.id, hit.score) for hit in self._index.search(query, k=k)]
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Answer queries on threads."""
         self._index.search_batch(queries, k=k, threads=threads).ids()
 
     def save(self, folder: Path) -> None:
-        """Write the index."""
         self._index.save(folder)
 
     def load(self, folder: Path) -> None:
-        """Map the index into memory."""
         self._index = self._type.open(folder)

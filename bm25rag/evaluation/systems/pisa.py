@@ -15,21 +15,9 @@ import numpy as np
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Pisa", "PisaSearcher"]
-
 
 class PisaSearcher:
-    """The function beneath the data frames, which cost more than many a search.
-
-    Parameters
-    ----------
-    index
-        A ``PisaIndex``.
-    k1, b
-        Parameters of BM25.
-    pretokenised
-        Whether queries are weights by term, not texts.
-    """
+    """The function beneath the data frames, which cost more than many a search."""
 
     #: Those that are exact.
     ALGORITHMS: ClassVar[tuple[str, ...]] = (
@@ -92,28 +80,22 @@ class Pisa(SavedSystem):
         )
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         made = self._at(self._folder / "index")
         made.index({"docno": one.id, "text": one.text or ""} for one in documents)
         self._searcher = PisaSearcher(made, 1.2, 0.75)
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         _, names, scores = self._searcher.search([query], k, 1, "block_max_wand")
         return list(zip(names.tolist(), scores.tolist(), strict=True))
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Answer queries on threads."""
         self._searcher.search(queries, k, threads, "block_max_wand")
 
     def save(self, folder: Path) -> None:
-        """Copy the folder."""
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
 
     def load(self, folder: Path) -> None:
-        """Map the index into memory."""
         self._searcher = PisaSearcher(self._at(folder / "index"), 1.2, 0.75)
 
     def close(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)

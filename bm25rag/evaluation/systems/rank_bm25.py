@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, System
 
-__all__ = ["RankBm25"]
-
 
 class RankBm25(System):
     """rank_bm25's BM25Okapi on lower-cased words, as in its README."""
@@ -20,12 +18,10 @@ class RankBm25(System):
         self._type = importlib.import_module("rank_bm25").BM25Okapi
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         self._ids = [document.id for document in documents]
         self._index = self._type([(document.text or "").lower().split() for document in documents])
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         scores = self._index.get_scores(query.lower().split())
         best = (-scores).argsort(kind="stable")[:k].tolist()
         return [(self._ids[row], float(scores[row])) for row in best if scores[row] > 0]

@@ -1,16 +1,18 @@
-"""The systems that are known by name."""
+"""The systems that are known by name, and whatever a factory makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from bm25rag.evaluation.systems.base import System
+from bm25rag.documents import Document
+from bm25rag.evaluation.retrievers import answering
+from bm25rag.evaluation.systems.base import Found, System
 from bm25rag.evaluation.systems.bm25_pt import Bm25Pt
 from bm25rag.evaluation.systems.bm25s import Bm25s
 from bm25rag.evaluation.systems.frameworks import Haystack, LangChain, LlamaIndex
 from bm25rag.evaluation.systems.lucene import Lucene
-from bm25rag.evaluation.systems.made import Made
 from bm25rag.evaluation.systems.ours import Ours
 from bm25rag.evaluation.systems.pisa import Pisa
 from bm25rag.evaluation.systems.rank_bm25 import RankBm25
@@ -18,7 +20,29 @@ from bm25rag.evaluation.systems.servers import Server
 from bm25rag.evaluation.systems.tantivy import Tantivy
 from bm25rag.scoring.variants import VARIANTS
 
-__all__ = ["SYSTEMS", "make_system"]
+
+class Made(System):
+    """A system made by a factory: a callable, or a framework's retriever.
+
+    Parameters
+    ----------
+    path
+        ``module:factory``; the factory takes a list of ``Document`` and returns a callable
+        from query and k to ids or (id, score) pairs, or a retriever of LangChain,
+        LlamaIndex or Haystack that returns documents whose id is the document's.
+    """
+
+    def __init__(self, path: str) -> None:
+        module, _, name = path.partition(":")
+        self._factory = getattr(importlib.import_module(module), name)
+
+    def build(self, documents: Sequence[Document]) -> None:
+        self._answer = answering(self._factory(list(documents)))
+
+    def search(self, query: str, k: int) -> Found:
+        """Return ids and scores of the best k; without scores, scores that decrease by rank."""
+        return self._answer(query, k)
+
 
 SYSTEMS: dict[str, Callable[[], System]] = {
     **{f"bm25rag {name}": partial(Ours, name) for name in VARIANTS},
@@ -36,22 +60,7 @@ SYSTEMS: dict[str, Callable[[], System]] = {
 
 
 def make_system(name: str) -> System:
-    """Make a system in this process.
-
-    Parameters
-    ----------
-    name
-        One of ``SYSTEMS``, or ``module:factory``.
-
-    Raises
-    ------
-    ImportError
-        If its package is not installed.
-    CannotRunError
-        If something else that it needs is missing.
-    ValueError
-        If there is no system of that name.
-    """
+    """Make a system, one of ``SYSTEMS`` or ``module:factory``, in this process."""
     if name in SYSTEMS:
         return SYSTEMS[name]()
     if ":" not in name:

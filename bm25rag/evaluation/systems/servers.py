@@ -13,8 +13,6 @@ from typing import Any
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import CannotRunError, Found, System
 
-__all__ = ["Server"]
-
 _BULK = 1000  # documents of a request
 _SETTINGS: dict[str, Any] = {
     "settings": {
@@ -70,11 +68,9 @@ class Server(System):
         return answer
 
     def version(self) -> str | None:
-        """Return what the server says."""
         return str(self._ask("GET", "/")["version"]["number"])
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Send the documents, and merge the segments into one."""
         self._ask("PUT", f"/{self._name}", _SETTINGS)
         rest = iter(documents)
         while some := list(islice(rest, _BULK)):
@@ -84,11 +80,9 @@ class Server(System):
         self._ask("POST", f"/{self._name}/_refresh")
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         return _found(self._ask("POST", f"/{self._name}/_search", _question(query, k)))
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        """Ask for all in one request, ``threads`` at a time."""
         lines: list[Mapping[str, Any]] = []
         for query in queries:
             lines += [{}, _question(query, k)]
@@ -97,7 +91,6 @@ class Server(System):
             _found(answer)
 
     def close(self) -> None:
-        """Remove the index."""
         self._ask("DELETE", f"/{self._name}")
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
-__all__ = ["Tantivy"]
-
 
 class Tantivy(SavedSystem):
     """tantivy with its English stemmer, in a folder; k1 and b are its own, 1.2 and 0.75."""
@@ -24,7 +22,6 @@ class Tantivy(SavedSystem):
         self._folder = Path(tempfile.mkdtemp(prefix="tantivy-"))
 
     def build(self, documents: Sequence[Document]) -> None:
-        """Index documents."""
         builder = self._tantivy.SchemaBuilder()
         builder.add_text_field("id", stored=True, tokenizer_name="raw")
         builder.add_text_field("text", stored=False, tokenizer_name="en_stem")
@@ -38,7 +35,6 @@ class Tantivy(SavedSystem):
         self._searcher = self._index.searcher()
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k."""
         words = "".join(c if c.isalnum() else " " for c in query).lower()
         if not words.strip():
             return []
@@ -47,14 +43,11 @@ class Tantivy(SavedSystem):
         return [(self._searcher.doc(address)["id"][0], float(score)) for score, address in hits]
 
     def save(self, folder: Path) -> None:
-        """Copy the folder."""
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
 
     def load(self, folder: Path) -> None:
-        """Map the index into memory."""
         self._index = self._tantivy.Index.open(str(folder))
         self._searcher = self._index.searcher()
 
     def close(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
