@@ -9,7 +9,6 @@ from langchain_core.documents import Document
 from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from bm25rag import Deleted
 from bm25rag.adapters import OnDuplicate
 from langchain_bm25rag.awaiting import awaited, writing
 from langchain_bm25rag.documents import Ids, read_documents, write
@@ -71,8 +70,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
 
     adelete = awaited(delete, writing)
 
-    def _deleted(self, deleted: Deleted) -> DeleteResponse:
-        ids = list(deleted.ids)
+    def _deleted(self, ids: list[str]) -> DeleteResponse:
         return DeleteResponse(succeeded=ids, num_deleted=len(ids), failed=[], num_failed=0)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:

@@ -125,8 +125,8 @@ def write(
     return ids if on_duplicate == "replace" else written
 
 
-def replace_metadata(index: BM25Index, ids: Ids, metadatas: Metadatas) -> int:
-    """Replace the metadata of documents, and return how many there were."""
+def replace_metadata(index: BM25Index, ids: Ids, metadatas: Metadatas) -> list[str]:
+    """Replace the metadata of documents, and return the ids of those there are."""
     given = [None if one is None else dict(one) for one in _iterate("metadatas", metadatas, "dict")]
     try:
         return index.update_metadata(read_ids(ids), given)

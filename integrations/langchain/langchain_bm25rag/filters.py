@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
-from bm25rag import BM25Index, Deleted, Hit
+from bm25rag import BM25Index, Hit
 from bm25rag.adapters import read_hits
 from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
 from bm25rag.filters import Filter as ParsedFilter
@@ -48,7 +48,7 @@ def search(
     if expand:
         terms = searched.correct(query, parsed).terms if correct else query
         query, correct = searched.expand(terms, filter=parsed), False
-    hits = searched.search(query, k, parsed, min_score, correct, offset=offset)
+    hits = searched.search(query, k, parsed, min_score=min_score, correct=correct, offset=offset)
     read_hits(hits, "text", "metadata")
     return hits
 
@@ -65,12 +65,12 @@ def passing(
 
     Nothing is scored, so ``min_score`` does not apply; it is checked.
     """
-    index.search("", k, None, min_score, offset=offset)  # checks them
+    index.search("", k, min_score=min_score, offset=offset)  # checks them
     found = index.get(index.ids(filter, k=k, offset=offset))
     return [Hit(one.id, 0.0, one.text, one.metadata, one.payload) for one in found]
 
 
-def delete(index: BM25Index, ids: Ids | None, filter: Filter | None) -> Deleted:
+def delete(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str]:
     """Delete documents by their ids, by a filter or by both; one of them must choose."""
     parsed = _check_choice(ids, filter_of(index, filter))  # callables see it while it is locked
     return index.delete(None if ids is None else read_ids(ids), parsed)

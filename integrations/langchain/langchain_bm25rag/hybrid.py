@@ -311,7 +311,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     adelete = awaited(delete, writing)
 
     @planned
-    def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[int]:
+    def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[list[str]]:
         """Replace the metadata of documents in both; the vector store embeds them again.
 
         Parameters, result and exceptions are those of ``BM25Retriever.update_metadata``.
@@ -322,10 +322,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
             If the vector store fails; the index has the new metadata then.
         """
         given = read_ids(ids)
-        count = replace_metadata(self.index, given, metadatas)
+        changed = replace_metadata(self.index, given, metadatas)
         self._touched.update(given)
         yield from self._replacing(given, [id for id in dict.fromkeys(given) if id in self.index])
-        return count
+        return changed
 
     aupdate_metadata = awaited(update_metadata, writing)
 

@@ -166,7 +166,7 @@ class BM25Retriever(SearchingBM25):
     ) -> Self:
         """Do what ``from_documents`` does; ``documents`` may be an async iterable."""
 
-    def delete(self, ids: Ids | None = None, *, filter: Filter | None = None) -> int:
+    def delete(self, ids: Ids | None = None, *, filter: Filter | None = None) -> list[str]:
         """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
@@ -178,8 +178,8 @@ class BM25Retriever(SearchingBM25):
 
         Returns
         -------
-        count
-            How many documents were deleted.
+        ids
+            The ids of the documents that were deleted.
 
         Raises
         ------

@@ -70,7 +70,7 @@ class Stored:
 
     aget_by_ids = awaited(get_by_ids, reading)
 
-    def update_metadata(self, ids: Ids, metadatas: Metadatas) -> int:
+    def update_metadata(self, ids: Ids, metadatas: Metadatas) -> list[str]:
         """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
 
         Parameters
@@ -82,8 +82,8 @@ class Stored:
 
         Returns
         -------
-        count
-            How many documents were changed.
+        ids
+            The ids of the documents that were changed.
 
         Raises
         ------

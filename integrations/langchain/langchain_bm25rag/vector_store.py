@@ -576,7 +576,7 @@ class BM25VectorStore(Stored, VectorStore):
         if is_filter_alone(query, parsed):
             return _scored(passing(index, parsed, k, min_score, offset))
         if mode == "sparse":
-            hits = index.vectors.search(vector, k, parsed, min_score, offset=offset)
+            hits = index.vectors.search(vector, k, parsed, min_score=min_score, offset=offset)
         else:
             fusion = {name: getattr(self, name) for name in _FUSION}
             hits = index.search_hybrid(query, vector, k, parsed, offset=offset, **fusion)
