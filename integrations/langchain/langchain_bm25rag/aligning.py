@@ -11,8 +11,8 @@ from langchain_core.indexing import RecordManager
 from langchain_core.vectorstores import VectorStore
 
 from bm25rag import BM25Index
+from langchain_bm25rag.awaiting import Plan, Step
 from langchain_bm25rag.documents import to_document
-from langchain_bm25rag.steps import Plan, Step
 
 # How many ids are named at once: databases limit the length of a statement.
 _AT_ONCE = 1000
@@ -28,15 +28,7 @@ class Aligned(NamedTuple):
 
 
 def align_records(store: Any, records: RecordManager) -> Plan[None]:
-    """Make an index and a record manager forget what only one of the two knows.
-
-    Parameters
-    ----------
-    store
-        What has an ``index``, and ``delete``.
-    records
-        The record manager.
-    """
+    """Make what has an ``index`` and a record manager forget what only one of the two knows."""
     stored, recorded = set(store.index.ids()), set((yield Step(records, "list_keys")))
     if unrecorded := list(stored - recorded):
         yield Step(store, "delete", (unrecorded,))
@@ -49,16 +41,8 @@ def align_documents(
 ) -> Plan[Aligned]:
     """Make a vector store hold of some documents what the index holds.
 
-    Parameters
-    ----------
-    index
-        The index.
-    store
-        The vector store.
-    ids
-        The documents, which may be in both, in one of them, or in neither.
-    id_of
-        Returns the id of a document of the vector store.
+    They may be in both, in one of them, or in neither. ``id_of`` returns the id of a document of
+    the vector store.
     """
     added: list[str] = []
     deleted: list[str] = []
@@ -82,16 +66,9 @@ def align_documents(
 def find_all(
     store: VectorStore, index: BM25Index, id_of: Callable[[Document], str]
 ) -> Plan[list[str]]:
-    """Return the ids of all documents of a vector store, which is asked for more than it can have.
+    """Return the ids of all documents of a vector store, which holds about what the index holds.
 
-    Parameters
-    ----------
-    store
-        The vector store; none can list what it holds.
-    index
-        An index of about as many documents.
-    id_of
-        Returns the id of a document of the vector store.
+    None can list what it holds, so it is asked for more than it can have.
     """
     text = next((one.text for one in index.get(index.ids(k=1)) if one.text), "text")
     wanted = 2 * len(index) + 100

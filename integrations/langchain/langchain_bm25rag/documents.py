@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sized
 from numbers import Number
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from langchain_core.documents import Document
@@ -14,15 +14,13 @@ from bm25rag import Document as StoredDocument
 from bm25rag.adapters import OnDuplicate, check_sequence
 from bm25rag.errors import MetadataError
 
+Ids: TypeAlias = Iterable[str | float]
+"""Ids of documents; a number becomes a string, as in LangChain's ``Document``."""
+NewIds: TypeAlias = Iterable[str | float | None]
+"""Ids of new documents; one without gets a UUID."""
+Metadatas: TypeAlias = Iterable[Mapping[str, Any] | None]
+
 _END = object()
-
-
-class _Unnamed(StoredDocument):
-    """A document that came without an id; messages must not name the UUID that it got."""
-
-    __slots__ = ()
-
-
 # The fields of a document that are not the index's.
 _REST = {
     name: value
@@ -32,14 +30,14 @@ _REST = {
 _set = object.__setattr__
 
 
-def to_document(found: StoredDocument | Hit) -> Document:
-    """Convert a stored document to a LangChain document.
+class _Unnamed(StoredDocument):
+    """A document that came without an id; messages must not name the UUID that it got."""
 
-    Raises
-    ------
-    ValueError
-        If the index does not hold the document's text.
-    """
+    __slots__ = ()
+
+
+def to_document(found: StoredDocument | Hit) -> Document:
+    """Convert a stored document; raise ``ValueError`` if the index does not hold its text."""
     if found.text is None:
         message = (
             f"document {found.id!r} has no text to return: it was added to the BM25Index "
@@ -60,64 +58,42 @@ def to_document(found: StoredDocument | Hit) -> Document:
 
 
 def read_documents(
-    documents: Iterable[Document], ids: Iterable[str | float | None] | None = None
+    documents: Iterable[Document], ids: NewIds | None = None
 ) -> Iterator[StoredDocument]:
-    """Return documents as they are stored; what is wrong raises as they are iterated.
-
-    Parameters
-    ----------
-    documents
-        Any iterable; it is read once. A document without an id gets a UUID.
-    ids
-        Ids in place of the documents' own, as for ``read_texts``.
-
-    Raises
-    ------
-    TypeError
-        If an element is not a document, or an id neither a string nor a number.
-    ValueError
-        If there are more or fewer ids than documents.
-    """
+    """Yield documents as they are stored; of ``ids``, those that are not None replace their own."""
     if isinstance(documents, Document):  # which is an iterable, of its fields
         message = "documents must be an iterable of Document, got one Document: put it in a list"
         raise TypeError(message)
-    found = _from_documents(_iterate("documents", documents, "Document"))
-    if ids is not None:
-        found = _with_ids(found, _iterate("ids", ids, "str"))
-    return found
+    columns = {} if ids is None else {"ids": _iterate("ids", ids, "str")}
+    rows = _zip("document", _iterate("documents", documents, "Document"), columns)
+    for row, (document, given) in enumerate(rows):
+        if not isinstance(document, Document):
+            got = type(document).__name__
+            message = f"documents[{row}] must be a LangChain Document, got {got}"
+            raise TypeError(message)
+        id = document.id if given.get("ids") is None else _new_id(given["ids"], row)
+        yield _stored(id, document.page_content, document.metadata)
 
 
 def read_texts(
-    texts: Iterable[str],
-    metadatas: Iterable[Mapping[str, Any] | None] | None,
-    ids: Iterable[str | float | None] | None,
+    texts: Iterable[str], metadatas: Metadatas | None, ids: NewIds | None
 ) -> Iterator[StoredDocument]:
-    """Return texts as ``read_documents`` returns documents.
-
-    Parameters
-    ----------
-    texts
-        Any iterable of texts.
-    metadatas
-        A dict or None for each text; an empty list means no metadata.
-    ids
-        An id for each text, or None for a UUID; an empty list means no ids. A number becomes a
-        string, as in LangChain's ``Document``.
-
-    Raises
-    ------
-    TypeError
-        If an element has the wrong type.
-    ValueError
-        If the iterables differ in length.
-    """
+    """Yield texts as documents; empty ``metadatas`` or ``ids`` are as good as None."""
     optional = {"ids": (ids, "str"), "metadatas": (metadatas, "dict")}
     columns = {
         name: _iterate(name, values, kind)
         for name, (values, kind) in optional.items()
         if values is not None and not (isinstance(values, Sized) and len(values) == 0)
     }
-    return _from_texts(_iterate("texts", texts, "str"), columns)
+    for row, (text, given) in enumerate(_zip("text", _iterate("texts", texts, "str"), columns)):
+        if not isinstance(text, str):
+            message = f"texts[{row}] must be a str, got {type(text).__name__}"
+            raise TypeError(message)
+        metadata, id = given.get("metadatas"), given.get("ids")
+        if metadata is not None and not isinstance(metadata, Mapping):
+            message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
+            raise TypeError(message)
+        yield _stored(None if id is None else _new_id(id, row), text, dict(metadata or {}))
 
 
 def write(
@@ -126,30 +102,10 @@ def write(
     source: str = "documents",
     on_duplicate: OnDuplicate = "replace",
 ) -> list[str]:
-    """Add all documents, or none on error.
+    """Add all documents, or none on error, and return the ids of those that were not skipped.
 
-    Parameters
-    ----------
-    index
-        The index to add to.
-    documents
-        From ``read_documents`` or ``read_texts``.
-    source
-        The caller's argument that holds the metadata.
-    on_duplicate
-        As in ``BM25Index.add``.
-
-    Returns
-    -------
-    ids
-        The id of each document, without those that were skipped.
-
-    Raises
-    ------
-    MetadataError
-        If metadata cannot be stored; the message names row, document and key.
-    DuplicateIdError
-        If an id is there already and ``on_duplicate`` is ``"error"``.
+    A ``MetadataError`` names row, document and key; ``source`` is the caller's argument that holds
+    the metadata.
     """
     ids: list[str] = []
     named = bytearray()  # a byte for each document
@@ -169,34 +125,8 @@ def write(
     return ids if on_duplicate == "replace" else written
 
 
-def replace_metadata(
-    index: BM25Index, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-) -> list[str]:
-    """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
-
-    Parameters
-    ----------
-    index
-        The index.
-    ids
-        The ids; a number becomes a string.
-    metadatas
-        The whole new metadata of each.
-
-    Returns
-    -------
-    ids
-        The ids of the documents that were changed.
-
-    Raises
-    ------
-    TypeError
-        If an argument or an element has the wrong type.
-    ValueError
-        If the two differ in length.
-    MetadataError
-        If metadata cannot be stored.
-    """
+def replace_metadata(index: BM25Index, ids: Ids, metadatas: Metadatas) -> list[str]:
+    """Replace the metadata of documents, and return the ids of those there are."""
     given = [None if one is None else dict(one) for one in _iterate("metadatas", metadatas, "dict")]
     try:
         return index.update_metadata(read_ids(ids), given)
@@ -204,76 +134,27 @@ def replace_metadata(
         raise error.at(error.row.replace("metadata", "metadatas")) from None
 
 
-def read_ids(ids: Iterable[str | float] | None) -> list[str]:
-    """Return document ids as they are stored: a number becomes a string.
-
-    Raises
-    ------
-    TypeError
-        If they are not an iterable of strings and numbers.
-    """
-    given = _iterate("ids", ids, "str")
-    return [_id_of(id, row, " or a number") for row, id in enumerate(given)]
+def read_ids(ids: Ids | None) -> list[str]:
+    """Return document ids as they are stored; raise ``TypeError`` for what can be none."""
+    return [_id_of(id, row, " or a number") for row, id in enumerate(_iterate("ids", ids, "str"))]
 
 
-def _from_documents(documents: Iterator[Any]) -> Iterator[StoredDocument]:
-    for row, document in enumerate(documents):
-        if not isinstance(document, Document):
-            got = type(document).__name__
-            message = f"documents[{row}] must be a LangChain Document, got {got}"
-            raise TypeError(message)
-        if document.id is None:
-            yield _Unnamed(str(uuid4()), document.page_content, document.metadata)
-        else:
-            yield StoredDocument(document.id, document.page_content, document.metadata)
+def _stored(id: str | None, text: str, metadata: dict[str, Any]) -> StoredDocument:
+    if id is None:
+        return _Unnamed(str(uuid4()), text, metadata)
+    return StoredDocument(id, text, metadata)
 
 
-def _with_ids(documents: Iterator[StoredDocument], ids: Iterator[Any]) -> Iterator[StoredDocument]:
-    row = -1
-    for row, document in enumerate(documents):
-        id = next(ids, _END)
-        if id is _END:
-            raise _wrong_length("ids", f"only {row}", "document")
-        if id is not None:
-            id = _id_of(id, row, ", a number or None")
-            document = StoredDocument(id, document.text, document.metadata)
-        yield document
-    if next(ids, _END) is not _END:
-        raise _wrong_length("ids", f"more than {row + 1}", "document")
+def _new_id(id: object, row: int) -> str:
+    return _id_of(id, row, ", a number or None")
 
 
-def _from_texts(
-    texts: Iterator[Any], columns: Mapping[str, Iterator[Any]]
-) -> Iterator[StoredDocument]:
-    row = -1
-    for row, text in enumerate(texts):
-        values = {name: next(column, _END) for name, column in columns.items()}
-        for name, value in values.items():
-            if value is _END:
-                raise _wrong_length(name, f"only {row}")
-        if not isinstance(text, str):
-            message = f"texts[{row}] must be a str, got {type(text).__name__}"
-            raise TypeError(message)
-        metadata = values.get("metadatas")
-        if metadata is not None and not isinstance(metadata, Mapping):
-            message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
-            raise TypeError(message)
-        id = values.get("ids")
-        if id is None:
-            yield _Unnamed(str(uuid4()), text, dict(metadata or {}))
-        else:
-            yield StoredDocument(_id_of(id, row, ", a number or None"), text, dict(metadata or {}))
-    for name, column in columns.items():
-        if next(column, _END) is not _END:
-            raise _wrong_length(name, f"more than {row + 1}")
-
-
-def _id_of(id: object, row: int, or_none: str) -> str:
+def _id_of(id: object, row: int, others: str) -> str:
     is_number = isinstance(id, Number) and not isinstance(id, bool)
     # NaN, a data frame's missing value, does not equal itself; all of them would become one id.
     if isinstance(id, str) or (is_number and id == id):
         return str(id)
-    message = f"ids[{row}] must be a str{or_none}, got {id!r:.100}"
+    message = f"ids[{row}] must be a str{others}, got {id!r:.100}"
     raise TypeError(message)
 
 
@@ -287,5 +168,21 @@ def _iterate(name: str, values: object, kind: str) -> Iterator[Any]:
     return iter(check_sequence(name, values, kind))
 
 
-def _wrong_length(name: str, got: str, what: str = "text") -> ValueError:
+def _zip(
+    what: str, elements: Iterator[Any], columns: Mapping[str, Iterator[Any]]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield each element with its values of the columns, which must be as long."""
+    row = -1
+    for row, element in enumerate(elements):
+        given = {name: next(column, _END) for name, column in columns.items()}
+        for name, value in given.items():
+            if value is _END:
+                raise _wrong_length(name, f"only {row}", what)
+        yield element, given
+    for name, column in columns.items():
+        if next(column, _END) is not _END:
+            raise _wrong_length(name, f"more than {row + 1}", what)
+
+
+def _wrong_length(name: str, got: str, what: str) -> ValueError:
     return ValueError(f"{name} must have one element for each {what}, got {got}")

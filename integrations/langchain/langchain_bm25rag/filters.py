@@ -1,8 +1,8 @@
-"""bm25rag's filters, with callables that take a LangChain ``Document``."""
+"""Searching and deleting under bm25rag's filters, with callables that take a ``Document``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,34 +12,13 @@ from bm25rag import BM25Index, Hit
 from bm25rag.adapters import read_hits
 from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
 from bm25rag.filters import Filter as ParsedFilter
-from langchain_bm25rag.documents import read_ids, to_document
+from langchain_bm25rag.documents import Ids, read_ids, to_document
 
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
 """The values of ``filter`` except None."""
 
 Question: TypeAlias = str | Mapping[str, float]
 """A text, or terms and their weights."""
-
-
-def read_filter(filter: Any) -> ParsedFilter | None:
-    """Check a whole filter, and return it parsed.
-
-    Parameters
-    ----------
-    filter
-        A dict in bm25rag's filter language, a set of ids, a callable on the document, or None.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these, or contains an async or a generator function.
-    FilterError
-        If a dict is malformed; the message says where.
-    """
-    parsed = parse_filter(filter)
-    for function in _callables(parsed):
-        CallableFilter(type(function).__call__)  # also refuses an object whose __call__ is async
-    return parsed
 
 
 def copy_filter(filter: Any) -> Any:
@@ -62,24 +41,7 @@ def search(
     expand: bool = False,
     offset: int = 0,
 ) -> list[Hit]:
-    """Search the index under a filter that may hold callables on documents.
-
-    Parameters
-    ----------
-    index
-        The index.
-    query, k, min_score, correct, offset
-        As in ``BM25Index.search``. A blank text and a filter ask for all documents that pass.
-    filter
-        As in ``read_filter``.
-    expand
-        Whether to expand the query first, as ``BM25Index.expand`` does.
-
-    Returns
-    -------
-    hits
-        With texts and metadata, which are read all at once.
-    """
+    """Search the index, and read texts and metadata of all hits at once."""
     searched, parsed = narrow(index, filter)
     if is_filter_alone(query, parsed):
         return passing(searched, parsed, k, min_score, offset)
@@ -101,58 +63,21 @@ def passing(
 ) -> list[Hit]:
     """Return the documents that pass a filter, in document order, with a score of 0.
 
-    Parameters
-    ----------
-    index
-        The index.
-    filter
-        The filter.
-    k, min_score, offset
-        As in ``search``.
+    Nothing is scored, so ``min_score`` does not apply; it is checked.
     """
     index.search("", k, min_score=min_score, offset=offset)  # checks them
-    if min_score is not None and min_score > 0:
-        return []
     found = index.get(index.ids(filter, k=k, offset=offset))
     return [Hit(one.id, 0.0, one.text, one.metadata, one.payload) for one in found]
 
 
-def delete(index: BM25Index, ids: Iterable[str | float] | None, filter: Filter | None) -> list[str]:
-    """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
-
-    Parameters
-    ----------
-    index
-        The index.
-    ids
-        The ids; a number becomes a string. ``None`` for all documents that the filter passes.
-    filter
-        As in ``read_filter``; documents that it rejects stay.
-
-    Raises
-    ------
-    TypeError
-        If ``ids`` is not an iterable of strings and numbers.
-    ValueError
-        If neither is given, or the filter rejects nothing.
-    """
+def delete(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str]:
+    """Delete documents by their ids, by a filter or by both; one of them must choose."""
     parsed = _check_choice(ids, filter_of(index, filter))  # callables see it while it is locked
     return index.delete(None if ids is None else read_ids(ids), parsed)
 
 
-def choose(index: BM25Index, ids: Iterable[str | float] | None, filter: Filter | None) -> list[str]:
-    """Return the ids of the documents that ``delete`` would delete, and unknown ones.
-
-    Parameters
-    ----------
-    index, ids, filter
-        As in ``delete``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As from ``delete``.
-    """
+def choose(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str]:
+    """Return the ids of the documents that ``delete`` would delete, and unknown ones."""
     snapshot = index.snapshot()
     parsed = _check_choice(ids, filter_of(snapshot, filter))
     if ids is None:
@@ -172,15 +97,7 @@ def _check_choice(ids: object, filter: ParsedFilter | None) -> ParsedFilter | No
 
 
 def narrow(index: BM25Index, filter: Filter | None) -> tuple[BM25Index, ParsedFilter | None]:
-    """Return what to search under a filter that may hold callables on documents, and its form.
-
-    Parameters
-    ----------
-    index
-        The index.
-    filter
-        As in ``read_filter``.
-    """
+    """Return what to search under a filter, and the filter parsed."""
     if filter is None:
         return index, None
     # The callables see the very state that is searched, whatever is written meanwhile.
@@ -189,17 +106,12 @@ def narrow(index: BM25Index, filter: Filter | None) -> tuple[BM25Index, ParsedFi
 
 
 def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None:
-    """Return a filter of an index, whose callables get the documents of that snapshot.
+    """Check and parse a filter, whose callables get the documents of a snapshot.
 
-    Parameters
-    ----------
-    snapshot
-        A snapshot of the index that will be searched, or an index that nothing can change then.
-    filter
-        As in ``read_filter``.
+    The snapshot may be an index that nothing can change while the filter is used.
     """
-    parsed = None if filter is None else read_filter(filter)
-    if parsed is None or next(_callables(parsed), None) is None:
+    parsed = parse_filter(filter)  # type: ignore[arg-type]
+    if parsed is None or not parsed.per_document:
         return parsed
     return _on_documents(parsed, snapshot)
 
@@ -211,6 +123,9 @@ class _DocumentFilter(ParsedFilter):
     function: Callable[..., object]
     snapshot: BM25Index
 
+    def __post_init__(self) -> None:
+        CallableFilter(type(self.function).__call__)  # refuses an object whose __call__ is async
+
     @property
     def key(self) -> None:
         """None: the result of the function may change from call to call."""
@@ -220,17 +135,6 @@ class _DocumentFilter(ParsedFilter):
         """Say whether the function returns something true."""
         document = to_document(self.snapshot.get([id])[0])
         return CallableFilter(lambda _: self.function(document)).matches(id, {})
-
-
-def _callables(filter: ParsedFilter | None) -> Iterator[Callable[..., object]]:
-    match filter:
-        case CallableFilter(function):
-            yield function
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _callables(part)
-        case Not(part):
-            yield from _callables(part)
 
 
 def _on_documents(filter: Any, snapshot: BM25Index) -> ParsedFilter:

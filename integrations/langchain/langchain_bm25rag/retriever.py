@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from langchain_core.documents import Document
 
 from bm25rag import Analyzer
 from bm25rag.adapters import OnDuplicate, Tokenizer
-from langchain_bm25rag.documents import read_documents, read_ids, read_texts, write
+from langchain_bm25rag.awaiting import awaited, awaits, building, writing
+from langchain_bm25rag.documents import (
+    Ids,
+    Metadatas,
+    NewIds,
+    read_documents,
+    read_ids,
+    read_texts,
+    write,
+)
 from langchain_bm25rag.filters import Filter, delete
-from langchain_bm25rag.searching import SearchingBM25
-from langchain_bm25rag.settings import make_index, naming_preprocess_func, with_variant
-from langchain_bm25rag.threads import building, runs, streams, writing
+from langchain_bm25rag.searching import Fields, SearchingBM25
+from langchain_bm25rag.settings import Making
+
+
+class MakingFields(Making, Fields):
+    """What makes an index, and fields."""
 
 
 class BM25Retriever(SearchingBM25):
@@ -36,21 +48,14 @@ class BM25Retriever(SearchingBM25):
     def from_texts(
         cls,
         texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
-        ids: Iterable[str | float | None] | None = None,
+        metadatas: Metadatas | None = None,
+        ids: NewIds | None = None,
         bm25_params: Mapping[str, Any] | None = None,
         preprocess_func: Tokenizer | None = None,
         *,
         analyzer: Analyzer | None = None,
         bm25_variant: str | None = None,
-        k: int = 4,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        correct: bool = False,
-        expand: bool = False,
-        score_key: str | None = None,
-        id_key: str | None = None,
-        **fields: Any,
+        **fields: Unpack[Fields],
     ) -> Self:
         """Index texts.
 
@@ -73,8 +78,8 @@ class BM25Retriever(SearchingBM25):
         bm25_variant
             ``"okapi"`` or ``"plus"``, the names of langchain-community's class, for the default
             variant or ``"bm25+"``.
-        k, filter, min_score, correct, expand, score_key, id_key, **fields
-            The fields: ``offset``, ``tags``, ``metadata``, ... too.
+        k, filter, ...
+            The fields.
 
         Raises
         ------
@@ -85,62 +90,23 @@ class BM25Retriever(SearchingBM25):
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """
-        retriever = cls(
-            index=make_index(analyzer, preprocess_func, with_variant(bm25_params, bm25_variant)),
-            k=k,
-            filter=filter,
-            min_score=min_score,
-            correct=correct,
-            expand=expand,
-            score_key=score_key,
-            id_key=id_key,
-            **fields,
-        )
-        with naming_preprocess_func(preprocess_func):
+        settings = (analyzer, preprocess_func, bm25_params, bm25_variant)
+        with cls._made(*settings, **fields) as retriever:
             write(retriever.index, read_texts(texts, metadatas, ids), "metadatas")
         return retriever
 
     @classmethod
-    def from_documents(
-        cls,
-        documents: Iterable[Document],
-        *,
-        bm25_params: Mapping[str, Any] | None = None,
-        preprocess_func: Tokenizer | None = None,
-        analyzer: Analyzer | None = None,
-        bm25_variant: str | None = None,
-        k: int = 4,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        correct: bool = False,
-        expand: bool = False,
-        score_key: str | None = None,
-        id_key: str | None = None,
-        **fields: Any,
-    ) -> Self:
+    def from_documents(cls, documents: Iterable[Document], **options: Unpack[MakingFields]) -> Self:
         """Index documents.
 
         Parameters
         ----------
         documents
             Any iterable; it may be empty. A document without an id gets a UUID.
-        bm25_params, preprocess_func, analyzer, bm25_variant
+        bm25_params, preprocess_func, analyzer, bm25_variant, k, filter, ...
             As in ``from_texts``, which also lists the exceptions.
-        k, filter, min_score, correct, expand, score_key, id_key, **fields
-            The fields.
         """
-        retriever = cls(
-            index=make_index(analyzer, preprocess_func, with_variant(bm25_params, bm25_variant)),
-            k=k,
-            filter=filter,
-            min_score=min_score,
-            correct=correct,
-            expand=expand,
-            score_key=score_key,
-            id_key=id_key,
-            **fields,
-        )
-        with naming_preprocess_func(preprocess_func):
+        with cls._made(**options) as retriever:
             retriever.add_documents(documents)
         return retriever
 
@@ -175,32 +141,32 @@ class BM25Retriever(SearchingBM25):
         """
         return write(self.index, read_documents(documents), "documents", on_duplicate)
 
-    @streams(add_documents, writing)
+    @awaits(add_documents, writing)
     async def aadd_documents(  # type: ignore[empty-body]
         self,
         documents: Iterable[Document] | AsyncIterable[Document],
         *,
         on_duplicate: OnDuplicate = "replace",
     ) -> list[str]:
-        """Run ``add_documents`` in a thread; ``documents`` may be an async iterable."""
+        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     @classmethod
-    @streams(from_texts, building)
+    @awaits(from_texts, building)
     async def afrom_texts(  # type: ignore[empty-body]
         cls, texts: Iterable[str] | AsyncIterable[str], *args: Any, **kwargs: Any
     ) -> Self:
-        """Run ``from_texts`` in a thread; ``texts`` may be an async iterable."""
+        """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
-    @streams(from_documents, building, add_documents)
+    @awaits(from_documents, building, add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
-        cls, documents: Iterable[Document] | AsyncIterable[Document], **kwargs: Any
+        cls,
+        documents: Iterable[Document] | AsyncIterable[Document],
+        **options: Unpack[MakingFields],
     ) -> Self:
-        """Run ``from_documents`` in a thread; ``documents`` may be an async iterable."""
+        """Do what ``from_documents`` does; ``documents`` may be an async iterable."""
 
-    def delete(
-        self, ids: Iterable[str | float] | None = None, *, filter: Filter | None = None
-    ) -> list[str]:
+    def delete(self, ids: Ids | None = None, *, filter: Filter | None = None) -> list[str]:
         """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
@@ -227,6 +193,4 @@ class BM25Retriever(SearchingBM25):
         given = None if ids is None and filter is not None else read_ids(ids)
         return delete(self.index, given, filter)
 
-    @runs(delete, writing)
-    def adelete(self) -> None:
-        """Run ``delete`` in a thread."""
+    adelete = awaited(delete, writing)

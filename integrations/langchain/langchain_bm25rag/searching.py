@@ -6,7 +6,7 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypedDict, Unpack
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -14,13 +14,13 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_validator
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
-from bm25rag import Analyzer, BM25Index, Hit
-from bm25rag.adapters import Mode, Tokenizer, check_count, check_real
-from langchain_bm25rag.documents import read_ids, to_document
-from langchain_bm25rag.filters import Filter, Question, copy_filter, read_filter, search
-from langchain_bm25rag.settings import check_call
+from bm25rag import BM25Index, Hit
+from bm25rag.adapters import check_count, check_real
+from langchain_bm25rag.awaiting import awaited, reading
+from langchain_bm25rag.documents import to_document
+from langchain_bm25rag.filters import Filter, Question, copy_filter, filter_of, search
+from langchain_bm25rag.settings import Opening, check_call
 from langchain_bm25rag.storing import Stored
-from langchain_bm25rag.threads import asking, reading, runs
 
 # LangChain makes a model and a JSON schema from the bare types of configurable fields; only in a
 # named alias does an annotation survive that.
@@ -31,11 +31,32 @@ Index = TypeAliasType(
 _SHORT = reprlib.Repr()
 _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
+_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset")
 # What calls take, as ``check_call`` says it.
-TAKES = (
+_TAKES = (
     "k, filter and min_score for each call, got {}; also correct, expand and offset: "
     "a retriever takes everything else in its constructor"
 )
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a retriever except its index."""
+
+    k: int
+    filter: Filter | None
+    min_score: float | None
+    correct: bool
+    expand: bool
+    offset: int
+    score_key: str | None
+    id_key: str | None
+    name: str | None
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
+
+
+class OpeningFields(Opening, Fields):
+    """What opens a folder, and fields."""
 
 
 class SearchingBM25(Stored, BaseRetriever):
@@ -55,7 +76,7 @@ class SearchingBM25(Stored, BaseRetriever):
     question returns all that pass, in document order."""
 
     min_score: SkipValidation[float | None] = None
-    """The lowest score that is returned."""
+    """The lowest score that is returned. It does not apply to a filter alone, which scores none."""
 
     correct: SkipValidation[bool] = False
     """Whether to correct words of the question that no document has, as ``BM25Index.correct``."""
@@ -75,7 +96,7 @@ class SearchingBM25(Stored, BaseRetriever):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.filter is not None:
-            read_filter(self.filter)
+            filter_of(self.index, self.filter)
             self.filter = copy_filter(self.filter)
         check_count("k", self.k)
         check_count("offset", self.offset)
@@ -91,40 +112,12 @@ class SearchingBM25(Stored, BaseRetriever):
         return join_str.join(f"{name}={_SHORT.repr(value)}" for name, value in self.__repr_args__())
 
     @classmethod
-    def from_index(cls, index: BM25Index, **kwargs: Any) -> Self:
-        """Search an existing index.
-
-        Parameters
-        ----------
-        index
-            The index; it is shared, not copied.
-        **kwargs
-            Other fields: ``k``, ``filter``, ``min_score``, ``score_key``, ``id_key``, ``tags``, ...
-        """
-        return cls(index=index, **kwargs)
+    def from_index(cls, index: BM25Index, **fields: Any) -> Self:
+        """Search an existing index, which is shared, not copied, by a retriever of these fields."""
+        return cls(index=index, **fields)
 
     @classmethod
-    def open(
-        cls,
-        path: str | PathLike[str],
-        *,
-        mode: Mode = "r",
-        mmap: bool = True,
-        tokenizer: Tokenizer | None = None,
-        verify: bool = False,
-        untrusted: bool = False,
-        timeout: float = 0.0,
-        analyzer: Analyzer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        k: int = 4,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        correct: bool = False,
-        expand: bool = False,
-        score_key: str | None = None,
-        id_key: str | None = None,
-        **fields: Any,
-    ) -> Self:
+    def open(cls, path: str | PathLike[str], **options: Unpack[OpeningFields]) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
 
         Parameters
@@ -133,80 +126,29 @@ class SearchingBM25(Stored, BaseRetriever):
             The folder, or its URL for ``mode="r"``.
         mode, mmap, tokenizer, verify, untrusted, timeout, analyzer, bm25_params
             As in ``BM25VectorStore.open``, which also lists the exceptions.
-        k, filter, min_score, correct, expand, score_key, id_key, **fields
-            The fields of the retriever, which are not saved.
+        k, filter, ...
+            The fields, which are not saved.
         """
-        return super().open(
-            path,
-            mode=mode,
-            mmap=mmap,
-            tokenizer=tokenizer,
-            verify=verify,
-            untrusted=untrusted,
-            timeout=timeout,
-            analyzer=analyzer,
-            bm25_params=bm25_params,
-            k=k,
-            filter=filter,
-            min_score=min_score,
-            correct=correct,
-            expand=expand,
-            score_key=score_key,
-            id_key=id_key,
-            **fields,
-        )
-
-    def get_by_ids(self, ids: Iterable[str | float], /) -> list[Document]:
-        """Return documents in the order of the ids; unknown ids are skipped.
-
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string.
-
-        Raises
-        ------
-        TypeError
-            If ``ids`` is not an iterable of strings and numbers.
-        """
-        return [to_document(found) for found in self.index.get(read_ids(ids))]
-
-    @runs(get_by_ids, reading)
-    def aget_by_ids(self) -> None:
-        """Run ``get_by_ids`` in a thread."""
+        return super().open(path, **options)
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(ls_retriever_name="bm25rag")
 
     def _get_relevant_documents(
-        self,
-        query: Question,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        correct: bool | None = None,
-        expand: bool | None = None,
-        offset: int | None = None,
-        **unknown: Any,
+        self, query: Question, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> list[Document]:
-        check_call(type(self).__name__, query, unknown, TAKES)
-        hits = search(
-            self.index,
-            query,
-            self.k if k is None else k,
-            self.filter if filter is None else filter,
-            self.min_score if min_score is None else min_score,
-            correct=self.correct if correct is None else correct,
-            expand=self.expand if expand is None else expand,
-            offset=self.offset if offset is None else offset,
-        )
-        return self._documents(hits)
+        return self._documents(search(self.index, query, **self._asked(query, given)))
 
-    @runs(_get_relevant_documents, asking)
-    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
-        """Run ``_get_relevant_documents`` in a thread."""
+    _aget_relevant_documents = awaited(_get_relevant_documents, reading)
+
+    def _asked(self, query: object, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call, with the fields in place of those that are None."""
+        unknown = [name for name in given if name not in _PER_CALL]
+        check_call(type(self).__name__, query, unknown, _TAKES)
+        return {
+            name: getattr(self, name) if given.get(name) is None else given[name]
+            for name in _PER_CALL
+        }
 
     def _documents(self, hits: Iterable[Hit]) -> list[Document]:
         """Return hits as documents, with what their metadata shall tell."""

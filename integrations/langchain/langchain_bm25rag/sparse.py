@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
-
-from langchain_core.runnables import run_in_executor
+from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from bm25rag import Document
 from bm25rag.adapters import check_sequence
 from bm25rag.vectors import Vector, read_vector
+from langchain_bm25rag.awaiting import Plan, Step
 
 RetrievalMode: TypeAlias = Literal["bm25", "sparse", "hybrid"]
 """What a store searches by: BM25, sparse vectors, or both, fused."""
@@ -33,13 +32,7 @@ class SparseEmbeddings(Protocol):
 
 
 def read_embedding(embedding: object) -> SparseEmbeddings | None:
-    """Return what makes sparse vectors, checked.
-
-    Raises
-    ------
-    TypeError
-        If it lacks a method, or is a class.
-    """
+    """Return what makes sparse vectors; raise ``TypeError`` if it lacks a method, or is a class."""
     if embedding is None:
         return None
     if isinstance(embedding, SparseEmbeddings) and not isinstance(embedding, type):
@@ -52,13 +45,7 @@ def read_embedding(embedding: object) -> SparseEmbeddings | None:
 
 
 def read_mode(mode: RetrievalMode, embedding: SparseEmbeddings | None) -> RetrievalMode:
-    """Return a mode, checked.
-
-    Raises
-    ------
-    ValueError
-        If there is no such mode, or it needs an embedding and there is none.
-    """
+    """Return a mode; raise ``ValueError`` if it is unknown, or needs an embedding that is not."""
     if mode not in get_args(RetrievalMode):
         choices = ", ".join(get_args(RetrievalMode))
         message = f"retrieval_mode must be one of {choices}, got {mode!r:.100}"
@@ -73,15 +60,10 @@ def read_mode(mode: RetrievalMode, embedding: SparseEmbeddings | None) -> Retrie
     return mode
 
 
-def with_vectors(embedding: SparseEmbeddings, documents: Iterable[Document]) -> list[Document]:
-    """Return documents with the vectors of their texts.
-
-    Parameters
-    ----------
-    embedding
-        What makes them; it is not asked if there are no documents.
-    documents
-        The documents, of which all are read.
+def with_vectors(
+    embedding: SparseEmbeddings, documents: Iterable[Document]
+) -> Plan[list[Document]]:
+    """Return documents with the vectors of their texts; without any, the embedding is not asked.
 
     Raises
     ------
@@ -89,53 +71,27 @@ def with_vectors(embedding: SparseEmbeddings, documents: Iterable[Document]) -> 
         If the embedding fails, or returns too few, too many, or anything but vectors.
     """
     given = list(documents)
+    if not given:
+        return given
+    texts = [document.text or "" for document in given]
     with _naming(embedding):
-        vectors = embedding.embed_documents(_texts(given)) if given else []
-        return _paired(given, vectors)
-
-
-async def awith_vectors(embedding: Any, documents: list[Document]) -> list[Document]:
-    """Do what ``with_vectors`` does, by ``aembed_documents``, which the embedding must have."""
-    with _naming(embedding):
-        vectors = await embedding.aembed_documents(_texts(documents)) if documents else []
-        return _paired(documents, vectors)
-
-
-def embed_query(embedding: SparseEmbeddings, query: str) -> Vector:
-    """Return the vector of a query.
-
-    Raises
-    ------
-    RuntimeError
-        If the embedding fails, or returns anything but a vector.
-    """
-    with _naming(embedding):
-        return read_vector(embedding.embed_query(query), "its vector")
-
-
-async def aembed_query(embedding: SparseEmbeddings, query: str) -> Vector:
-    """Do what ``embed_query`` does, by ``aembed_query`` if there is one, or else in a thread."""
-    if not hasattr(embedding, "aembed_query"):
-        return await run_in_executor(None, embed_query, embedding, query)
-    with _naming(embedding):
-        return read_vector(await embedding.aembed_query(query), "its vector")
-
-
-def _texts(documents: Iterable[Document]) -> list[str]:
-    return [document.text or "" for document in documents]
-
-
-def _paired(documents: list[Document], vectors: Iterable[Vector]) -> list[Document]:
-    read = [
-        read_vector(vector, f"vectors[{row}]")
-        for row, vector in enumerate(check_sequence("what it returns", vectors, "vectors"))
-    ]
-    if len(read) != len(documents):
-        message = f"it returned {len(read)} vectors for {len(documents)} texts"
-        raise ValueError(message)
-    for document, vector in zip(documents, read, strict=True):
+        answer = yield Step(embedding, "embed_documents", (texts,))
+        vectors = [
+            read_vector(vector, f"vectors[{row}]")
+            for row, vector in enumerate(check_sequence("what it returns", answer, "vectors"))
+        ]
+        if len(vectors) != len(given):
+            message = f"it returned {len(vectors)} vectors for {len(given)} texts"
+            raise ValueError(message)
+    for document, vector in zip(given, vectors, strict=True):
         document.vector = vector
-    return documents
+    return given
+
+
+def embed_query(embedding: SparseEmbeddings, query: str) -> Plan[Vector]:
+    """Return the vector of a query; raise ``RuntimeError`` as ``with_vectors`` does."""
+    with _naming(embedding):
+        return read_vector((yield Step(embedding, "embed_query", (query,))), "its vector")
 
 
 @contextmanager

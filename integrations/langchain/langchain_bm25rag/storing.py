@@ -1,19 +1,23 @@
-"""What the classes over an index have in common: opening, saving, and the one who writes."""
+"""What the classes over an index have in common: making, opening, saving, and the one writer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
+from langchain_core.documents import Document
+from langchain_core.indexing import RecordManager
+
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Mode, Tokenizer
+from bm25rag.adapters import Tokenizer
 from bm25rag.errors import ReadOnlyError
-from langchain_bm25rag.documents import replace_metadata
-from langchain_bm25rag.settings import open_index
-from langchain_bm25rag.steps import Plan, Step, arun, run
-from langchain_bm25rag.threads import runs, writing
+from langchain_bm25rag.aligning import align_records
+from langchain_bm25rag.awaiting import Plan, Step, awaited, planned, reading, writing
+from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_document
+from langchain_bm25rag.settings import Opening, make_index, naming_preprocess_func, open_index
 
 
 class Stored:
@@ -22,33 +26,51 @@ class Stored:
     index: BM25Index
 
     @classmethod
-    def open(
+    @contextmanager
+    def _made(
         cls,
-        path: str | PathLike[str],
-        *,
-        mode: Mode = "r",
         analyzer: Analyzer | None = None,
-        tokenizer: Tokenizer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        mmap: bool = True,
-        verify: bool = False,
-        untrusted: bool = False,
-        timeout: float = 0.0,
+        preprocess_func: Tokenizer | None = None,
+        bm25_params: Any = None,
+        bm25_variant: str | None = None,
         **fields: Any,
-    ) -> Self:
-        """Open a saved index; subclasses say what ``fields`` there are."""
-        options = {"mmap": mmap, "verify": verify, "untrusted": untrusted, "timeout": timeout}
-        index = open_index(path, mode, analyzer, tokenizer, bm25_params, options)
+    ) -> Iterator[Self]:
+        """Give one over a new index, to write to."""
+        construct: Callable[..., Self] = cls
+        index = make_index(analyzer, preprocess_func, bm25_params, bm25_variant)
+        with naming_preprocess_func(preprocess_func):
+            yield construct(index=index, **fields)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], **options: Any) -> Self:
+        """Open a saved index; subclasses say what ``options`` there are."""
+        opening = {name: options.pop(name) for name in Opening.__annotations__ if name in options}
+        index = open_index(path, **opening)
         construct: Callable[..., Self] = cls
         try:
-            return construct(index=index, **fields)
+            return construct(index=index, **options)
         except BaseException:
             index.close()  # otherwise the folder stays locked while a traceback holds the index
             raise
 
-    def update_metadata(
-        self, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-    ) -> list[str]:
+    def get_by_ids(self, ids: Ids, /) -> list[Document]:
+        """Return documents in the order of the ids; unknown ids are skipped.
+
+        Parameters
+        ----------
+        ids
+            The ids; a number becomes a string.
+
+        Raises
+        ------
+        TypeError
+            If ``ids`` is not an iterable of strings and numbers.
+        """
+        return [to_document(found) for found in self.index.get(read_ids(ids))]
+
+    aget_by_ids = awaited(get_by_ids, reading)
+
+    def update_metadata(self, ids: Ids, metadatas: Metadatas) -> list[str]:
         """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
 
         Parameters
@@ -76,17 +98,28 @@ class Stored:
         """
         return replace_metadata(self.index, ids, metadatas)
 
-    @runs(update_metadata, writing)
-    def aupdate_metadata(self) -> None:
-        """Run ``update_metadata`` in a thread."""
+    aupdate_metadata = awaited(update_metadata, writing)
+
+    @planned
+    def align(self, records: RecordManager) -> Plan[Any]:
+        """Make the index and a record manager forget what only one of the two knows.
+
+        After a crash they can differ; the run of ``index()`` that follows adds what is wanted.
+
+        Parameters
+        ----------
+        records
+            The record manager. Nothing else may write to its namespace, or to the index.
+        """
+        yield from align_records(self, records)
+
+    aalign = awaited(align, writing)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save documents, analyzer and parameters in a folder or to a URL, in one atomic step."""
         self.index.save(path)
 
-    @runs(save, writing)
-    def asave(self) -> None:
-        """Run ``save`` in a thread."""
+    asave = awaited(save, writing)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -98,9 +131,7 @@ class Stored:
         """
         self.index.commit()
 
-    @runs(commit, writing)
-    def acommit(self) -> None:
-        """Run ``commit`` in a thread."""
+    acommit = awaited(commit, writing)
 
     def rollback(self) -> None:
         """Go back to the last commit.
@@ -112,9 +143,7 @@ class Stored:
         """
         self.index.rollback()
 
-    @runs(rollback, writing)
-    def arollback(self) -> None:
-        """Run ``rollback`` in a thread."""
+    arollback = awaited(rollback, writing)
 
     def refresh(self) -> bool:
         """Load the last commit of the folder, which another process may have made.
@@ -131,9 +160,7 @@ class Stored:
         """
         return self.index.refresh()
 
-    @runs(refresh, writing)
-    def arefresh(self) -> None:
-        """Run ``refresh`` in a thread."""
+    arefresh = awaited(refresh, writing)
 
     def close(self) -> None:
         """Release the writer's lock without a commit; do nothing if there is no lock.
@@ -142,35 +169,22 @@ class Stored:
         """
         self.index.close()
 
-    @runs(close, writing)
-    def aclose(self) -> None:
-        """Run ``close`` in a thread."""
+    aclose = awaited(close, writing)
 
     def __enter__(self) -> Self:
         return self
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    @planned
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> Plan[None]:
         """Commit, or after an error return to the last commit; then close."""
-        run(self._finishing(error))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Do what ``with`` does, with the asynchronous methods."""
-        await arun(self._finishing(error), self.index)
-
-    def _finishing(self, error: BaseException | None) -> Plan[None]:
         try:
             yield Step(self, "commit" if error is None else "rollback")
         except ReadOnlyError:
@@ -181,3 +195,5 @@ class Stored:
             raise
         finally:
             yield Step(self, "close")
+
+    __aexit__ = awaited(__exit__, writing)

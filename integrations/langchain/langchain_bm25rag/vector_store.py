@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypedDict, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.indexing import RecordManager
-from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
-from bm25rag import Analyzer, BM25Index, Hit
+from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import (
-    Mode,
-    OnDuplicate,
-    Tokenizer,
-    check_count,
-    check_real,
-    in_write_thread,
-    read_hits,
-)
-from bm25rag.filters import Filter as ParsedFilter
-from bm25rag.fusion import FusionMethod, fuse
+from bm25rag.adapters import OnDuplicate, check_count, check_real, read_hits
+from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.vectors import Vector
-from langchain_bm25rag.aligning import align_records
-from langchain_bm25rag.documents import read_documents, read_ids, read_texts, to_document, write
+from langchain_bm25rag.awaiting import (
+    Plan,
+    Step,
+    awaited,
+    awaits,
+    building,
+    here,
+    planned,
+    reading,
+    work,
+    writing,
+)
+from langchain_bm25rag.documents import (
+    Ids,
+    Metadatas,
+    NewIds,
+    read_documents,
+    read_texts,
+    to_document,
+    write,
+)
 from langchain_bm25rag.filters import (
     Filter,
     Question,
@@ -39,30 +47,71 @@ from langchain_bm25rag.filters import (
     search,
 )
 from langchain_bm25rag.settings import (
+    Making,
+    Opening,
     check_call,
-    make_index,
     naming_preprocess_func,
-    without_none,
+    refuse,
 )
 from langchain_bm25rag.sparse import (
     RetrievalMode,
     SparseEmbeddings,
-    aembed_query,
-    awith_vectors,
     embed_query,
     read_embedding,
     read_mode,
     with_vectors,
 )
-from langchain_bm25rag.steps import arun, run
 from langchain_bm25rag.storing import Stored
-from langchain_bm25rag.threads import building, mirrors, pulled, reading, runs, streams, writing
 
 # What calls take, as ``check_call`` says it.
 _TAKES = (
     "k, filter, min_score, retrieval_mode, correct, expand and offset for each call, got {}: "
     "method, weights, rank_constant and fetch_k belong to the store's constructor"
 )
+_FUSION = ("fetch_k", "method", "weights", "rank_constant")
+
+
+class _Fields(TypedDict, total=False):
+    """Arguments of the constructor except the index."""
+
+    sparse_embedding: SparseEmbeddings | None
+    retrieval_mode: RetrievalMode | None
+    fetch_k: int
+    method: FusionMethod
+    weights: Sequence[float] | None
+    rank_constant: int
+
+
+class _MakingFields(Making, _Fields):
+    pass
+
+
+class _OpeningFields(Opening, _Fields):
+    pass
+
+
+class _Options(TypedDict, total=False):
+    """What a search takes beside the query and k."""
+
+    filter: Filter | None
+    min_score: float | None
+    retrieval_mode: RetrievalMode | None
+    correct: bool
+    expand: bool
+    offset: int
+
+
+def _needs_vectors(method: str) -> Callable[..., NoReturn]:
+    def refusing(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
+        message = (
+            f"{method} needs dense vectors, and a BM25VectorStore has none: use similarity_search, "
+            "or this method of a vector store beside it"
+        )
+        raise NotImplementedError(message)
+
+    refusing.__name__ = method
+    refusing.__doc__ = "Raise ``NotImplementedError``: there are no dense vectors."
+    return refusing
 
 
 class BM25VectorStore(Stored, VectorStore):
@@ -107,7 +156,7 @@ class BM25VectorStore(Stored, VectorStore):
         if index is not None and not isinstance(index, BM25Index):
             message = f"index must be a BM25Index, got {type(index).__name__}"
             raise TypeError(message)
-        fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
+        check_fusion(method, weights, rank_constant)
         self.index = BM25Index() if index is None else index
         self.sparse_embedding = read_embedding(sparse_embedding)
         if retrieval_mode is None:
@@ -129,30 +178,21 @@ class BM25VectorStore(Stored, VectorStore):
         cls,
         texts: Iterable[str],
         embedding: Embeddings | None = None,
-        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        metadatas: Metadatas | None = None,
         *,
-        ids: Iterable[str | float | None] | None = None,
-        analyzer: Analyzer | None = None,
-        preprocess_func: Tokenizer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        sparse_embedding: SparseEmbeddings | None = None,
-        retrieval_mode: RetrievalMode | None = None,
-        fetch_k: int | None = None,
-        method: FusionMethod = "minmax",
-        weights: Sequence[float] | None = None,
-        rank_constant: int = 60,
-        **kwargs: Any,
+        ids: NewIds | None = None,
+        **options: Unpack[_MakingFields],
     ) -> Self:
         """Index texts.
 
         Parameters
         ----------
-        texts, metadatas, ids, analyzer, preprocess_func, bm25_params
+        texts, metadatas, ids, analyzer, preprocess_func, bm25_params, bm25_variant
             As in ``BM25Retriever.from_texts``, which also lists the exceptions.
         embedding
             Not used: there are no dense vectors. Other stores need one in this place.
-        sparse_embedding, retrieval_mode, fetch_k, method, weights, rank_constant, **kwargs
-            Other arguments of the constructor; ``None`` for the default of ``fetch_k``.
+        sparse_embedding, retrieval_mode, fetch_k, method, weights, rank_constant
+            Other arguments of the constructor.
 
         Raises
         ------
@@ -168,18 +208,9 @@ class BM25VectorStore(Stored, VectorStore):
                 "what makes sparse vectors is sparse_embedding"
             )
             raise TypeError(message)
-        store = cls(
-            make_index(analyzer, preprocess_func, bm25_params),
-            sparse_embedding=sparse_embedding,
-            retrieval_mode=retrieval_mode,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            **without_none(fetch_k=fetch_k),
-            **kwargs,
-        )
-        with naming_preprocess_func(preprocess_func):
-            store.add_texts(texts, metadatas, **without_none(ids=ids))
+        given = {} if ids is None else {"ids": ids}  # which an override may do without
+        with cls._made(**options) as store:
+            store.add_texts(texts, metadatas, **given)
         return store
 
     @classmethod
@@ -188,17 +219,8 @@ class BM25VectorStore(Stored, VectorStore):
         documents: Iterable[Document],
         embedding: Embeddings | None = None,
         *,
-        ids: Iterable[str | float | None] | None = None,
-        analyzer: Analyzer | None = None,
-        preprocess_func: Tokenizer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        sparse_embedding: SparseEmbeddings | None = None,
-        retrieval_mode: RetrievalMode | None = None,
-        fetch_k: int | None = None,
-        method: FusionMethod = "minmax",
-        weights: Sequence[float] | None = None,
-        rank_constant: int = 60,
-        **kwargs: Any,
+        ids: NewIds | None = None,
+        **options: Unpack[_MakingFields],
     ) -> Self:
         """Index documents.
 
@@ -206,50 +228,19 @@ class BM25VectorStore(Stored, VectorStore):
         ----------
         documents
             Any iterable; a document without an id gets a UUID.
-        embedding, ids, analyzer, preprocess_func, bm25_params
-            As in ``from_texts``; ``ids`` stand for the documents' own.
-        sparse_embedding, retrieval_mode, fetch_k, method, weights, rank_constant, **kwargs
+        ids
+            Ids in place of the documents' own.
+        embedding, analyzer, preprocess_func, bm25_params, sparse_embedding, ...
             As in ``from_texts``.
         """
-        store = cls.from_texts(
-            [],
-            embedding,
-            analyzer=analyzer,
-            preprocess_func=preprocess_func,
-            bm25_params=bm25_params,
-            fetch_k=fetch_k,
-            sparse_embedding=sparse_embedding,
-            retrieval_mode=retrieval_mode,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            **kwargs,
-        )
-        with naming_preprocess_func(preprocess_func):
-            store.add_documents(documents, **without_none(ids=ids))
+        store = cls.from_texts([], embedding, **options)
+        given = {} if ids is None else {"ids": ids}
+        with naming_preprocess_func(options.get("preprocess_func")):
+            store.add_documents(documents, **given)
         return store
 
     @classmethod
-    def open(
-        cls,
-        path: str | PathLike[str],
-        *,
-        mode: Mode = "r",
-        mmap: bool = True,
-        tokenizer: Tokenizer | None = None,
-        verify: bool = False,
-        untrusted: bool = False,
-        timeout: float = 0.0,
-        analyzer: Analyzer | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        sparse_embedding: SparseEmbeddings | None = None,
-        retrieval_mode: RetrievalMode | None = None,
-        fetch_k: int | None = None,
-        method: FusionMethod = "minmax",
-        weights: Sequence[float] | None = None,
-        rank_constant: int = 60,
-        **kwargs: Any,
-    ) -> Self:
+    def open(cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
 
         Parameters
@@ -261,7 +252,7 @@ class BM25VectorStore(Stored, VectorStore):
             too: the folder is locked until ``close``, and made if it is missing; ``commit`` makes
             the changes durable, and ``with`` commits and closes.
         mmap
-            Whether to map the files into memory rather than read them.
+            Whether to map the files into memory rather than read them; it does by default.
         tokenizer
             The ``preprocess_func`` that the index was made with, if any.
         verify
@@ -269,11 +260,11 @@ class BM25VectorStore(Stored, VectorStore):
         untrusted
             Whether the folder comes from an untrusted source; see ``BM25Index.open``.
         timeout
-            How many seconds to wait for another writer to close, >= 0.
+            How many seconds to wait for another writer to close, >= 0; 0 by default.
         analyzer, bm25_params
             As in ``BM25Retriever.from_texts``: the settings of a new index. An existing one must
             have the same.
-        sparse_embedding, retrieval_mode, fetch_k, method, weights, rank_constant, **kwargs
+        sparse_embedding, retrieval_mode, fetch_k, method, weights, rank_constant
             Other arguments of the constructor, which are not saved.
 
         Raises
@@ -286,36 +277,20 @@ class BM25VectorStore(Stored, VectorStore):
         ValueError
             If the index was made with a different ``analyzer`` or ``bm25_params``.
         """
-        return super().open(
-            path,
-            mode=mode,
-            mmap=mmap,
-            tokenizer=tokenizer,
-            verify=verify,
-            untrusted=untrusted,
-            timeout=timeout,
-            analyzer=analyzer,
-            bm25_params=bm25_params,
-            sparse_embedding=sparse_embedding,
-            retrieval_mode=retrieval_mode,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            **without_none(fetch_k=fetch_k),
-            **kwargs,
-        )
+        return super().open(path, **options)
 
     # --- writing -----------------------------------------------------------------
 
+    @planned
     def add_texts(
         self,
         texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        metadatas: Metadatas | None = None,
         *,
-        ids: Iterable[str | float | None] | None = None,
+        ids: NewIds | None = None,
         on_duplicate: OnDuplicate = "replace",
         **kwargs: Any,
-    ) -> list[str]:
+    ) -> Plan[list[str]]:
         """Add all texts, or none on error.
 
         Parameters
@@ -340,18 +315,20 @@ class BM25VectorStore(Stored, VectorStore):
         RuntimeError
             If ``sparse_embedding`` fails.
         """
-        _refuse("add_texts", kwargs)
-        return self._add(read_texts(texts, metadatas, ids), "metadatas", on_duplicate)
+        refuse("add_texts", kwargs)
+        given = read_texts(texts, metadatas, ids)
+        return (yield from self._adding(given, "metadatas", on_duplicate))
 
+    @planned
     def add_documents(
         self,
         documents: Iterable[Document],
         *,
-        ids: Iterable[str | float | None] | None = None,
+        ids: NewIds | None = None,
         batch_size: int | None = None,
         on_duplicate: OnDuplicate = "replace",
         **kwargs: Any,
-    ) -> list[str]:
+    ) -> Plan[list[str]]:
         """Add all documents, or none on error.
 
         Parameters
@@ -362,11 +339,8 @@ class BM25VectorStore(Stored, VectorStore):
             Ids in place of the documents' own.
         batch_size
             Not used: all are added in one step. LangChain's ``index()`` gives it.
-        on_duplicate
-            What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
-            new one, or raise an ``"error"`` and write nothing.
-        **kwargs
-            Not accepted.
+        on_duplicate, **kwargs
+            As in ``add_texts``.
 
         Returns
         -------
@@ -375,100 +349,77 @@ class BM25VectorStore(Stored, VectorStore):
 
         Raises
         ------
-        TypeError
-            If an element is not a document.
+        TypeError, MetadataError, DuplicateIdError
+            As from ``BM25Retriever.add_documents``.
         ValueError
             If there are more or fewer ids than documents.
-        MetadataError
-            If metadata cannot be stored; the message names row, document and key.
-        DuplicateIdError
-            If an id is there already and ``on_duplicate`` is ``"error"``.
         RuntimeError
             If ``sparse_embedding`` fails.
         """
-        _refuse("add_documents", kwargs)
-        return self._add(read_documents(documents, ids), "documents", on_duplicate)
+        refuse("add_documents", kwargs)
+        given = read_documents(documents, ids)
+        return (yield from self._adding(given, "documents", on_duplicate))
 
-    @mirrors(add_texts, writing)
-    async def aadd_texts(
+    def _adding(
+        self, documents: Iterable[StoredDocument], source: str, on_duplicate: OnDuplicate
+    ) -> Plan[list[str]]:
+        if self.sparse_embedding is not None:
+            documents = yield from with_vectors(self.sparse_embedding, documents)
+        return write(self.index, documents, source, on_duplicate)
+
+    @awaits(add_texts, writing)
+    async def aadd_texts(  # type: ignore[empty-body]
         self,
         texts: Iterable[str] | AsyncIterable[str],
-        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        metadatas: Metadatas | None = None,
         *,
-        ids: Iterable[str | float | None] | None = None,
+        ids: NewIds | None = None,
         on_duplicate: OnDuplicate = "replace",
         **kwargs: Any,
     ) -> list[str]:
-        """Run ``add_texts`` in a thread; ``texts`` may be an async iterable.
+        """Do what ``add_texts`` does; ``texts`` may be an async iterable.
 
         ``aembed_documents`` of the ``sparse_embedding`` is awaited, if it has that.
         """
-        _refuse("aadd_texts", kwargs)
-        with pulled(texts) as given:
-            return await self._aadd(read_texts(given, metadatas, ids), "metadatas", on_duplicate)
 
-    @mirrors(add_documents, writing)
-    async def aadd_documents(
+    @awaits(add_documents, writing)
+    async def aadd_documents(  # type: ignore[empty-body]
         self,
         documents: Iterable[Document] | AsyncIterable[Document],
         *,
-        ids: Iterable[str | float | None] | None = None,
+        ids: NewIds | None = None,
         batch_size: int | None = None,
         on_duplicate: OnDuplicate = "replace",
         **kwargs: Any,
     ) -> list[str]:
-        """Run ``add_documents`` in a thread; ``documents`` may be an async iterable.
+        """Do what ``add_documents`` does; ``documents`` may be an async iterable.
 
         ``aembed_documents`` of the ``sparse_embedding`` is awaited, if it has that.
         """
-        _refuse("aadd_documents", kwargs)
-        with pulled(documents) as given:
-            return await self._aadd(read_documents(given, ids), "documents", on_duplicate)
 
     @classmethod
-    @streams(from_texts, building, add_texts)
+    @awaits(from_texts, building, add_texts)
     async def afrom_texts(  # type: ignore[empty-body]
         cls,
         texts: Iterable[str] | AsyncIterable[str],
         embedding: Embeddings | None = None,
-        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        metadatas: Metadatas | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Run ``from_texts`` in a thread; ``texts`` may be an async iterable."""
+        """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
-    @streams(from_documents, building, add_documents)
+    @awaits(from_documents, building, add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls,
         documents: Iterable[Document] | AsyncIterable[Document],
         embedding: Embeddings | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Run ``from_documents`` in a thread; ``documents`` may be an async iterable."""
-
-    def _add(
-        self, documents: Iterable[StoredDocument], source: str, on_duplicate: OnDuplicate
-    ) -> list[str]:
-        if self.sparse_embedding is not None:
-            documents = with_vectors(self.sparse_embedding, documents)
-        return write(self.index, documents, source, on_duplicate)
-
-    @mirrors(_add, writing)
-    async def _aadd(
-        self, documents: Iterator[StoredDocument], source: str, on_duplicate: OnDuplicate
-    ) -> list[str]:
-        if not hasattr(self.sparse_embedding, "aembed_documents"):
-            return await in_write_thread(self.index, self._add, documents, source, on_duplicate)
-        given = await in_write_thread(self.index, list, documents)
-        given = await awith_vectors(self.sparse_embedding, given)
-        return await in_write_thread(self.index, write, self.index, given, source, on_duplicate)
+        """Do what ``from_documents`` does; ``documents`` may be an async iterable."""
 
     def delete(
-        self,
-        ids: Iterable[str | float] | None = None,
-        *,
-        filter: Filter | None = None,
-        **kwargs: Any,
+        self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
     ) -> bool:
         """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
@@ -493,60 +444,18 @@ class BM25VectorStore(Stored, VectorStore):
         ValueError
             If neither is given, or the filter rejects nothing; some stores delete everything then.
         """
-        _refuse("delete", kwargs)
+        refuse("delete", kwargs)
         delete(self.index, ids, filter)
         return True
 
-    @runs(delete, writing)
-    def adelete(self) -> None:
-        """Run ``delete`` in a thread."""
+    adelete = awaited(delete, writing)
 
-    def align(self, records: RecordManager) -> None:
-        """Make the index and a record manager forget what only one of the two knows.
+    # --- searching ---------------------------------------------------------------
 
-        After a crash they can differ; the run of ``index()`` that follows adds what is wanted.
-
-        Parameters
-        ----------
-        records
-            The record manager. Nothing else may write to its namespace, or to the index.
-        """
-        run(align_records(self, records))
-
-    @mirrors(align, writing)
-    async def aalign(self, records: RecordManager) -> None:
-        """Do what ``align`` does, with the asynchronous methods of the record manager."""
-        await arun(align_records(self, records), self.index)
-
-    # --- reading -----------------------------------------------------------------
-
-    def get_by_ids(self, ids: Iterable[str | float], /) -> list[Document]:
-        """Return documents in the order of the ids; unknown ids are skipped.
-
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string.
-        """
-        return [to_document(found) for found in self.index.get(read_ids(ids))]
-
-    @runs(get_by_ids, reading)
-    def aget_by_ids(self) -> None:
-        """Run ``get_by_ids`` in a thread."""
-
+    @planned
     def similarity_search(
-        self,
-        query: Question,
-        k: int = 4,
-        *,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        retrieval_mode: RetrievalMode | None = None,
-        correct: bool = False,
-        expand: bool = False,
-        offset: int = 0,
-        **kwargs: Any,
-    ) -> list[Document]:
+        self, query: Question, k: int = 4, **options: Unpack[_Options]
+    ) -> Plan[list[Document]]:
         """Find the best k documents that contain a word of the query, or a term of its vector.
 
         A subclass that overrides ``similarity_search_with_score`` changes all searches: this one,
@@ -562,7 +471,8 @@ class BM25VectorStore(Stored, VectorStore):
         filter
             A dict in bm25rag's filter language, a set of ids, or a callable on the document.
         min_score
-            The lowest score that is returned; in ``"hybrid"`` mode, of the fused scores.
+            The lowest score that is returned; in ``"hybrid"`` mode, of the fused scores. It does
+            not apply to a filter alone, which scores nothing.
         retrieval_mode
             As in the constructor; ``None`` for the mode given there.
         correct
@@ -573,8 +483,6 @@ class BM25VectorStore(Stored, VectorStore):
             mode.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + k``.
-        **kwargs
-            Not accepted.
 
         Raises
         ------
@@ -588,25 +496,12 @@ class BM25VectorStore(Stored, VectorStore):
         RuntimeError
             If ``sparse_embedding`` fails.
         """
-        options = without_none(
-            filter=filter,
-            min_score=min_score,
-            retrieval_mode=retrieval_mode,
-            correct=correct or None,
-            expand=expand or None,
-            offset=offset or None,
-        )
-        found = self.similarity_search_with_score(query, k, **options, **kwargs)
+        found = yield Step(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
-    @mirrors(similarity_search, reading)
-    async def asimilarity_search(
-        self, query: Question, k: int = 4, **kwargs: Any
-    ) -> list[Document]:
-        """Run ``similarity_search`` in a thread; an ``aembed_query`` is awaited outside."""
-        found = await self.asimilarity_search_with_score(query, k, **kwargs)
-        return [document for document, _ in found]
+    asimilarity_search = awaited(similarity_search, reading, between=here)
 
+    @planned
     def similarity_search_with_score(
         self,
         query: Question,
@@ -615,46 +510,26 @@ class BM25VectorStore(Stored, VectorStore):
         filter: Filter | None = None,
         min_score: float | None = None,
         retrieval_mode: RetrievalMode | None = None,
-        correct: bool = False,
-        expand: bool = False,
         offset: int = 0,
         **kwargs: Any,
-    ) -> list[tuple[Document, float]]:
+    ) -> Plan[list[tuple[Document, float]]]:
         """Find the same with their scores, of which the highest is the best.
 
         Parameters
         ----------
-        query, k, filter, min_score, retrieval_mode, correct, expand, offset, **kwargs
+        query, k, filter, min_score, retrieval_mode, correct, expand, offset
             As in ``similarity_search``, which also lists the exceptions.
         """
-        changes = {"correct": correct, "expand": expand}
+        changes = {name: kwargs.pop(name, False) for name in ("correct", "expand")}
         mode = self._read_call(query, retrieval_mode, changes, kwargs)
+        page = (k, filter, min_score, offset)
         embedding = None if mode == "bm25" else self.sparse_embedding
-        vector = None if embedding is None else embed_query(embedding, str(query))
-        return self._search(query, vector, mode, k, filter, min_score, offset, changes)
+        if embedding is None:
+            return (yield work(self._search_words, query, *page, changes))
+        vector = yield from embed_query(embedding, str(query))
+        return (yield work(self._search_vectors, query, vector, mode, *page))
 
-    @mirrors(similarity_search_with_score, reading)
-    async def asimilarity_search_with_score(
-        self,
-        query: Question,
-        k: int = 4,
-        *,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        retrieval_mode: RetrievalMode | None = None,
-        correct: bool = False,
-        expand: bool = False,
-        offset: int = 0,
-        **kwargs: Any,
-    ) -> list[tuple[Document, float]]:
-        """Run ``similarity_search_with_score`` in a thread; ``aembed_query`` is awaited outside."""
-        changes = {"correct": correct, "expand": expand}
-        mode = self._read_call(query, retrieval_mode, changes, kwargs)
-        embedding = None if mode == "bm25" else self.sparse_embedding
-        vector = None if embedding is None else await aembed_query(embedding, str(query))
-        return await run_in_executor(
-            None, self._search, query, vector, mode, k, filter, min_score, offset, changes
-        )
+    asimilarity_search_with_score = awaited(similarity_search_with_score, reading, between=here)
 
     def _read_call(
         self,
@@ -673,85 +548,61 @@ class BM25VectorStore(Stored, VectorStore):
             raise ValueError(message)
         return mode
 
-    def _search(
+    def _search_words(
         self,
         query: Question,
-        vector: Vector | None,
+        k: int,
+        filter: Filter | None,
+        min_score: float | None,
+        offset: int,
+        changes: dict[str, bool],
+    ) -> list[tuple[Document, float]]:
+        return _scored(search(self.index, query, k, filter, min_score, offset=offset, **changes))
+
+    def _search_vectors(
+        self,
+        query: str,
+        vector: Vector,
         mode: RetrievalMode,
         k: int,
         filter: Filter | None,
         min_score: float | None,
         offset: int,
-        changes: Mapping[str, bool],
     ) -> list[tuple[Document, float]]:
-        if vector is None:
-            hits = search(self.index, query, k, filter, min_score, offset=offset, **changes)
-            return [(to_document(hit), hit.score) for hit in hits]
         index, parsed = narrow(self.index, filter)
-        if is_filter_alone(query, parsed):
-            hits = passing(index, parsed, k, min_score, offset)
-        elif mode == "sparse":
-            hits = index.vectors.search(vector, k, parsed, min_score=min_score, offset=offset)
-            read_hits(hits, "text", "metadata")
-        else:
-            hits = self._search_both(index, query, vector, k, parsed, min_score, offset)
-        return [(to_document(hit), hit.score) for hit in hits]
-
-    def _search_both(
-        self,
-        index: BM25Index,
-        query: Question,
-        vector: Vector,
-        k: int,
-        filter: ParsedFilter | None,
-        min_score: float | None,
-        offset: int,
-    ) -> list[Hit]:
         floor = -math.inf
         if min_score is not None:
             floor = check_real("min_score", min_score, -math.inf, math.inf)
-        hits = index.search_hybrid(
-            query,
-            vector,
-            k,
-            filter,
-            fetch_k=self.fetch_k,
-            method=self.method,
-            weights=self.weights,
-            rank_constant=self.rank_constant,
-            offset=offset,
-        )
+        if is_filter_alone(query, parsed):
+            return _scored(passing(index, parsed, k, min_score, offset))
+        if mode == "sparse":
+            hits = index.vectors.search(vector, k, parsed, min_score=min_score, offset=offset)
+        else:
+            fusion = {name: getattr(self, name) for name in _FUSION}
+            hits = index.search_hybrid(query, vector, k, parsed, offset=offset, **fusion)
         read_hits(hits, "text", "metadata")  # of all, before some are left out
-        return [hit for hit in hits if hit.score >= floor]
+        return _scored(hit for hit in hits if hit.score >= floor)
 
     # --- what needs dense vectors, or a scale ------------------------------------
 
-    @mirrors(VectorStore.search, reading)
-    async def asearch(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
-        """Run ``search`` in a thread, or what that calls."""
-        return await super().asearch(query, search_type, **kwargs)
+    asearch = awaited(VectorStore.search, reading, native=VectorStore.asearch)
+    asimilarity_search_with_relevance_scores = awaited(
+        VectorStore.similarity_search_with_relevance_scores,
+        reading,
+        native=VectorStore.asimilarity_search_with_relevance_scores,
+    )
 
-    @mirrors(VectorStore.similarity_search_with_relevance_scores, reading)
-    async def asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """Run ``similarity_search_with_relevance_scores`` in a thread, or what that calls."""
-        return await super().asimilarity_search_with_relevance_scores(query, k, **kwargs)
-
+    @planned
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
+    ) -> Plan[list[tuple[Document, float]]]:
         largest = self._largest_score(kwargs.get("retrieval_mode"))
-        found = self.similarity_search_with_score(query, k, **kwargs)
+        found = yield Step(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
-    @mirrors(_similarity_search_with_relevance_scores, reading)
-    async def _asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        largest = self._largest_score(kwargs.get("retrieval_mode"))
-        found = await self.asimilarity_search_with_score(query, k, **kwargs)
-        return [(document, score / largest) for document, score in found]
+    _asimilarity_search_with_relevance_scores = awaited(
+        _similarity_search_with_relevance_scores, reading, between=here
+    )
 
     def _largest_score(self, mode: RetrievalMode | None) -> float:
         """Return the score of a document that is the best of both rankings; the lowest is 0."""
@@ -765,28 +616,12 @@ class BM25VectorStore(Stored, VectorStore):
         )
         raise NotImplementedError(message)
 
-    def similarity_search_by_vector(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Raise ``NotImplementedError``: there are no dense vectors."""
-        _no_vectors("similarity_search_by_vector")
-
-    def max_marginal_relevance_search(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Raise ``NotImplementedError``: there are no dense vectors."""
-        _no_vectors("max_marginal_relevance_search")
-
-    def max_marginal_relevance_search_by_vector(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Raise ``NotImplementedError``: there are no dense vectors."""
-        _no_vectors("max_marginal_relevance_search_by_vector")
-
-
-def _no_vectors(method: str) -> NoReturn:
-    message = (
-        f"{method} needs dense vectors, and a BM25VectorStore has none: use similarity_search, "
-        "or this method of a vector store beside it"
+    similarity_search_by_vector = _needs_vectors("similarity_search_by_vector")
+    max_marginal_relevance_search = _needs_vectors("max_marginal_relevance_search")
+    max_marginal_relevance_search_by_vector = _needs_vectors(
+        "max_marginal_relevance_search_by_vector"
     )
-    raise NotImplementedError(message)
 
 
-def _refuse(method: str, kwargs: Mapping[str, Any]) -> None:
-    if kwargs:
-        message = f"{method} does not take {', '.join(kwargs)}"
-        raise TypeError(message)
+def _scored(hits: Iterable[Hit]) -> list[tuple[Document, float]]:
+    return [(to_document(hit), hit.score) for hit in hits]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from langchain_bm25rag import BM25Retriever
@@ -42,3 +44,12 @@ def index(retriever: BM25Retriever) -> BM25Index:
 def ids(documents: list[Document]) -> list[str | None]:
     """Return the ids of documents."""
     return [document.id for document in documents]
+
+
+def arguments(method: Any) -> list[str]:
+    """Return the names of a method's parameters, those in the ``TypedDict`` of keywords, too."""
+    names: list[str] = []
+    for name, parameter in inspect.signature(method, eval_str=True).parameters.items():
+        spelt = get_args(parameter.annotation) if parameter.kind is parameter.VAR_KEYWORD else ()
+        names += spelt[0].__annotations__ if spelt else [name]
+    return names

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from conftest import ids
+from conftest import arguments, ids
 from langchain_bm25rag import (
     BM25DocumentIndex,
     BM25HybridRetriever,
@@ -68,7 +68,9 @@ def test_a_filter_alone_lists_what_passes_in_document_order(ask: Any, query: str
     assert ids(ask(MANY, query, filter=lambda one: one.id == "7")) == ["7"]
     assert ids(ask(MANY, query, filter={"7", "1"})) == ["1", "7"]
     assert ask(MANY, query, filter=set()) == ask(MANY, query, filter={}) == ask(MANY, query) == []
-    assert ask(MANY, query, filter=even, min_score=0.1) == []
+    assert ids(ask(MANY, query, filter=even, k=3, min_score=0.1)) == ["0", "2", "4"]
+    with pytest.raises(ValueError, match="min_score must be"):
+        ask(MANY, query, filter=even, min_score=float("nan"))
     with pytest.raises(ValueError, match="k must be"):
         ask(MANY, query, filter=even, k=-1)
 
@@ -361,7 +363,8 @@ STORE = {"sparse_embedding", "retrieval_mode", "fetch_k", "method", "weights"}
     ],
 )
 def test_arguments_are_spelt_out(method: Any, expected: set[str]) -> None:
-    assert set(inspect.signature(method).parameters) >= expected
+    """One by one, or in the ``TypedDict`` of the keywords."""
+    assert set(arguments(method)) >= expected
 
 
 def test_methods_are_a_closed_set() -> None:

@@ -226,7 +226,7 @@ def test_keywords_that_mean_nothing_are_refused() -> None:
         lambda: store.get([], filter={}),
         lambda: store.delete([], force=True),
     ):
-        with pytest.raises(TypeError, match=r"takes no keywords, got (batch_size|filter|force)"):
+        with pytest.raises(TypeError, match=r"does not take (batch_size|filter|force)$"):
             call()
 
 

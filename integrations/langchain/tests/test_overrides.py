@@ -93,7 +93,7 @@ def test_the_pairs_are_found() -> None:
     assert names >= {"asimilarity_search", "aadd_texts", "adelete", "asearch", "afrom_texts"}
     assert names >= {"amax_marginal_relevance_search_by_vector", "aget_by_ids", "acommit"}
     assert (BM25Retriever, "_get_relevant_documents", "_aget_relevant_documents") in ALL
-    assert len(ALL) > 60
+    assert len(ALL) >= 60
 
 
 @pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20")

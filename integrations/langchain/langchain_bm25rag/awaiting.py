@@ -1,0 +1,334 @@
+"""Methods and their asynchronous twins, of one body.
+
+What a subclass overrides holds in both: a filter for a tenant in ``similarity_search`` must hold
+in ``asimilarity_search``, too.
+
+A method that calls what has asynchronous methods of its own, such as a vector store, is written as
+a plan: a generator that yields steps and is sent their results. ``planned`` makes the synchronous
+method of it, ``awaited`` the asynchronous one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from functools import cache, partial, update_wrapper
+from inspect import iscoroutinefunction
+from itertools import takewhile
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+from langchain_core.runnables import run_in_executor
+
+from bm25rag.adapters import in_write_thread
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+Thread: TypeAlias = Callable[[Any, partial[Any]], Coroutine[Any, Any, Any]]
+
+# How many elements of an async iterable are waited for together: going from one thread to
+# another takes 50 us.
+_CHUNK = 100
+
+
+# --- where synchronous code runs ----------------------------------------------------------
+
+
+async def here(_owner: object, call: Callable[[], _T]) -> _T:
+    """Call in the event loop: for parts of plans that take microseconds."""
+    return call()
+
+
+async def reading(_owner: object, call: partial[_T]) -> _T:
+    """Call in one of asyncio's threads, with a ``run_manager`` that is not asynchronous."""
+    if manager := call.keywords.get("run_manager"):
+        call = partial(call, run_manager=manager.get_sync())
+    return await run_in_executor(None, call)
+
+
+async def writing(owner: Any, call: Callable[[], _T]) -> _T:
+    """Call in the thread for writes to the index of the owner."""
+    return await in_write_thread(owner.index, call)
+
+
+async def building(_owner: object, call: Callable[[], _T]) -> _T:
+    """Call in one of the threads that build indexes, separate from asyncio's own few threads."""
+    # Tracing relies on the context, which LangChain's function copies only for asyncio's threads.
+    return await run_in_executor(_builders(os.getpid()), partial(copy_context().run, call))
+
+
+# One pool for each process: after a fork, the parent's threads do not exist.
+@cache
+def _builders(process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="bm25rag-build")
+
+
+# --- plans --------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """A call of a method, or of its twin with an a in front; without one, in a thread."""
+
+    owner: Any
+    method: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+class Both(NamedTuple):
+    """Two plans, one after the other or side by side; the first that fails is raised."""
+
+    first: Plan[Any]
+    second: Plan[Any]
+
+
+class _End(NamedTuple, Generic[_T]):
+    value: _T
+
+
+Plan: TypeAlias = Generator[Step | Both, Any, _T]
+
+
+def work(function: Callable[..., Any], *args: Any) -> Step:
+    """Return the step of calling a function that has no asynchronous twin."""
+    return Step(partial(function, *args), "__call__")
+
+
+def run(plan: Plan[_T]) -> _T:
+    """Take all steps, and return the result of the plan."""
+    go_on: Callable[[Any], Any] = plan.send
+    given: Any = None
+    while True:
+        try:
+            step = go_on(given)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            go_on, given = plan.send, _take(step)
+        except BaseException as error:
+            go_on, given = plan.throw, error
+
+
+def _take(step: Step | Both) -> Any:
+    if isinstance(step, Both):
+        return [run(plan) for plan in step]
+    return getattr(step.owner, step.method)(*step.args, **step.kwargs)
+
+
+async def _arun(plan: Plan[_T], owner: Any, thread: Thread, between: Thread) -> _T:
+    """Do what ``run`` does, with asynchronous methods."""
+    go_on: Callable[[Any], Any] = plan.send
+    given: Any = None
+    while True:
+        step = await between(owner, partial(_after, go_on, given))
+        if isinstance(step, _End):
+            result: _T = step.value
+            return result
+        try:
+            go_on, given = plan.send, await _atake(step, owner, thread, between)
+        except BaseException as error:
+            go_on, given = plan.throw, error
+
+
+async def _atake(step: Step | Both, owner: Any, thread: Thread, between: Thread) -> Any:
+    if isinstance(step, Both):
+        runs = [_arun(plan, owner, thread, between) for plan in step]
+        answers = await asyncio.gather(*runs, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers
+    twin = getattr(step.owner, f"a{step.method}", None)
+    if twin is None:
+        method = getattr(step.owner, step.method)
+        if not iscoroutinefunction(method):  # as those of asynchronous callback managers are
+            return await thread(owner, partial(method, *step.args, **step.kwargs))
+        twin = method
+    return await twin(*step.args, **step.kwargs)
+
+
+def _after(go_on: Callable[[Any], Any], given: Any) -> Any:
+    try:
+        return go_on(given)
+    except StopIteration as end:  # which no future can hold
+        return _End(end.value)
+
+
+def traced(
+    parent: Any, name: str, query: str, plan: Plan[_T], found: Callable[[_T], Any]
+) -> Plan[_T]:
+    """Follow a plan within a run of its own, as LangChain's tracers show it.
+
+    Parameters
+    ----------
+    parent
+        The callback manager of the run that it is a part of, synchronous or not.
+    name, query
+        What is asked, and what for.
+    plan
+        The plan.
+    found
+        Returns the documents of its result.
+    """
+    if not parent.inheritable_handlers:  # nobody looks
+        return (yield from plan)
+    started = {"name": name}
+    run = yield Step(parent.get_child(), "on_retriever_start", (None, query), started)
+    try:
+        answer = yield from plan
+    except BaseException as error:
+        yield Step(run, "on_retriever_error", (error,))
+        raise
+    yield Step(run, "on_retriever_end", (found(answer),))
+    return answer
+
+
+# --- methods ------------------------------------------------------------------------------
+
+
+def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
+    """Make a synchronous method of a plan."""
+
+    def method(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return run(plan(*args, **kwargs))
+
+    update_wrapper(method, plan)
+    method.plan = plan  # type: ignore[attr-defined]
+    # What ``help`` and editors show follows to the plan.
+    result = plan.__annotations__["return"].removeprefix("Plan[").removesuffix("]")
+    plan.__annotations__["return"] = result
+    return method
+
+
+def awaited(
+    function: Callable[_P, _T],
+    thread: Thread,
+    *through: Any,
+    between: Thread | None = None,
+    native: Callable[..., Any] | None = None,
+) -> Callable[_P, Coroutine[Any, Any, _T]]:
+    """Make the asynchronous twin of a method; it takes async iterables, too.
+
+    What a subclass has overridden is run in its place, in a thread. It gets the elements of an
+    async iterable as a list, and may read it twice.
+
+    Parameters
+    ----------
+    function
+        The synchronous method. The steps of one that is ``planned`` are awaited.
+    thread
+        Where synchronous code runs: ``reading``, ``writing`` or ``building``.
+    *through
+        Other methods that ``function`` passes the elements of iterables on to.
+    between
+        Where a plan goes on from step to step, if not in that thread.
+    native
+        What does the same asynchronously.
+    """
+    own: Any = getattr(function, "__func__", function)
+    plan = getattr(own, "plan", None)
+
+    async def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        twin = _twin(self, own.__name__, method)
+        is_own = _is(twin, own)
+        if is_own and native is not None:
+            return await native(self, *args, **kwargs)
+        listed = not (is_own and all(_is(getattr(self, one.__name__), one) for one in through))
+        with ExitStack() as stack:
+
+            async def ready(value: Any) -> Any:
+                if not isinstance(value, AsyncIterable):
+                    return value
+                return (
+                    [each async for each in value]
+                    if listed
+                    else stack.enter_context(_pulled(value))
+                )
+
+            values = [await ready(value) for value in args]
+            named = {name: await ready(value) for name, value in kwargs.items()}
+            if is_own and plan is not None:
+                return await _arun(plan(self, *values, **named), self, thread, between or thread)
+            return await thread(self, partial(twin, *values, **named))
+
+    update_wrapper(method, own)  # its signature, too
+    bare = own.__name__.lstrip("_")
+    name = f"{own.__name__.removesuffix(bare)}a{bare}"
+    method.__name__, method.__qualname__ = name, own.__qualname__.replace(own.__name__, name)
+    method.__doc__ = f"Do what ``{own.__name__}`` does while the event loop goes on."
+    return method
+
+
+def awaits(
+    function: Any, thread: Thread, *through: Any
+) -> Callable[[Callable[_P, Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]]:
+    """Make the same under the types and with the docstring of a stub."""
+
+    def decorate(stub: Any) -> Any:
+        method = awaited(function, thread, *through)
+        method.__doc__ = stub.__doc__
+        return method
+
+    return decorate
+
+
+def _is(method: Any, function: object) -> bool:
+    return getattr(method, "__func__", method) is function
+
+
+def _twin(owner: Any, name: str, asynchronous: Callable[..., object]) -> Any:
+    """Return the synchronous method that an asynchronous one stands for.
+
+    A subclass that overrides both, and in the asynchronous one calls ours by ``super()``, has done
+    there what it does in the other: then it is the one above it.
+    """
+    cls = owner if isinstance(owner, type) else type(owner)
+    caller = None
+    for one in (owner, *cls.__mro__):
+        names = getattr(one, "__dict__", {})
+        here = names.get(asynchronous.__name__)
+        if getattr(here, "__func__", here) is asynchronous:
+            break
+        if here is not None:
+            caller = one if isinstance(one, type) else None
+        elif name in names and caller is None:
+            break
+    return getattr(owner if caller is None else super(caller, owner), name)
+
+
+# --- elements of async iterables ------------------------------------------------------
+
+
+@contextmanager
+def _pulled(elements: AsyncIterable[_T]) -> Iterator[Iterator[_T]]:
+    """Give another thread the elements, a few at a time, while the event loop waits for it.
+
+    If the waiting task is cancelled, the other thread gets an error.
+    """
+    loop, iterator, waits = asyncio.get_running_loop(), aiter(elements), [True]
+
+    def chunk() -> list[_T]:
+        taken = asyncio.run_coroutine_threadsafe(_next_few(iterator), loop).result()
+        if not waits:
+            message = "the task that awaited this has been cancelled"
+            raise RuntimeError(message)
+        return taken
+
+    try:
+        yield (each for few in takewhile(len, iter(chunk, None)) for each in few)
+    finally:
+        waits.clear()
+
+
+async def _next_few(elements: AsyncIterator[_T]) -> list[_T]:
+    taken: list[_T] = []
+    while len(taken) < _CHUNK:
+        try:
+            taken.append(await anext(elements))
+        except StopAsyncIteration:
+            break
+    return taken
