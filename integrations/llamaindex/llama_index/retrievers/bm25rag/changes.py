@@ -22,7 +22,7 @@ from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.twins import in_thread
 
-from bm25rag import BM25Index, Deleted, Document, Hit
+from bm25rag import BM25Index, Document, Hit
 from bm25rag.adapters import OnDuplicate, check_sequence, read_hits
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
@@ -146,7 +146,7 @@ class NodeStore:
 
     def update_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
 
         Filters see the new metadata. The indexed text stays as it is, also where metadata are a
@@ -161,8 +161,8 @@ class NodeStore:
 
         Returns
         -------
-        count
-            How many nodes were changed.
+        node_ids
+            The ids of the nodes that were changed.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class NodeStore:
 
     def delete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
-    ) -> Deleted:
+    ) -> list[str]:
         """Delete nodes by id, by filters, or those of the ids that pass the filters.
 
         Parameters
@@ -204,8 +204,8 @@ class NodeStore:
 
         Returns
         -------
-        count
-            How many nodes were deleted; its ``ids`` are theirs.
+        node_ids
+            The ids of the deleted nodes.
 
         Raises
         ------
@@ -220,12 +220,12 @@ class NodeStore:
         # Others may write meanwhile: a node must still pass the filters when it is deleted.
         return self._delete(ids, translate(filters, index, lasting=True))
 
-    def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
-        """Delete the nodes of a source document; return how many they were."""
+    def delete_ref_doc(self, ref_doc_id: str) -> list[str]:
+        """Delete the nodes of a source document; return their ids."""
         return self.delete_nodes(filters=of_source(ref_doc_id))
 
-    def clear(self) -> Deleted:
-        """Delete all nodes; return how many they were."""
+    def clear(self) -> list[str]:
+        """Delete all nodes; return their ids."""
         return self._delete(self._snapshot().ids())
 
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
@@ -261,7 +261,7 @@ class NodeStore:
             raise _of_node(error, "docstore") from None
         self.add_nodes([*updated.values(), *new.values()])
         deleted = self._delete(gone)
-        return SyncResult(list(new), list(updated), list(deleted.ids))
+        return SyncResult(list(new), list(updated), deleted)
 
     # --- reading ------------------------------------------------------------------
 
@@ -339,10 +339,10 @@ class NodeStore:
                 raise _of_node(error, f"nodes[{number}]") from None
         return documents
 
-    def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
+    def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> list[str]:
         with self._writing() as index:
             deleted = index.delete(ids, filter)
-        self._forget_objects(deleted.ids)
+        self._forget_objects(deleted)
         return deleted
 
     def _forget_objects(self, ids: Iterable[str]) -> None:
