@@ -1331,7 +1331,8 @@ class BM25Index:
         try:
             with reader.synced():
                 stored = reader.read()
-                check_settings(str(path), stored, analyzer, given)
+                settings = {"analyzer": analyzer, **given}
+                check_settings(str(path), stored.analyzer, stored.parameters, settings)
                 if verify:
                     reader.verify(stored)
         except BaseException:

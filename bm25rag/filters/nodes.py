@@ -6,11 +6,15 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bm25rag.common.record import Record
+from bm25rag.documents import Document
 from bm25rag.filters.operators import Operator
 from bm25rag.filters.values import fresh
+
+Read: TypeAlias = Callable[[], Document]
+"""Returns a fresh copy of the document that a filter is asked about."""
 
 # The most ids that are cached as a mask.
 _MAX_KEYED = 100
@@ -73,7 +77,7 @@ class Filter(ABC):
         return self.key is None and self.ids is None
 
     @abstractmethod
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
         """Say whether a document passes.
 
         Parameters
@@ -82,6 +86,8 @@ class Filter(ABC):
             The document's id.
         metadata
             The document's metadata, which is never changed.
+        read
+            Returns the whole document, for ``DocumentFilter``.
         """
 
 
@@ -110,7 +116,7 @@ class Condition(Record, Filter):
     def key(self) -> Hashable:
         return self.path, self.operator.key
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
         value: Any = metadata
         for key in self.path:
             # Lists are not descended into, and the top level may be any mapping.
@@ -138,7 +144,7 @@ class IdCondition(Record, Filter):
     def key(self) -> Hashable:
         return "$id", self.operator.key
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
         return self.operator.passes(id)
 
 
@@ -165,7 +171,7 @@ class IdSet(Record, Filter):
     def ids(self) -> frozenset[str]:
         return self.members
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
         return id in self.members
 
 
@@ -185,7 +191,7 @@ class CallableFilter(Record, Filter):
 
     __slots__ = __match_args__ = ("function",)
 
-    def __init__(self, function: Callable[[dict[str, Any]], object]) -> None:
+    def __init__(self, function: Callable[[Any], object]) -> None:
         if inspect.isgeneratorfunction(function):
             raise _not_plain("a generator")
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -197,8 +203,11 @@ class CallableFilter(Record, Filter):
         """None: what the function says may change from call to call."""
         return None
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        result = self.function(fresh(dict(metadata)))
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+        return self._says(fresh(dict(metadata)))
+
+    def _says(self, subject: Any) -> bool:
+        result = self.function(subject)
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that it was never awaited
@@ -206,6 +215,24 @@ class CallableFilter(Record, Filter):
         if isinstance(result, Iterator):
             raise _not_plain("an iterator")
         return bool(result)
+
+
+class DocumentFilter(CallableFilter):
+    """A function of the whole document, with its id, text and payload; else a ``CallableFilter``.
+
+    Parameters
+    ----------
+    function
+        Called with a fresh copy of the document, as the index that is searched holds it.
+    """
+
+    __slots__ = ()
+
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+        """Say whether the function returns something true."""
+        if read is None:
+            raise TypeError("a DocumentFilter needs the document, which only an index has")
+        return self._says(read())
 
 
 def _not_plain(returned: str) -> TypeError:
@@ -251,8 +278,8 @@ class And(_Joined):
     def key(self) -> Hashable:
         return _joint_key("$and", self.parts)
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        return all(part.matches(id, metadata) for part in self.parts)
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+        return all(part.matches(id, metadata, read) for part in self.parts)
 
 
 class Or(_Joined):
@@ -264,8 +291,8 @@ class Or(_Joined):
     def key(self) -> Hashable:
         return _joint_key("$or", self.parts)
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        return any(part.matches(id, metadata) for part in self.parts)
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+        return any(part.matches(id, metadata, read) for part in self.parts)
 
 
 class Not(_Joined):
@@ -293,8 +320,8 @@ class Not(_Joined):
         key = self.part.key
         return None if key is None else ("$not", key)
 
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        return not self.part.matches(id, metadata)
+    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+        return not self.part.matches(id, metadata, read)
 
 
 def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:

@@ -1,4 +1,4 @@
-"""Translates the analysis parameters that LlamaIndex's users know into the core's Analyzer."""
+"""The index of a retriever or a store: an existing one, or a new one of the given analysis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import Stemmer
 
-from bm25rag import Analyzer
+from bm25rag import Analyzer, BM25Index
 from bm25rag.adapters import STOPWORD_LISTS, Tokenizer, load_stopwords
 
 DEFAULT_LANGUAGE = "en"
@@ -27,26 +27,16 @@ class WordStemmer(Protocol):
 
 
 StemmerLike = WordStemmer | Callable[[str], str] | str
+Analysis = tuple[str | None, StemmerLike | None, bool, str, Tokenizer | None]
 
 
 class Stemming:
-    """A tokenizer that stems with the user's object, one thread at a time.
-
-    Parameters
-    ----------
-    analyzer
-        Splits texts into words; it has no stemmer.
-    stemmer
-        Stems the words.
-    """
+    """A tokenizer that splits by an analyzer and stems with the user's object."""
 
     def __init__(self, analyzer: Analyzer, stemmer: WordStemmer | Callable[[str], str]) -> None:
         self.analyzer = analyzer
         self.stemmer = stemmer
-        self._prepare()
-
-    def _prepare(self) -> None:
-        self._stem = _stem_function(self.stemmer)
+        self._stem = _stem_function(stemmer)
         self._lock = threading.Lock()  # PyStemmer's objects must not be used from two threads
 
     def __call__(self, text: str) -> list[str]:
@@ -55,12 +45,37 @@ class Stemming:
         with self._lock:
             return list(self._stem(words))
 
-    def __getstate__(self) -> tuple[Analyzer, WordStemmer | Callable[[str], str]]:
-        return self.analyzer, self.stemmer
+    def __reduce__(self) -> tuple[type[Stemming], tuple[Any, ...]]:
+        return Stemming, (self.analyzer, self.stemmer)
 
-    def __setstate__(self, state: tuple[Analyzer, WordStemmer | Callable[[str], str]]) -> None:
-        self.analyzer, self.stemmer = state
-        self._prepare()
+
+def choose_index(
+    existing: BM25Index | None, analysis: Analysis, parameters: dict[str, Any]
+) -> BM25Index:
+    """Return the existing index, or an empty one of the analysis and the given parameters.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``existing`` is anything but a core index, or settings are given with it.
+    """
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if existing is None:
+        return BM25Index(make_analyzer(*analysis), **given)
+    if not isinstance(existing, BM25Index):
+        got = f"{type(existing).__module__}.{type(existing).__qualname__}"
+        raise TypeError(f"existing_bm25 must be a bm25rag.BM25Index or None, got {got}")
+    if analysis != NO_ANALYSIS:
+        raise ValueError(
+            "existing_bm25 has an analyzer; leave language, stemmer, skip_stemming, "
+            "token_pattern and tokenizer out"
+        )
+    if given:
+        raise ValueError(
+            f"existing_bm25 has parameters; leave {', '.join(given)} out, or give "
+            "BM25Index(k1=..., b=..., variant=...)"
+        )
+    return existing
 
 
 def make_analyzer(
@@ -70,15 +85,7 @@ def make_analyzer(
     token_pattern: str,
     tokenizer: Tokenizer | None,
 ) -> Analyzer:
-    """Return the analyzer that the arguments describe.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If a language or a stemmer is unknown, or ``tokenizer`` is given with what it replaces.
-    """
+    """Return the analyzer that the arguments of ``BM25Retriever`` describe."""
     if tokenizer is not None:
         if stemmer is not None or skip_stemming or token_pattern != DEFAULT_PATTERN:
             raise ValueError("tokenizer replaces stemmer, skip_stemming and token_pattern")
@@ -104,8 +111,7 @@ def make_analyzer(
             raise
     if isinstance(stemmer, str):
         return analyzer(stemmer)
-    stem = _stem_function(stemmer)
-    algorithm = _algorithm_of(stem)
+    algorithm = _algorithm_of(_stem_function(stemmer))
     if algorithm is not None:
         return analyzer(algorithm)
     return Analyzer(tokenizer=Stemming(analyzer(None), stemmer))
@@ -127,7 +133,7 @@ def _algorithm_of(stem: Callable[[list[str]], Sequence[str]]) -> str | None:
     """Return the algorithm that gives the same stems: a stemmer does not know its own name."""
     candidates: list[str] = Stemmer.algorithms()
     words = _probe_words()
-    for probe in (list(words[::100]), list(words)):  # a few words tell most of them apart
+    for probe in (words[::100], words):  # a few words tell most of them apart
         stems = list(stem(probe))
         candidates = [
             name for name in candidates if Stemmer.Stemmer(name, 0).stemWords(probe) == stems
@@ -138,7 +144,6 @@ def _algorithm_of(stem: Callable[[list[str]], Sequence[str]]) -> str | None:
 
 
 @cache
-def _probe_words() -> tuple[str, ...]:
+def _probe_words() -> list[str]:
     """Return words of many languages; no two algorithms stem all of them alike."""
-    words = set().union(*map(load_stopwords, STOPWORD_LISTS))
-    return tuple(sorted(words))
+    return sorted(set().union(*map(load_stopwords, STOPWORD_LISTS)))

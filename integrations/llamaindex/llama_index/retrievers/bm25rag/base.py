@@ -19,6 +19,7 @@ from llama_index.core.schema import (
     NodeWithScore,
     QueryBundle,
     QueryType,
+    TextNode,
 )
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilters
@@ -28,19 +29,17 @@ from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_PATTERN,
     StemmerLike,
     Stemming,
+    choose_index,
 )
-from llama_index.retrievers.bm25rag.changes import NodeStore
-from llama_index.retrievers.bm25rag.checks import check_docstore, docstore_of
-from llama_index.retrievers.bm25rag.existing import choose_index
+from llama_index.retrievers.bm25rag.changes import NodeStore, choose_mode
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
-from llama_index.retrievers.bm25rag.modes import choose_mode
 from llama_index.retrievers.bm25rag.questions import Expand, Options, Question
-from llama_index.retrievers.bm25rag.scored import with_text
-from llama_index.retrievers.bm25rag.twins import add_twins
+from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
+from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer, VariantName, check_count, in_write_thread
+from bm25rag.adapters import Tokenizer, VariantName, check_count
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -109,6 +108,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
     def __init__(
         self,
         nodes: Iterable[BaseNode] | None = None,
+        *,
         stemmer: StemmerLike | None = None,
         language: str | None = DEFAULT_LANGUAGE,
         existing_bm25: BM25Index | None = None,
@@ -155,6 +155,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         index: BaseIndex[Any] | None = None,
         nodes: Iterable[BaseNode] | None = None,
         docstore: BaseDocumentStore | None = None,
+        *,
         stemmer: StemmerLike | None = None,
         language: str | None = DEFAULT_LANGUAGE,
         similarity_top_k: int = DEFAULT_SIMILARITY_TOP_K,
@@ -189,9 +190,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
             A document store of nodes.
         stemmer, language, similarity_top_k, verbose, skip_stemming, token_pattern, filters
             As in the constructor.
-        tokenizer, metadata_mode, callback_manager, existing_bm25, objects, object_map
+        tokenizer, metadata_mode, callback_manager, existing_bm25, objects, object_map, k1, b
             As in the constructor.
-        k1, b, variant, correct, expand, min_score
+        variant, correct, expand, min_score
             As in the constructor.
 
         Raises
@@ -332,10 +333,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         ValueError
             If a number is out of range.
         """
-        options = self._options.changed(
-            correct=correct, expand=expand, min_score=min_score, offset=offset
-        )
-        return self._changed(similarity_top_k, filters, options).retrieve(_bundle(query))
+        asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
+        changed = self._changed(similarity_top_k, filters, **asked)
+        return changed.retrieve(_bundle(query))
 
     async def asearch(
         self,
@@ -348,23 +348,16 @@ class BM25Retriever(NodeStore, BaseRetriever):
         min_score: float | None = None,
         offset: int = 0,
     ) -> list[NodeWithScore]:
-        """Run ``search`` in a thread.
-
-        Parameters
-        ----------
-        query, similarity_top_k, filters, correct, expand, min_score, offset
-            As in ``search``.
-        """
-        options = self._options.changed(
-            correct=correct, expand=expand, min_score=min_score, offset=offset
-        )
-        return await self._changed(similarity_top_k, filters, options).aretrieve(_bundle(query))
+        """Search as ``search`` does, in a thread, and await the objects of index nodes."""
+        asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
+        changed = self._changed(similarity_top_k, filters, **asked)
+        return await changed.aretrieve(_bundle(query))
 
     def _changed(
-        self, similarity_top_k: int | None, filters: MetadataFilters | None, options: Options
+        self, similarity_top_k: int | None, filters: MetadataFilters | None, **asked: Any
     ) -> Self:
         changed = copy.copy(self)  # the same index, callbacks and objects
-        changed._options = options
+        changed._options = self._options.changed(**asked)
         if similarity_top_k is not None:
             changed.similarity_top_k = similarity_top_k
         if filters is not None:
@@ -385,12 +378,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
     def _handle_recursive_retrieval(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        return with_text(super()._handle_recursive_retrieval(query_bundle, nodes))
+        return _with_text(super()._handle_recursive_retrieval(query_bundle, nodes))
 
     async def _ahandle_recursive_retrieval(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        return with_text(await super()._ahandle_recursive_retrieval(query_bundle, nodes))
+        return _with_text(await super()._ahandle_recursive_retrieval(query_bundle, nodes))
 
     # --- saving -------------------------------------------------------------------
 
@@ -422,9 +415,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         }
         persistence.save(self.bm25, path, saved.changed(changed))
 
-    async def apersist(self, path: str | PathLike[str]) -> None:
-        """Run ``persist`` in a thread."""
-        await in_write_thread(self.bm25, self.persist, path)
+    apersist = in_thread(persist)
 
     @classmethod
     def from_persist_dir(
@@ -501,3 +492,28 @@ def _bundle(query: QueryBundle | Question) -> QueryType:
     if isinstance(query, str | QueryBundle):
         return query
     return QueryBundle(query)  # type: ignore[arg-type]  # LlamaIndex checks nothing
+
+
+class NodeWithScoreAndText(NodeWithScore):
+    """A node other than a ``TextNode``, such as a ``Document``, with its score.
+
+    LlamaIndex's own class raises a ``ValueError`` when asked for the text of such a node.
+    """
+
+    @property
+    def text(self) -> str:
+        """The content of the node."""
+        return self.node.get_content()
+
+    def get_text(self) -> str:
+        """Return the content of the node."""
+        return self.node.get_content()
+
+
+def _with_text(nodes: Iterable[NodeWithScore]) -> list[NodeWithScore]:
+    return [
+        found
+        if isinstance(found.node, TextNode)
+        else NodeWithScoreAndText(node=found.node, score=found.score)
+        for found in nodes
+    ]

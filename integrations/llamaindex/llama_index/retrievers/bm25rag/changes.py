@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
-from llama_index.retrievers.bm25rag.checks import check_node_ids, check_nodes, check_ref_doc_id
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, read_documents
-from llama_index.retrievers.bm25rag.modes import choose_mode
+from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, mode_of, read_documents
 from llama_index.retrievers.bm25rag.nodes import (
     live_object,
     to_document,
     to_node,
     with_new_metadata,
 )
+from llama_index.retrievers.bm25rag.persistence import saved_settings
 from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
+from llama_index.retrievers.bm25rag.twins import in_thread
 
 from bm25rag import BM25Index, Document, Hit
-from bm25rag.adapters import OnDuplicate, check_sequence, in_write_thread, read_hits
+from bm25rag.adapters import OnDuplicate, check_sequence, read_hits
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
+
+_T = TypeVar("_T")
 
 
 class NodeMetadataError(MetadataError):
@@ -82,6 +82,10 @@ class NodeStore:
         """Return how many nodes there are."""
         return len(self.bm25)
 
+    def __bool__(self) -> bool:
+        """Return True even without nodes: LlamaIndex asks whether there is a retriever."""
+        return True
+
     @property
     def object_map(self) -> dict[str, Any]:
         """Objects for recursive retrieval by index id: those given, and those of nodes held."""
@@ -95,9 +99,7 @@ class NodeStore:
     def object_map(self, value: dict[str, Any]) -> None:
         self._objects = value
 
-    def __bool__(self) -> bool:
-        """Return True even without nodes: LlamaIndex asks whether there is a retriever."""
-        return True
+    # --- writing ------------------------------------------------------------------
 
     def add_nodes(
         self, nodes: Iterable[BaseNode], on_duplicate: OnDuplicate = "replace"
@@ -133,11 +135,12 @@ class NodeStore:
                 )
         except MetadataError as error:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
-        for node, stored in _added(given, documents, ids, on_duplicate).values():
-            self._forget_objects([node.node_id])
+        pairs = [(stored.id, (node, stored)) for node, stored in zip(given, documents, strict=True)]
+        for id, (node, stored) in pick_added(pairs, ids, on_duplicate).items():
+            self._forget_objects([id])
             live = live_object(node)
             if live is not None and isinstance(node, IndexNode):
-                self._live[node.node_id] = Live(node.index_id, live, stored)
+                self._live[id] = Live(node.index_id, live, stored)
                 self._objects[node.index_id] = live
         return ids
 
@@ -176,13 +179,12 @@ class NodeStore:
             raise ValueError(
                 f"metadata must be one dict for each of {len(ids)} node_ids, got {len(given)}"
             )
+        wanted = dict(zip(ids, given, strict=True))
         with self._writing() as index:
-            held = {document.id: document for document in read_documents(index, ids)}
             try:
                 new = {
-                    id: with_new_metadata(held[id], one)
-                    for id, one in zip(ids, given, strict=True)
-                    if id in held
+                    found.id: with_new_metadata(found, wanted[found.id])
+                    for found in read_documents(index, list(wanted))
                 }
                 return index.update_metadata(list(new), list(new.values()))
             except MetadataError as error:
@@ -220,39 +222,11 @@ class NodeStore:
 
     def delete_ref_doc(self, ref_doc_id: str) -> list[str]:
         """Delete the nodes of a source document; return their ids."""
-        source = MetadataFilter(key=REF_DOC_ID, value=check_ref_doc_id(ref_doc_id))
-        return self.delete_nodes(filters=MetadataFilters(filters=[source]))
+        return self.delete_nodes(filters=of_source(ref_doc_id))
 
     def clear(self) -> list[str]:
         """Delete all nodes; return their ids."""
         return self._delete(self._snapshot().ids())
-
-    def get_nodes(
-        self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """Return nodes by id, in the given order, or those that pass filters, or all.
-
-        Parameters
-        ----------
-        node_ids
-            The ids; unknown ids are skipped. ``None`` for all, in the order of the index.
-        filters
-            The filters that the nodes pass; ``None`` for any.
-
-        Returns
-        -------
-        nodes
-            Fresh copies, without their embeddings.
-
-        Raises
-        ------
-        TypeError
-            If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
-            wrong.
-        """
-        index = self._snapshot()
-        found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
-        return [self._to_node(document) for document in found]
 
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
         """Add, update and delete nodes until the index holds what a document store holds.
@@ -289,53 +263,42 @@ class NodeStore:
         deleted = self._delete(gone)
         return SyncResult(list(new), list(updated), deleted)
 
-    # --- asynchronous twins ---------------------------------------------------------
+    # --- reading ------------------------------------------------------------------
 
-    async def aadd_nodes(
-        self, nodes: Iterable[BaseNode], on_duplicate: OnDuplicate = "replace"
-    ) -> list[str]:
-        """Run ``add_nodes`` in a thread."""
-        return await in_write_thread(self.bm25, self.add_nodes, nodes, on_duplicate)
-
-    async def aupdate_metadata(
-        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> list[str]:
-        """Run ``update_metadata`` in a thread."""
-        return await in_write_thread(self.bm25, self.update_metadata, node_ids, metadata)
-
-    async def adelete_nodes(
-        self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[str]:
-        """Run ``delete_nodes`` in a thread."""
-        return await in_write_thread(self.bm25, self.delete_nodes, node_ids, filters)
-
-    async def adelete_ref_doc(self, ref_doc_id: str) -> list[str]:
-        """Run ``delete_ref_doc`` in a thread."""
-        return await in_write_thread(self.bm25, self.delete_ref_doc, ref_doc_id)
-
-    async def aclear(self) -> list[str]:
-        """Run ``clear`` in a thread."""
-        return await in_write_thread(self.bm25, self.clear)
-
-    async def aget_nodes(
+    def get_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Run ``get_nodes`` in a thread."""
-        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
-
-    async def async_sync(
-        self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None
-    ) -> SyncResult:
-        """Run ``sync`` in a thread.
+        """Return nodes by id, in the given order, or those that pass filters, or all.
 
         Parameters
         ----------
-        docstore, inner_nodes
-            As in ``sync``.
+        node_ids
+            The ids; unknown ids are skipped. ``None`` for all, in the order of the index.
+        filters
+            The filters that the nodes pass; ``None`` for any.
+
+        Returns
+        -------
+        nodes
+            Fresh copies, without their embeddings.
+
+        Raises
+        ------
+        TypeError
+            If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
+            wrong.
         """
-        return await in_write_thread(
-            self.bm25, partial(self.sync, docstore, inner_nodes=inner_nodes)
-        )
+        index = self._snapshot()
+        found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
+        return [self._to_node(document) for document in found]
+
+    aadd_nodes = in_thread(add_nodes)
+    aupdate_metadata = in_thread(update_metadata)
+    adelete_nodes = in_thread(delete_nodes)
+    adelete_ref_doc = in_thread(delete_ref_doc)
+    aclear = in_thread(clear)
+    async_sync = in_thread(sync)
+    aget_nodes = in_thread(get_nodes)
 
     # --- internals ----------------------------------------------------------------------
 
@@ -368,13 +331,13 @@ class NodeStore:
         return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
 
     def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
-        return [self._to_document(number, node) for number, node in enumerate(nodes)]
-
-    def _to_document(self, number: int, node: BaseNode) -> Document:
-        try:
-            return to_document(node, self._metadata_mode)
-        except MetadataError as error:
-            raise _of_node(error, f"nodes[{number}]") from None
+        documents = []
+        for number, node in enumerate(nodes):
+            try:
+                documents.append(to_document(node, self._metadata_mode))
+            except MetadataError as error:
+                raise _of_node(error, f"nodes[{number}]") from None
+        return documents
 
     def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> list[str]:
         with self._writing() as index:
@@ -407,32 +370,29 @@ class NodeStore:
         return node
 
 
-def _added(
-    nodes: Sequence[BaseNode],
-    documents: Sequence[Document],
-    ids: Iterable[str],
-    on_duplicate: OnDuplicate,
-) -> dict[str, tuple[BaseNode, Document]]:
-    """Return by id the nodes that were added, and as what."""
-    pairs = list(zip(nodes, documents, strict=True))
-    if on_duplicate == "skip":
-        pairs.reverse()  # so that the first of an id is the last
-    by_id = {node.node_id: (node, stored) for node, stored in pairs}
+def pick_added(
+    given: Sequence[tuple[str, _T]], ids: Iterable[str], on_duplicate: OnDuplicate
+) -> dict[str, _T]:
+    """Return by id what was added, of what was given by id."""
+    # Of those with the same id, the last of a dict stays.
+    by_id = dict(reversed(given) if on_duplicate == "skip" else given)
     return {id: by_id[id] for id in ids}
+
+
+# --- choosing nodes ------------------------------------------------------------------------
+
+
+def of_source(ref_doc_id: object) -> MetadataFilters:
+    """Return the filters that the nodes of a source document pass."""
+    if not isinstance(ref_doc_id, str):
+        raise TypeError(f"ref_doc_id must be a str, got {type(ref_doc_id).__name__}")
+    return MetadataFilters(filters=[MetadataFilter(key=REF_DOC_ID, value=ref_doc_id)])
 
 
 def ids_to_delete(
     index: BM25Index, node_ids: Iterable[str] | None, filters: MetadataFilters | None
 ) -> Sequence[str]:
-    """Return the ids that ``delete_nodes`` deletes; without filters, those given, known or not.
-
-    Parameters
-    ----------
-    index
-        A snapshot of the index.
-    node_ids, filters
-        As in ``NodeStore.delete_nodes``, which also lists the exceptions.
-    """
+    """Return the ids that ``delete_nodes`` deletes; without filters, those given, known or not."""
     checked = check_filters(filters)
     if node_ids is None and (checked is None or not checked.filters):
         raise ValueError("node_ids or filters must be given; clear() deletes all nodes")
@@ -450,6 +410,65 @@ def _ids_of(
         return passing
     among = set(passing)
     return [id for id in wanted if id in among]
+
+
+# --- checks --------------------------------------------------------------------------------
+
+
+def choose_mode(index: BM25Index, given: object) -> MetadataMode:
+    """Return the given metadata mode, or that of the index, or ``EMBED``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a metadata mode, or the nodes of the index were indexed with another one.
+    """
+    wanted = None
+    if given is not None:
+        modes = [mode.value for mode in MetadataMode]
+        if not isinstance(given, str) or given not in modes:
+            kind = ValueError if isinstance(given, str) else TypeError
+            expected = f"metadata_mode must be a MetadataMode ({', '.join(modes)}) or None"
+            raise kind(f"{expected}, got {given!r:.100}")
+        wanted = MetadataMode(given)
+    settings = saved_settings(index)
+    saved = None if settings is None else settings.metadata_mode
+    held = mode_of(index) or (saved if len(index) else None)
+    if wanted is not None and held is not None and wanted is not held:
+        raise ValueError(
+            f"metadata_mode must be {held.value!r}, by which the nodes of the index were indexed, "
+            f"got {wanted.value!r}; a new BM25Retriever(nodes, metadata_mode=...) can use another"
+        )
+    return wanted or held or saved or MetadataMode.EMBED
+
+
+def check_nodes(nodes: object) -> list[BaseNode]:
+    """Return nodes as a list; refuse a single node, a mapping and anything but nodes."""
+    if isinstance(nodes, (BaseNode, str, Mapping)) or not isinstance(nodes, Iterable):
+        hint = "; put it into a list" if isinstance(nodes, BaseNode) else ""
+        hint = "; give its values()" if isinstance(nodes, Mapping) else hint
+        raise TypeError(f"nodes must be an iterable of nodes, got {type(nodes).__name__}{hint}")
+    given = list(nodes)
+    for number, node in enumerate(given):
+        if not isinstance(node, BaseNode):
+            hint = "; give its .node" if isinstance(node, NodeWithScore) else ""
+            if isinstance(node, str):
+                hint = "; give TextNode(text=...) or what a node parser makes of it"
+            got = type(node).__name__
+            raise TypeError(f"nodes[{number}] must be a BaseNode, got {got}{hint}")
+    return given
+
+
+def check_node_ids(node_ids: object, name: str = "node_ids") -> list[str]:
+    """Return node ids as a list; refuse a bare string and anything but strings."""
+    if isinstance(node_ids, (str, bytes, Mapping)) or not isinstance(node_ids, Iterable):
+        raise TypeError(f"{name} must be an iterable of node ids, got {type(node_ids).__name__}")
+    ids = list(node_ids)
+    for number, id in enumerate(ids):
+        if not isinstance(id, str):
+            hint = "; give its .node_id" if isinstance(id, (BaseNode, NodeWithScore)) else ""
+            raise TypeError(f"{name}[{number}] must be a str, got {type(id).__name__}{hint}")
+    return ids
 
 
 def _of_node(error: MetadataError, row: str) -> MetadataError:

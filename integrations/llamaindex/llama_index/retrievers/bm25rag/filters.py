@@ -55,13 +55,7 @@ _LONGEST_CONTAINER = 200
 
 
 def check_filters(filters: object) -> MetadataFilters | None:
-    """Return ``filters`` if it is ``MetadataFilters`` or ``None``.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else.
-    """
+    """Return ``filters`` if it is ``MetadataFilters`` or ``None``; else raise ``TypeError``."""
     if filters is None or isinstance(filters, MetadataFilters):
         return filters
     raise TypeError(f"filters must be MetadataFilters or None, got {type(filters).__name__}")

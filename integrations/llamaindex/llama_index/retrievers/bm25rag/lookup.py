@@ -21,20 +21,27 @@ NODE_KEY = "__node__"
 REF_DOC_ID = "ref_doc_id"
 MARK = "llama_index"
 DATES = "dates"
+MODE = "mode"
+_INDEX_ID = "index_id"
 
 SOURCE_PATH = f"{NODE_KEY}.{REF_DOC_ID}"
-DATES_PATH = f"{NODE_KEY}.{DATES}"
-_INDEX_ID = "index_id"
-MODE = "mode"
-_START = b'{"llama_index":'
 LACKS_KEY = {f"{NODE_KEY}.{MODE}": {"$exists": False}}
+_START = b'{"llama_index":'
 _AT_ONCE = 1000
 
 
-def lookup_fields(mode: MetadataMode, source: str | None, index_id: str | None) -> dict[str, str]:
+def lookup_fields(mode: str | None, source: str | None, index_id: str | None) -> dict[str, str]:
     """Return what ``NODE_KEY`` holds."""
-    given = {MODE: mode.value, REF_DOC_ID: source, _INDEX_ID: index_id}
+    given = {MODE: mode, REF_DOC_ID: source, _INDEX_ID: index_id}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def lookup_fields_in(stored_fields: Any) -> dict[str, str]:
+    """Return what ``NODE_KEY`` holds, from the payload of a node."""
+    node = stored_fields["node"]
+    # An object that is stored with the node needs no looking up.
+    index_id = node.get(_INDEX_ID) if node.get("obj") is None else None
+    return lookup_fields(stored_fields.get(MODE), source_of(stored_fields), index_id)
 
 
 def parse_payload(found: Hit | Document) -> Any:
@@ -60,9 +67,6 @@ def parse_payload(found: Hit | Document) -> Any:
     return stored_fields
 
 
-# --- looking up -------------------------------------------------------------------
-
-
 def read_documents(index: BM25Index, ids: Sequence[str]) -> Iterator[Document]:
     """Yield documents by id, read in batches; those deleted meanwhile are skipped."""
     for first in range(0, len(ids), _AT_ONCE):
@@ -77,23 +81,17 @@ def nodes_without_key(index: BM25Index) -> Iterator[tuple[Document, Any]]:
             yield document, stored_fields
 
 
-def source_of(stored_fields: Any) -> str | None:
-    """Return the id of the source document that a payload names."""
-    related = relations_of(stored_fields).get(NodeRelationship.SOURCE.value)
-    source = related.get("node_id") if isinstance(related, dict) else None
-    return source if isinstance(source, str) else None
-
-
 def relations_of(stored_fields: Any) -> dict[Any, Any]:
     """Return the related nodes that a payload names, by kind."""
     relations = stored_fields["node"].get("relationships")
     return relations if isinstance(relations, dict) else {}
 
 
-def index_id_of(stored_fields: Any) -> str | None:
-    """Return the index id that a payload names, unless the object is stored with it."""
-    fields = stored_fields["node"]
-    return fields.get(_INDEX_ID) if fields.get("obj") is None else None
+def source_of(stored_fields: Any) -> str | None:
+    """Return the id of the source document that a payload names."""
+    related = relations_of(stored_fields).get(NodeRelationship.SOURCE.value)
+    source = related.get("node_id") if isinstance(related, dict) else None
+    return source if isinstance(source, str) else None
 
 
 def sources_without_key(index: BM25Index) -> dict[str, set[str]]:
@@ -111,35 +109,21 @@ def held_index_ids(index: BM25Index, index_ids: Iterable[str]) -> list[str]:
     asked = sorted(index_ids)
     if not asked:
         return []
-    loose = {index_id_of(stored_fields) for _, stored_fields in nodes_without_key(index)}
+    loose = {lookup_fields_in(fields).get(_INDEX_ID) for _, fields in nodes_without_key(index)}
     return [id for id in asked if id in loose or index.count({f"{NODE_KEY}.{_INDEX_ID}": id})]
 
 
 def mode_of(index: BM25Index) -> MetadataMode | None:
     """Return the metadata mode of the nodes in the index, ``None`` if there are none."""
-    path = f"{NODE_KEY}.{MODE}"
-    held = (mode for mode in MetadataMode if index.count({path: mode.value}))
-    return next(held, None) or _mode_in_payloads(index)
-
-
-def _mode_in_payloads(index: BM25Index) -> MetadataMode | None:
-    """Look at one batch: documents that are not nodes may be many."""
-    for document in index.get(index.ids(LACKS_KEY)[:_AT_ONCE]):
+    for mode in MetadataMode:
+        if index.count({f"{NODE_KEY}.{MODE}": mode.value}):
+            return mode
+    # One batch alone: documents that are not nodes may be many.
+    for document in index.get(index.ids(LACKS_KEY, k=_AT_ONCE)):
         try:
             stored_fields = parse_payload(document)
-        except CorruptIndexError:  # raised when the node is read
+            if stored_fields is not None:
+                return MetadataMode(stored_fields.get(MODE))
+        except (CorruptIndexError, ValueError):  # raised when the node is read
             continue
-        if stored_fields is not None and (mode := mode_in(stored_fields)) is not None:
-            return mode
     return None
-
-
-def mode_in(stored_fields: Any) -> MetadataMode | None:
-    """Return the metadata mode that a payload names; version 0.1.0 did not write it."""
-    mode = stored_fields.get(MODE)
-    return next((known for known in MetadataMode if known.value == mode), None)
-
-
-def is_outdated(index: BM25Index, what: str = NODE_KEY) -> bool:
-    """Whether the index holds nodes that version 0.1.0 stored, with ``what`` in the metadata."""
-    return bool(index.count({what: {"$exists": True}, **LACKS_KEY}))

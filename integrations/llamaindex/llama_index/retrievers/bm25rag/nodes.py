@@ -31,17 +31,14 @@ from llama_index.retrievers.bm25rag.lookup import (
     MARK,
     MODE,
     NODE_KEY,
-    index_id_of,
     lookup_fields,
-    mode_in,
-    nodes_without_key,
+    lookup_fields_in,
     parse_payload,
-    source_of,
 )
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
+from bm25rag import Hit
 from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import CorruptIndexError, MetadataError
 
@@ -71,39 +68,15 @@ def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
         stored_fields["at"] = [start, start + len(content)]
     else:
         stored_fields["text"] = content
-    lookup = lookup_fields(mode, node.ref_doc_id, _index_id(node))
+    index_id = None
+    if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode):
+        index_id = node.index_id
+    lookup = lookup_fields(mode.value, node.ref_doc_id, index_id)
     written, dates = _write_dates(node.metadata, node.node_id)
     if dates is not None:
         stored_fields[DATES] = dates
     payload = json.dumps({MARK: stored_fields}, separators=(",", ":")).encode("ascii")
     return Stored(node.node_id, text, {**written, NODE_KEY: lookup}, payload)
-
-
-def _index_id(node: BaseNode) -> str | None:
-    """Return the index id of an index node whose object is not stored with it."""
-    if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode):
-        return node.index_id
-    return None
-
-
-def upgrade(index: BM25Index, mode: MetadataMode) -> None:
-    """Restore the lookup fields where they are missing.
-
-    Nodes that version 0.1.0 stored have fewer of them, and dates that are not strings. Nodes whose
-    metadata were later written through the core have none.
-    """
-    changed: dict[str, dict[str, Any]] = {}
-    for found, stored_fields in nodes_without_key(index):
-        found.metadata.pop(NODE_KEY, None)
-        written, dates = _write_dates(found.metadata, found.id)
-        lookup = lookup_fields(
-            mode_in(stored_fields) or mode, source_of(stored_fields), index_id_of(stored_fields)
-        )
-        if dates is not None:
-            lookup[DATES] = dates
-        changed[found.id] = {**written, NODE_KEY: lookup}
-    if changed:
-        index.update_metadata(list(changed), list(changed.values()))
 
 
 def with_new_metadata(found: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
@@ -118,10 +91,8 @@ def with_new_metadata(found: Stored, metadata: dict[str, Any] | None) -> dict[st
     if stored_fields is None or not isinstance(metadata or {}, dict):  # the core refuses the latter
         return metadata or {}
     written, dates = _write_dates(metadata or {}, found.id)
-    mode = mode_in(stored_fields) or MetadataMode.EMBED
-    lookup = lookup_fields(mode, source_of(stored_fields), index_id_of(stored_fields))
     # Also without dates, or those in the payload would come back.
-    return {**written, NODE_KEY: {**lookup, DATES: dates or "{}"}}
+    return {**written, NODE_KEY: {**lookup_fields_in(stored_fields), DATES: dates or "{}"}}
 
 
 def live_object(node: BaseNode) -> object | None:
@@ -141,9 +112,6 @@ def _content(node: BaseNode) -> str | None:
 
 def _fields(node: BaseNode) -> dict[str, Any]:
     """Return the fields that differ from their defaults, except those the core stores itself."""
-    left_out = {"id_", "metadata", "embedding"}
-    if isinstance(node, (TextNode, Node)):
-        left_out.add("text")
     try:
         if isinstance(node, IndexNode) and node.obj is not None:
             fields = _fields(node.model_copy(update={"obj": None}))
@@ -152,10 +120,10 @@ def _fields(node: BaseNode) -> dict[str, Any]:
                 fields["obj"] = to_jsonable_python(written, fallback=partial(_plain, node.node_id))
             return fields
         try:
-            fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
+            fields = _dump(node)
         except PydanticSerializationError:  # the metadata of related nodes
             node = _with_plain_relations(node)
-            fields = node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
+            fields = _dump(node)
     except PydanticSerializationError as error:
         raise MetadataError(node.node_id, "", f"the node cannot be stored: {error}") from error
     del fields["class_name"]
@@ -164,29 +132,35 @@ def _fields(node: BaseNode) -> dict[str, Any]:
     return fields
 
 
+def _dump(node: BaseNode) -> dict[str, Any]:
+    left_out = {"id_", "metadata", "embedding"}
+    if isinstance(node, (TextNode, Node)):
+        left_out.add("text")
+    return node.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
+
+
 def _plain(id: str, value: object) -> Any:
     return decode_metadata(encode_metadata({"obj": value}, id))["obj"]
 
 
 def _with_plain_relations(node: BaseNode) -> BaseNode:
     """Return a copy whose related nodes have metadata in the form that the core stores."""
-    relations: dict[NodeRelationship, Any] = {}
-    for kind, related in node.relationships.items():
-        several = related if isinstance(related, list) else [related]
-        plain = [_with_plain_metadata(node.node_id, kind, related_node) for related_node in several]
-        relations[kind] = plain if isinstance(related, list) else plain[0]
+
+    def plain(kind: NodeRelationship, related: RelatedNodeInfo) -> RelatedNodeInfo:
+        try:
+            metadata = decode_metadata(encode_metadata(related.metadata, node.node_id))
+        except MetadataError as error:
+            key = f"relationships.{kind.name}.metadata.{error.key}"
+            raise MetadataError(node.node_id, key, error.problem) from None
+        return related.model_copy(update={"metadata": metadata})
+
+    relations = {
+        kind: [plain(kind, one) for one in related]
+        if isinstance(related, list)
+        else plain(kind, related)
+        for kind, related in node.relationships.items()
+    }
     return node.model_copy(update={"relationships": relations})
-
-
-def _with_plain_metadata(
-    id: str, kind: NodeRelationship, related: RelatedNodeInfo
-) -> RelatedNodeInfo:
-    try:
-        plain = decode_metadata(encode_metadata(related.metadata, id))
-    except MetadataError as error:
-        key = f"relationships.{kind.name}.metadata.{error.key}"
-        raise MetadataError(id, key, error.problem) from None
-    return related.model_copy(update={"metadata": plain})
 
 
 def _complete_resources(node: Node, fields: dict[str, Any]) -> None:
@@ -223,11 +197,6 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 def to_node(found: Hit | Stored) -> BaseNode:
     """Return a new node of its original class; a text node if it was not stored as a node.
 
-    Parameters
-    ----------
-    found
-        What the core returned.
-
     Warns
     -----
     UserWarning
@@ -259,7 +228,7 @@ def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:
     fields["metadata"] = found.metadata
     text = indexed[slice(*stored_fields["at"])] if "at" in stored_fields else stored_fields["text"]
     name = stored_fields.get("class")
-    kind = TextNode if name is None else _find_or_warn(name, found.id)
+    kind = TextNode if name is None else _find_class(name, found.id)
     if kind is TextNode:
         fields["text"] = text or ""
         # As TextNode(**fields), in 1.7 instead of 4.1 microseconds: the fields came from a node.
@@ -304,24 +273,16 @@ _LLAMA_INDEX = {
 }
 
 
-def find_class(name: str) -> type[BaseNode] | None:
-    """Return the node class of a name if it is imported; this imports nothing."""
-    known = _LLAMA_INDEX.get(name)
-    if known is not None:
-        return known
+def _find_class(name: str, id: str) -> type[BaseNode]:
+    """Return the node class of a name if it is imported, or warn; this imports nothing."""
+    if name in _LLAMA_INDEX:
+        return _LLAMA_INDEX[name]
     waiting = list(BaseNode.__subclasses__())
     while waiting:
         kind = waiting.pop()  # the latest first: a notebook may define a class several times
         if class_name(kind) == name:
             return kind
         waiting += kind.__subclasses__()
-    return None
-
-
-def _find_or_warn(name: str, id: str) -> type[BaseNode]:
-    kind = find_class(name)
-    if kind is not None:
-        return kind
     warnings.warn(
         f"node {id!r} was stored as a {name}, which is not imported, so it is returned as a "
         "TextNode; import the class before retrieving",

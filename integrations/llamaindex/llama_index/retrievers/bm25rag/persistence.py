@@ -1,4 +1,4 @@
-"""The settings of a retriever, saved with its index in the same commit."""
+"""The settings of a retriever or a store, saved with its index in the same commit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.retrievers.bm25rag.analysis import Stemming
-from llama_index.retrievers.bm25rag.lookup import DATES_PATH, is_outdated
-from llama_index.retrievers.bm25rag.nodes import upgrade
 
 from bm25rag import BM25Index
 from bm25rag.adapters import Tokenizer, is_url
@@ -23,8 +21,6 @@ from bm25rag.fusion import FusionMethod
 
 _KEY = "llama_index"
 _BM25S = "params.index.json"
-# Version 0.1.0 saved the classes of nodes.
-_CLASSES = "classes"
 
 
 class Settings(BaseModel):
@@ -54,13 +50,7 @@ class Settings(BaseModel):
     dimension: int = 0
 
     def changed(self, given: Mapping[str, Any]) -> Self:
-        """Return settings of which some are others.
-
-        Raises
-        ------
-        ValueError
-            If one has the wrong type.
-        """
+        """Return settings of which some are others; one of a wrong type is a ``ValueError``."""
         return self.model_validate({**dict(self), **given})
 
     def write_to(self, extra: dict[str, Any]) -> dict[str, Any]:
@@ -68,14 +58,16 @@ class Settings(BaseModel):
         return extra | {_KEY: self.model_dump(mode="json")}
 
 
-def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> None:
-    """Save an index and the settings.
+def saved_settings(index: BM25Index) -> Settings | None:
+    """Return the settings with which a retriever or store of the index was saved, if any was."""
+    try:
+        return Settings.model_validate(index.extra.get(_KEY))
+    except ValidationError:
+        return None
 
-    Raises
-    ------
-    ValueError
-        If the stemmer is an object that matches none of PyStemmer's algorithms.
-    """
+
+def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> None:
+    """Save an index and the settings; an own stemmer that cannot be saved is a ``ValueError``."""
     if isinstance(index.analyzer.tokenizer, Stemming):
         raise ValueError(
             "stemmer cannot be saved: it matches none of PyStemmer's algorithms. Use one of "
@@ -111,40 +103,8 @@ def load(folder: str | PathLike[str], tokenizer: Tokenizer | None) -> tuple[BM25
             "BM25Retriever(existing_bm25=BM25Index.open(path)) searches it"
         )
     try:
-        settings = Settings.model_validate(written)
+        return copy.copy(index), Settings.model_validate(written)
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(map(str, (_KEY, *first["loc"])))
         raise CorruptIndexError(f"{folder}: wrong settings at {at}: {first['msg']}") from None
-    index = copy.copy(index)
-    if _CLASSES in written:
-        upgrade(index, settings.metadata_mode)
-    return index, settings
-
-
-def bring_up_to_date(index: BM25Index) -> None:
-    """Bring nodes that version 0.1.0 stored to the current form.
-
-    Raises
-    ------
-    ValueError
-        If the index is read-only and needs it.
-    """
-    if not index.read_only:
-        if is_outdated(index):
-            settings = saved_settings(index)
-            upgrade(index, MetadataMode.EMBED if settings is None else settings.metadata_mode)
-    elif is_outdated(index, DATES_PATH):  # filters would not see the dates
-        raise ValueError(
-            "existing_bm25 holds nodes that llama-index-retrievers-bm25rag 0.1.0 stored, and is "
-            "read-only: load its folder with BM25Retriever.from_persist_dir(path), or open it with "
-            "BM25Index.open(path, mode='w')"
-        )
-
-
-def saved_settings(index: BM25Index) -> Settings | None:
-    """Return the settings with which a retriever or store of the index was saved, if any was."""
-    try:
-        return Settings.model_validate(index.extra.get(_KEY))
-    except ValidationError:
-        return None

@@ -33,16 +33,17 @@ class Options(NamedTuple):
         return cls(**{name: given.pop(name) for name in cls._fields if name in given}).checked()
 
     def checked(self) -> Self:
-        """Return the same, or raise what is wrong with it.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an option has the wrong type or value; the message names it.
-        """
+        """Return the same; a ``TypeError`` or ``ValueError`` names an option that is wrong."""
         if not isinstance(self.correct, bool):
             raise TypeError(f"correct must be a bool, got {type(self.correct).__name__}")
-        _check_expand(self.expand)
+        expected = f"expand must be a bool or a mapping with some of {', '.join(_OF_EXPAND)}"
+        if isinstance(self.expand, Mapping):
+            unknown = [name for name in self.expand if name not in _OF_EXPAND]
+            if unknown:
+                raise ValueError(f"{expected}, got {unknown[0]!r}")
+            BM25Index().expand("", **self.expand)  # checks the values
+        elif not isinstance(self.expand, bool):
+            raise TypeError(f"{expected}, got {type(self.expand).__name__}")
         if self.min_score is not None:
             check_real("min_score", self.min_score, -math.inf, math.inf)
         return self._replace(offset=check_count("offset", self.offset))
@@ -51,17 +52,6 @@ class Options(NamedTuple):
         """Return options of which those are replaced that are given, and not ``None``."""
         new = {name: value for name, value in given.items() if value is not None}
         return self._replace(**new).checked()
-
-
-def _check_expand(expand: object) -> None:
-    expected = f"expand must be a bool or a mapping with some of {', '.join(_OF_EXPAND)}"
-    if isinstance(expand, Mapping):
-        unknown = [name for name in expand if name not in _OF_EXPAND]
-        if unknown:
-            raise ValueError(f"{expected}, got {unknown[0]!r}")
-        BM25Index().expand("", **expand)  # checks the values
-    elif not isinstance(expand, bool):
-        raise TypeError(f"{expected}, got {type(expand).__name__}")
 
 
 def is_blank(question: object) -> bool:
@@ -79,11 +69,5 @@ def search(
             question, correct = index.correct(question, filter).terms, False
         given = options.expand if isinstance(options.expand, Mapping) else {}
         question = index.expand(question, filter=filter, **given)
-    return index.search(
-        question,
-        k,
-        filter,
-        min_score=options.min_score,
-        correct=correct,
-        offset=options.offset,
-    )
+    floor, offset = options.min_score, options.offset
+    return index.search(question, k, filter, min_score=floor, correct=correct, offset=offset)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
-from llama_index.retrievers.bm25rag.checks import check_docstore
 from llama_index.retrievers.bm25rag.lookup import (
     SOURCE_PATH,
     parse_payload,
@@ -41,13 +40,7 @@ class Difference(NamedTuple):
 def compare(
     index: BM25Index, docstore: BaseDocumentStore, mode: MetadataMode, inner_nodes: bool | None
 ) -> Difference:
-    """Return what must be written so that the index holds what a document store holds.
-
-    Raises
-    ------
-    ValueError
-        If the document store holds whole documents, and the index nodes split from them.
-    """
+    """Return what must be written so that the index holds what a document store holds."""
     nodes = check_docstore(docstore).docs
     inner = _inner_ids(nodes.values()) & nodes.keys()
     _refuse_whole_documents(index, nodes, inner)
@@ -84,9 +77,6 @@ def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
     return is_same(given, to_document(kept, mode))
 
 
-# --- hierarchies ------------------------------------------------------------------
-
-
 def _inner_ids(nodes: Iterable[BaseNode]) -> set[str]:
     """Return the ids of nodes that others were split from, and of those that name children."""
     inner: set[str] = set()
@@ -107,15 +97,9 @@ def _holds_inner(index: BM25Index, inner: set[str]) -> bool:
     """Whether the index holds inner nodes, or is empty."""
     if not len(index) or any(id in index for id in inner):
         return True
-    return any(map(_has_parts, read_documents(index, index.ids())))
-
-
-def _has_parts(found: Stored) -> bool:
-    stored_fields = parse_payload(found)
-    return stored_fields is not None and NodeRelationship.CHILD.value in relations_of(stored_fields)
-
-
-# --- whole documents --------------------------------------------------------------
+    payloads = map(parse_payload, read_documents(index, index.ids()))
+    child = NodeRelationship.CHILD.value
+    return any(fields is not None and child in relations_of(fields) for fields in payloads)
 
 
 def _refuse_whole_documents(index: BM25Index, nodes: dict[str, BaseNode], inner: set[str]) -> None:
@@ -137,3 +121,27 @@ def _refuse_whole_documents(index: BM25Index, nodes: dict[str, BaseNode], inner:
             "the nodes, filled by docstore.add_documents(nodes) with what the pipeline returns; or "
             "call delete_ref_doc(document id) and add_nodes(nodes) for each document that changed"
         )
+
+
+def check_docstore(docstore: object) -> BaseDocumentStore:
+    """Return a document store; refuse anything else. For an index, the error has a hint."""
+    if isinstance(docstore, BaseDocumentStore):
+        return docstore
+    hint = "; give its .docstore" if hasattr(docstore, "docstore") else ""
+    raise TypeError(
+        f"docstore must be a document store of LlamaIndex, got {type(docstore).__name__}{hint}"
+    )
+
+
+def docstore_of(index: Any) -> BaseDocumentStore:
+    """Return the document store of an index; it must hold the index's nodes."""
+    docstore = getattr(index, "docstore", None)
+    if not isinstance(docstore, BaseDocumentStore):
+        raise TypeError(f"index must be an index of LlamaIndex, got {type(index).__name__}")
+    store = getattr(index, "vector_store", None)
+    if not docstore.docs and getattr(store, "stores_text", False):
+        raise ValueError(
+            "index keeps its nodes in its vector store and its docstore is empty: give nodes=, "
+            "or build the index with store_nodes_override=True"
+        )
+    return docstore

@@ -1,32 +1,25 @@
 """Asynchronous methods that do what a subclass makes of their synchronous twins.
 
-Most asynchronous methods here do more than run their twin in a thread: they await a dense store, or
-the objects of index nodes. But a subclass may override the synchronous method alone, to add the
-filter of a tenant, say. It gets an asynchronous one that runs it.
+Some asynchronous methods do more than run their twin in a thread: they await a dense store, or the
+objects of index nodes. But a subclass may override the synchronous method alone, to add the filter
+of a tenant, say. It gets an asynchronous one that runs it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from bm25rag.adapters import in_write_thread
 
-_WRITES = frozenset(
-    {
-        "add",
-        "add_nodes",
-        "clear",
-        "delete",
-        "delete_nodes",
-        "delete_ref_doc",
-        "persist",
-        "sync",
-        "update_metadata",
-    }
-)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_WRITES = {"add", "add_nodes", "clear", "delete", "delete_nodes", "delete_ref_doc"}
+_WRITES |= {"persist", "sync", "update_metadata"}
 
 
 def add_twins(kind: type) -> None:
@@ -36,7 +29,7 @@ def add_twins(kind: type) -> None:
     """
     for name, asynchronous in pairs_of(kind):
         if _place(kind, name) < _place(kind, asynchronous):
-            setattr(kind, asynchronous, _in_thread(name, asynchronous, getattr(kind, name)))
+            setattr(kind, asynchronous, in_thread(getattr(kind, name), name))
 
 
 def pairs_of(kind: type) -> Iterator[tuple[str, str]]:
@@ -54,17 +47,21 @@ def _place(kind: type, name: str) -> int:
     return next(place for place, each in enumerate(kind.__mro__) if name in vars(each))
 
 
-def _in_thread(
-    name: str, asynchronous: str, method: Callable[..., Any]
-) -> Callable[..., Coroutine[Any, Any, Any]]:
+def in_thread(
+    method: Callable[_P, _T], name: str | None = None
+) -> Callable[_P, Coroutine[Any, Any, _T]]:
+    """Return the asynchronous twin of a method, which runs it in a thread."""
+    name = method.__name__ if name is None else name
+
     @wraps(method)
-    async def twin(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def twin(self: Any, *args: Any, **kwargs: Any) -> _T:
         if "query_bundle" in kwargs:  # awaited by keyword but called by position: names may differ
             args = (*args, kwargs.pop("query_bundle"))
         if name in _WRITES:
             return await in_write_thread(self.bm25, method, self, *args, **kwargs)
         return await asyncio.to_thread(method, self, *args, **kwargs)
 
-    twin.__name__ = asynchronous
     twin.__doc__ = f"Run ``{name}`` in a thread."
-    return twin
+    vars(twin).update(__signature__=inspect.signature(method))
+    del vars(twin)["__wrapped__"]  # or it would pass for a synchronous function
+    return twin  # type: ignore[return-value]  # of the same arguments

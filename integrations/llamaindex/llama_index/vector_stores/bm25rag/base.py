@@ -32,31 +32,25 @@ from llama_index.retrievers.bm25rag.analysis import (
     DEFAULT_PATTERN,
     NO_ANALYSIS,
     StemmerLike,
+    choose_index,
     make_analyzer,
 )
-from llama_index.retrievers.bm25rag.existing import choose_index
 from llama_index.retrievers.bm25rag.lookup import held_index_ids
-from llama_index.retrievers.bm25rag.persistence import Settings
-from llama_index.retrievers.bm25rag.twins import add_twins
-from llama_index.vector_stores.bm25rag.calls import Calls, arun, run
+from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
+from llama_index.vector_stores.bm25rag import writing
 from llama_index.vector_stores.bm25rag.encoding import SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.folders import (
-    Folder,
-    check_local,
-    folder_of,
-    write_signpost,
-)
-from llama_index.vector_stores.bm25rag.legs import Legs
-from llama_index.vector_stores.bm25rag.searching import Searching
-from llama_index.vector_stores.bm25rag.settings import (
     AS_SAVED,
     ENCODERS,
     FUSION,
-    check_fusion,
+    Folder,
+    check_local,
+    folder_of,
     settings_of,
+    write_signpost,
 )
-from llama_index.vector_stores.bm25rag.vectors import Vectors
-from llama_index.vector_stores.bm25rag.writing import Writing
+from llama_index.vector_stores.bm25rag.searching import Retrieval
+from llama_index.vector_stores.bm25rag.writing import Calls, Vectors, arun, run
 
 from bm25rag import BM25Index
 from bm25rag.adapters import Tokenizer, VariantName, in_write_thread
@@ -126,11 +120,7 @@ class BM25VectorStore(BasePydanticVectorStore):
 
     stores_text: bool = True
 
-    _nodes: Legs = PrivateAttr()
-    _vectors: Vectors | None = PrivateAttr()
-    _writing: Writing = PrivateAttr()
-    _searching: Searching = PrivateAttr()
-    _settings: Settings = PrivateAttr()
+    _nodes: Retrieval = PrivateAttr()
     # What a dict or JSON cannot hold, and other arguments.
     _parts: dict[str, Any] = PrivateAttr()
     _given: dict[str, Any] = PrivateAttr()
@@ -164,12 +154,10 @@ class BM25VectorStore(BasePydanticVectorStore):
             "sparse_doc_fn": sparse_doc_fn,
             "sparse_query_fn": sparse_query_fn,
         }
+        given = {name: None if part is AS_SAVED else part for name, part in parts.items()}
         vectors = None if dense is AS_SAVED or dense is None else Vectors(dense)
         super().__init__(stores_text=True, is_embedding_query=vectors is not None)
-        encoders = {name: None if parts[name] is AS_SAVED else parts[name] for name in ENCODERS}
-        fusion = check_fusion(
-            dict(zip(FUSION, (alpha, method, rank_constant, fetch_k), strict=True))
-        )
+        fusion = dict(zip(FUSION, (alpha, method, rank_constant, fetch_k), strict=True))
         analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)
         parameters = {"variant": variant, "k1": k1, "b": b}
         index: BM25Index | Folder
@@ -180,17 +168,16 @@ class BM25VectorStore(BasePydanticVectorStore):
         else:
             analyzer = None if analysis == NO_ANALYSIS else make_analyzer(*analysis)
             index = Folder(path, timeout, analyzer, parameters)
-        self._nodes = Legs(index, metadata_mode, **encoders)
-        self._settings = settings_of(self.bm25, self._nodes.metadata_mode, fusion, parts)
+        self._nodes = nodes = Retrieval(
+            index, metadata_mode, vectors, *(given[name] for name in ENCODERS)
+        )
+        nodes.settings = settings_of(self.bm25, nodes.metadata_mode, fusion, parts, vectors)
+        nodes.ignores_vectors = sparse_query_fn is None
         if isinstance(index, Folder):
-            index.remember(self._settings)
+            index.remember(nodes.settings)
         if vectors is not None:
-            vectors.dimension = self._settings.dimension
-        self._vectors = vectors
-        self._writing = Writing(self._nodes, vectors)
-        without_vectors = sparse_query_fn is None
-        self._searching = Searching(self._nodes, vectors, self._settings, without_vectors)
-        self._parts = {"dense": self.dense, **encoders}
+            vectors.dimension = nodes.settings.dimension
+        self._parts = given
         self._given = {
             "language": language,
             "stemmer": stemmer,
@@ -222,7 +209,8 @@ class BM25VectorStore(BasePydanticVectorStore):
     @property
     def dense(self) -> BasePydanticVectorStore | None:
         """The dense store."""
-        return None if self._vectors is None else self._vectors.store
+        vectors = self._nodes.vectors
+        return None if vectors is None else vectors.store
 
     # --- writing ------------------------------------------------------------------
 
@@ -256,11 +244,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        return run(self._writing.add(nodes, kwargs), self.dense)
+        return run(writing.add(self._nodes, nodes, kwargs), self.dense)
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Run ``add`` in a thread, and the dense store's ``async_add``."""
-        return await self._awrite(self._writing.add(nodes, kwargs))
+        return await self._awrite(writing.add(self._nodes, nodes, kwargs))
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a source document, and the document if it was added whole.
@@ -281,11 +269,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         ReadOnlyError
             If the index was opened for reading.
         """
-        run(self._writing.delete(ref_doc_id, delete_kwargs), self.dense)
+        run(writing.delete(self._nodes, ref_doc_id, delete_kwargs), self.dense)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Run ``delete`` in a thread, and the dense store's ``adelete``."""
-        await self._awrite(self._writing.delete(ref_doc_id, delete_kwargs))
+        await self._awrite(writing.delete(self._nodes, ref_doc_id, delete_kwargs))
 
     def delete_nodes(
         self,
@@ -311,7 +299,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has the nodes.
         """
-        run(self._writing.delete_nodes(node_ids, filters, delete_kwargs), self.dense)
+        run(writing.delete_nodes(self._nodes, node_ids, filters, delete_kwargs), self.dense)
 
     async def adelete_nodes(
         self,
@@ -320,7 +308,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """Run ``delete_nodes`` in a thread, and the dense store's ``adelete_nodes``."""
-        await self._awrite(self._writing.delete_nodes(node_ids, filters, delete_kwargs))
+        await self._awrite(writing.delete_nodes(self._nodes, node_ids, filters, delete_kwargs))
 
     def update_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
@@ -343,11 +331,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         """
         return self._nodes.update_metadata(node_ids, metadata)
 
-    async def aupdate_metadata(
-        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> list[str]:
-        """Run ``update_metadata`` in a thread."""
-        return await in_write_thread(self._nodes.bm25, self.update_metadata, node_ids, metadata)
+    aupdate_metadata = in_thread(update_metadata)
 
     def clear(self) -> None:
         """Delete all nodes, from the dense store first.
@@ -357,11 +341,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has its nodes.
         """
-        run(self._writing.clear(), self.dense)
+        run(writing.clear(self._nodes), self.dense)
 
     async def aclear(self) -> None:
         """Run ``clear`` in a thread, and the dense store's ``aclear``."""
-        await self._awrite(self._writing.clear())
+        await self._awrite(writing.clear(self._nodes))
 
     async def _awrite(self, calls: Calls[_T]) -> _T:
         return await arun(calls, self.dense, partial(in_write_thread, self._nodes.bm25))
@@ -428,11 +412,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        return run(self._searching.query(query, kwargs), self.dense)
+        return run(self._nodes.query(query, kwargs), self.dense)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Run ``query`` in a thread, and the dense store's ``aquery``."""
-        return await arun(self._searching.query(query, kwargs), self.dense, asyncio.to_thread)
+        return await arun(self._nodes.query(query, kwargs), self.dense, asyncio.to_thread)
 
     # --- saving -------------------------------------------------------------------
 
@@ -461,9 +445,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         check_local(fs)
         changed = {
             "object_ids": held_index_ids(self.bm25, self._nodes.object_map),
-            "dimension": 0 if self._vectors is None else self._vectors.dimension,
+            "dimension": 0 if self._nodes.vectors is None else self._nodes.vectors.dimension,
         }
-        settings = self._settings.changed(changed)
+        settings = self._nodes.settings.changed(changed)
         place, own = folder_of(persist_path), self._nodes.folder
         if own is not None and own.is_at(place):
             own.remember(settings)
@@ -585,7 +569,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             "path": self._nodes.folder.path,
             **{name: value for name, value in self._given.items() if isinstance(value, plain)},
             "language": self._given["language"],
-            **{name: getattr(self._settings, name) for name in FUSION},
+            **{name: getattr(self._nodes.settings, name) for name in FUSION},
             "metadata_mode": self._nodes.metadata_mode.value,
             # What is left out must be given to from_dict.
             **{name: None for name, value in self._parts.items() if value is None},

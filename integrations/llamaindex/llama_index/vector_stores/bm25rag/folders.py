@@ -1,4 +1,4 @@
-"""Where a store is saved: a folder of its own, and one that LlamaIndex names as a file.
+"""Where a store is saved, and with which settings.
 
 ``StorageContext.persist`` tells every vector store to save itself as a file, ``NAME.json``. Here
 that means the folder ``NAME.bm25`` next to it, and the file only says so. Without a vector store,
@@ -9,7 +9,7 @@ makes it fail: in place of a number there is a sentence, which the error repeats
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -17,17 +17,107 @@ from typing import Any
 
 from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
-from llama_index.retrievers.bm25rag.persistence import Settings, bring_up_to_date, saved_settings
-from llama_index.vector_stores.bm25rag.settings import ENCODERS
+from llama_index.core.schema import MetadataMode
+from llama_index.retrievers.bm25rag.persistence import Settings, saved_settings
+from llama_index.vector_stores.bm25rag.writing import Vectors
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import is_url
+from bm25rag.adapters import check_count, check_real, is_url
+from bm25rag.fusion import check_fusion
 
+FUSION = ("alpha", "method", "rank_constant", "fetch_k")
+ENCODERS = ("sparse_doc_fn", "sparse_query_fn")
 _SENTENCE = (
     "This is no SimpleVectorStore but a BM25VectorStore, which is loaded first: "
     "StorageContext.from_defaults(persist_dir=persist_dir, "
     "vector_store=BM25VectorStore.from_persist_dir(persist_dir))"
 )
+
+
+class _AsSaved:
+    """Stands for an argument that is not given: an error if the index was saved with one."""
+
+    def __repr__(self) -> str:
+        return "<as saved>"
+
+    def __copy__(self) -> _AsSaved:
+        return self
+
+    def __deepcopy__(self, memo: object) -> _AsSaved:
+        return self
+
+
+AS_SAVED: Any = _AsSaved()
+
+
+# --- settings -------------------------------------------------------------------------------
+
+
+def settings_of(
+    index: BM25Index,
+    mode: MetadataMode,
+    fusion: Mapping[str, Any],
+    parts: Mapping[str, Any],
+    vectors: Vectors | None,
+) -> Settings:
+    """Return the settings of a store over an index: those given, those saved, or the defaults.
+
+    Parameters
+    ----------
+    index, mode
+        The index, perhaps saved with settings, and its metadata mode.
+    fusion
+        The arguments of ``FUSION``; ``None`` for those that are not given.
+    parts
+        ``dense`` and the functions of ``ENCODERS``, as they were given.
+    vectors
+        The dense store.
+    """
+    chosen = {name: value for name, value in fusion.items() if value is not None}
+    if "alpha" in chosen:
+        chosen["alpha"] = check_real("alpha", chosen["alpha"], 0, 1)
+    if "fetch_k" in chosen:
+        chosen["fetch_k"] = check_count("fetch_k", chosen["fetch_k"])
+    saved = saved_settings(index) or Settings(metadata_mode=mode)
+    check_fusion(chosen.get("method", "rrf"), None, chosen.get("rank_constant", 0))
+    for name, value in parts.items():
+        was = saved.dense if name == "dense" else name in saved.encoders
+        if value is AS_SAVED and was:
+            raise ValueError(_missing(name, saved))
+    if vectors is not None and saved.dense and len(index) and vectors.count() == 0:
+        raise ValueError(
+            f"dense holds 0 vectors, and the index {len(index)} nodes, which were saved with a "
+            f"dense store ({saved.dense}): {_WHICH_DENSE}. To fill a new one, add the nodes to it "
+            "before it is given here"
+        )
+    has = {name: value is not AS_SAVED and value is not None for name, value in parts.items()}
+    return saved.changed(
+        {
+            "metadata_mode": mode,
+            "dense": type(parts["dense"]).__name__ if has["dense"] else None,
+            "encoders": [name for name in ENCODERS if has[name]],
+            **chosen,
+        }
+    )
+
+
+_WHICH_DENSE = (
+    "give dense=..., such as SimpleVectorStore.from_persist_path(path + '.dense'), where "
+    "persist(path) saves one in memory, or dense=None to do without, by BM25 alone"
+)
+
+
+def _missing(name: str, saved: Settings) -> str:
+    if name == "dense":
+        what = f"with a dense store ({saved.dense})"
+        return f"dense must be given: the index was saved {what}; {_WHICH_DENSE}"
+    return (
+        f"{name} must be given: the index was saved by a store with such a function, which is not "
+        f"saved. Give {name}=..., or {name}=None to do without"
+    )
+
+
+# --- folders --------------------------------------------------------------------------------
 
 
 class Folder:
@@ -56,16 +146,8 @@ class Folder:
         tokenizer = None if analyzer is None else analyzer.tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
         options = {"analyzer": analyzer, "timeout": timeout, **parameters}
-        with BM25Index.open(self.path, mode="a", **options) as index:
-            bring_up_to_date(index)
+        BM25Index.open(self.path, mode="a", **options).close()
         self.reader = BM25Index.open(self.path, tokenizer=tokenizer)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "reader"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.reader = BM25Index.open(self.path, tokenizer=self._options["tokenizer"])
 
     def is_at(self, path: str) -> bool:
         """Whether a path is that of this folder."""
@@ -105,13 +187,7 @@ def write_signpost(persist_path: str) -> None:
 
 
 def check_local(fs: AbstractFileSystem | None) -> None:
-    """Refuse any file system but the local one.
-
-    Raises
-    ------
-    ValueError
-        If it is another.
-    """
+    """Refuse any file system but the local one."""
     if fs is not None and not isinstance(fs, LocalFileSystem):
         raise ValueError(
             f"fs must be a local file system or None, got {type(fs).__name__}: the files of an "

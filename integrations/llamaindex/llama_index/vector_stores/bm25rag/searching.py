@@ -1,48 +1,161 @@
-"""Answers the queries of a store: by BM25, by sparse or dense vectors, or by several, fused."""
+"""The nodes of a store, and how they are found: by BM25, sparse vectors, a dense store, or several.
+
+All legs return only nodes that pass the filters, node ids and document ids of a query. The dense
+store is asked with them, and what it returns is checked by the filters of bm25rag. If it takes them
+for an error, or leaves fewer nodes than pass, it is asked again without, for more and more nodes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.vector_stores.types import (
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
     VectorStoreQuery,
     VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
+from llama_index.retrievers.bm25rag.changes import NodeStore, check_node_ids
+from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
 from llama_index.retrievers.bm25rag.persistence import Settings
-from llama_index.retrievers.bm25rag.questions import Options, is_blank
-from llama_index.vector_stores.bm25rag.calls import Calls, DenseStoreError
-from llama_index.vector_stores.bm25rag.legs import Legs, Scope
-from llama_index.vector_stores.bm25rag.vectors import Vectors, check_options
+from llama_index.retrievers.bm25rag.questions import Options, is_blank, search
+from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
+from llama_index.vector_stores.bm25rag.folders import Folder
+from llama_index.vector_stores.bm25rag.writing import (
+    Call,
+    Calls,
+    DenseStoreError,
+    Vectors,
+    check_options,
+)
 
-from bm25rag import Hit
+from bm25rag import BM25Index, Document, Hit
 from bm25rag.adapters import check_count, check_real
+from bm25rag.filters import FilterSpec
 from bm25rag.fusion import Ranking, fuse
 
+_Mode = VectorStoreQueryMode
 
-class Searching:
-    """What a store asks, and how it fuses the answers.
+
+class Scope(NamedTuple):
+    """A snapshot of the index, and the filter of what a query may return; ``None`` for all."""
+
+    snapshot: BM25Index
+    filter: FilterSpec | None
+
+    @classmethod
+    def of(cls, query: VectorStoreQuery, snapshot: BM25Index) -> Scope:
+        """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex."""
+        parts = [translate(check_filters(query.filters), snapshot)]
+        if query.node_ids:
+            parts.append(set(check_node_ids(query.node_ids)))
+        if query.doc_ids:
+            sources = check_node_ids(query.doc_ids, "doc_ids")
+            of_these = MetadataFilter(key=REF_DOC_ID, value=sources, operator=FilterOperator.IN)
+            parts.append(translate(MetadataFilters(filters=[of_these]), snapshot))
+        given = [part for part in parts if part is not None]
+        return cls(snapshot, {"$and": given} if given else None)
+
+
+class Answer(NamedTuple):
+    """A node of a dense store's answer; ``node`` is ``None`` if it keeps none."""
+
+    id: str
+    similarity: float | None
+    node: BaseNode | None
+
+
+class Retrieval(NodeStore):
+    """The nodes of a ``BM25VectorStore``, and how they are found.
 
     Parameters
     ----------
-    nodes
-        The nodes of the store.
+    bm25
+        The index that holds them; or the folder.
+    metadata_mode, sparse_doc_fn, sparse_query_fn
+        As in ``BM25VectorStore``.
     vectors
         The dense store, if there is one.
+
+    Attributes
+    ----------
     settings
-        How results are fused; see ``BM25VectorStore``.
+        How results are fused; set by the store, which reads them with the index.
     ignores_vectors
         Whether ``hybrid`` may leave the sparse vectors of the nodes out.
     """
 
+    settings: Settings
+
     def __init__(
-        self, nodes: Legs, vectors: Vectors | None, settings: Settings, ignores_vectors: bool
+        self,
+        bm25: BM25Index | Folder,
+        metadata_mode: MetadataMode | None,
+        vectors: Vectors | None,
+        sparse_doc_fn: SparseEncoderCallable | None,
+        sparse_query_fn: SparseEncoderCallable | None,
     ) -> None:
-        self._nodes, self._vectors = nodes, vectors
-        self._settings, self._ignores_vectors = settings, ignores_vectors
+        self.folder = bm25 if isinstance(bm25, Folder) else None
+        index = bm25.reader if isinstance(bm25, Folder) else bm25
+        super().__init__(index, metadata_mode, {}, verbose=False)
+        self.vectors, self.ignores_vectors = vectors, False
+        self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
+        self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
+
+    @property
+    def metadata_mode(self) -> MetadataMode:
+        """Which text is indexed."""
+        return self._metadata_mode
+
+    def current(self) -> BM25Index:
+        """Return the index; that of a folder as any process has committed it."""
+        if self.folder is not None:
+            self.bm25.refresh()
+        return self.bm25
+
+    def snapshot(self) -> BM25Index:
+        """Return the index as it is now, whatever is written later."""
+        return self.current().snapshot()
+
+    _snapshot = snapshot
+
+    @contextmanager
+    def _writing(self) -> Iterator[BM25Index]:
+        """Give the index to write to; that of a folder is locked, and committed at the end."""
+        if self.folder is None:
+            yield self.bm25
+        else:
+            with self.folder.writing() as index:
+                yield index
+
+    def check_writable(self) -> None:
+        """Raise what a write would raise if the index cannot be written to."""
+        if self.folder is None:
+            self.bm25.delete([])
+
+    def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
+        """Return nodes as they are stored, with sparse vectors of the texts that are indexed."""
+        documents = super()._to_documents(nodes)
+        if self._of_documents is not None:
+            texts = [document.text or "" for document in documents]
+            vectors = self._of_documents.encode(texts) if texts else []
+            for document, vector in zip(documents, vectors, strict=True):
+                document.vector = vector
+        elif documents and (self._of_queries is not None or self.bm25.vectors):
+            raise ValueError(
+                "BM25VectorStore(sparse_doc_fn=...) is needed to add nodes if others have sparse "
+                "vectors, by which these would not be found"
+            )
+        return documents
+
+    # --- queries --------------------------------------------------------------------
 
     def query(
         self, query: VectorStoreQuery, given: dict[str, Any]
@@ -50,43 +163,40 @@ class Searching:
         """Answer a query; ``BM25VectorStore.query`` says how, and lists the exceptions."""
         others = dict(given)
         options = Options.taken_from(others)
-        check_options("query", others, self._vectors)
-        mode = VectorStoreQueryMode(query.mode)
-        scope = Scope.of(query, self._nodes.snapshot())
-        by_words = mode in (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE)
-        k = self._count(query, mode)
-        no_vector = by_words or self._vectors is None or _has_none(query.query_embedding)
+        check_options("query", others, self.vectors)
+        mode = _Mode(query.mode)
+        scope = Scope.of(query, self.snapshot())
+        by_words = mode in (_Mode.TEXT_SEARCH, _Mode.SPARSE)
+        k = check_count("similarity_top_k", query.similarity_top_k)
+        if mode is _Mode.HYBRID:
+            k = _count("hybrid_top_k", query.hybrid_top_k, k)
+        elif by_words:
+            k = _count("sparse_top_k", query.sparse_top_k, k)
+        embedding = query.query_embedding
+        no_vector = by_words or self.vectors is None or embedding is None or not len(embedding)
         if scope.filter is not None and is_blank(query.query_str) and no_vector:
-            return _result(self._nodes.find(query, scope, k, options))
-        if mode is VectorStoreQueryMode.SPARSE:
-            _refuse_rewriting(options, mode, self._nodes.encodes_queries)
-            found = self._nodes.with_scores(self._nodes.find_sparse(query, scope, k, options))
-        elif by_words or (mode is VectorStoreQueryMode.DEFAULT and self._vectors is None):
-            found = self._nodes.with_scores(self._nodes.find_words(query, scope, k, options))
-        elif mode is VectorStoreQueryMode.HYBRID and (self._vectors or self._nodes.encodes_queries):
-            found = yield from self._hybrid(query, scope, k, options, others)
-        elif self._vectors is not None:
-            _refuse_rewriting(options, mode, True)
-            asked = self._find_vectors(query, scope, k and k + options.offset, others)
-            found = _page((yield from asked), options)
+            found = self._find(scope.snapshot, "", k, scope.filter, options)
+        elif mode is _Mode.SPARSE:
+            if self._of_queries is not None:
+                _refuse_rewriting(options, mode)
+            found = self._with_scores(self._find_sparse(query, scope, k, options))
+        elif by_words or (mode is _Mode.DEFAULT and self.vectors is None):
+            found = self._with_scores(_find_words(query, scope, k, options))
+        elif mode is _Mode.HYBRID and (self.vectors or self._of_queries):
+            found = yield from self._fused(query, scope, k, options, others)
+        elif self.vectors is not None:
+            _refuse_rewriting(options, mode)
+            last = k and k + options.offset
+            found = _page((yield from self._find_vectors(query, scope, last, others)), options)
         else:
-            other = " or (sparse_query_fn=...)" * (mode is VectorStoreQueryMode.HYBRID)
+            other = " or (sparse_query_fn=...)" * (mode is _Mode.HYBRID)
             raise ValueError(
                 f"query mode {mode.value!r} needs vectors: give BM25VectorStore(dense=...){other}, "
                 "or use 'text_search'"
             )
         return _result(found)
 
-    def _count(self, query: VectorStoreQuery, mode: VectorStoreQueryMode) -> int:
-        """Return how many nodes a mode returns."""
-        k = check_count("similarity_top_k", query.similarity_top_k)
-        if mode is VectorStoreQueryMode.HYBRID:
-            return _count("hybrid_top_k", query.hybrid_top_k, k)
-        if mode in (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE):
-            return _count("sparse_top_k", query.sparse_top_k, k)
-        return k
-
-    def _hybrid(
+    def _fused(
         self,
         query: VectorStoreQuery,
         scope: Scope,
@@ -94,56 +204,36 @@ class Searching:
         options: Options,
         others: dict[str, Any],
     ) -> Calls[list[NodeWithScore]]:
-        alpha = query.alpha
-        alpha = self._settings.alpha if alpha is None else check_real("alpha", alpha, 0, 1)
-        last = k + options.offset
-        depth = max(k, query.similarity_top_k, self._settings.fetch_k)
-        most = _count("sparse_top_k", query.sparse_top_k, depth)
-        self._check_all_legs(query, scope)
-        weights = of_words, of_sparse, of_dense = self._weights(alpha)
+        alpha = self.settings.alpha if query.alpha is None else query.alpha
+        of_words, of_sparse, of_dense = weights = self._weights(check_real("alpha", alpha, 0, 1))
+        depth = max(k, query.similarity_top_k, self.settings.fetch_k)
+        width = _count("sparse_top_k", query.sparse_top_k, depth)
+        if not (self._of_queries or self.ignores_vectors) and scope.snapshot.vectors:
+            raise ValueError(
+                "query mode 'hybrid' would leave the sparse vectors of the nodes out: give "
+                "BM25VectorStore(sparse_query_fn=...), or sparse_query_fn=None to ask BM25 and the "
+                "dense store alone"
+            )
         # All of each leg is fused: the page and the least score are those of the result.
         whole = options._replace(min_score=None, offset=0)
-        words = self._nodes.find_words(query, scope, most, whole) if of_words else []
-        sparse = self._nodes.find_sparse(query, scope, most, Options()) if of_sparse else []
-        dense = []
+        words = _find_words(query, scope, width, whole) if of_words else []
+        sparse = self._find_sparse(query, scope, width, Options()) if of_sparse else []
+        dense: list[NodeWithScore] = []
         if of_dense:
-            asked = replace(query, mode=VectorStoreQueryMode.DEFAULT)
+            asked = replace(query, mode=_Mode.DEFAULT)
             dense = yield from self._find_vectors(asked, scope, depth, others)
-        fused = self._fuse(words, sparse, dense, weights, last)
+        fused = self._fuse(words, sparse, dense, weights, k + options.offset)
         nodes = {each.node.node_id: each.node for each in dense}
-        nodes |= self._nodes.read([id for id, _ in fused if id not in nodes], scope)
+        nodes |= self._read([id for id, _ in fused if id not in nodes], scope)
         return _page([NodeWithScore(node=nodes[id], score=score) for id, score in fused], options)
-
-    def _check_all_legs(self, query: VectorStoreQuery, scope: Scope) -> None:
-        """Refuse to leave the sparse vectors of the nodes out, unless that was asked for.
-
-        Raises
-        ------
-        ValueError
-            If nodes have vectors, and ``sparse_query_fn`` was not given.
-        """
-        if self._nodes.encodes_queries or self._ignores_vectors or not scope.snapshot.vectors:
-            return
-        raise ValueError(
-            "query mode 'hybrid' would leave the sparse vectors of the nodes out: give "
-            "BM25VectorStore(sparse_query_fn=...), or sparse_query_fn=None to ask BM25 and the "
-            "dense store alone"
-        )
 
     def _weights(self, alpha: float) -> tuple[float, float, float]:
         """Return the weights of BM25, of sparse vectors and of the dense store."""
-        if self._vectors is None:
+        if self.vectors is None:
             return 1 - alpha, alpha, 0.0
-        if not self._nodes.encodes_queries:
+        if self._of_queries is None:
             return 1 - alpha, 0.0, alpha
         return (1 - alpha) / 2, (1 - alpha) / 2, alpha
-
-    def _find_vectors(
-        self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
-    ) -> Calls[list[NodeWithScore]]:
-        if self._vectors is not None:
-            self._vectors.check_query(query.query_embedding)
-        return (yield from self._nodes.find_vectors(query, scope, k, options)) if k else []
 
     def _fuse(
         self,
@@ -153,41 +243,154 @@ class Searching:
         weights: Sequence[float],
         k: int,
     ) -> Ranking:
-        method = self._settings.method
-        if None in [found.score for found in dense] and method != "rrf":
+        method = self.settings.method
+        if method != "rrf" and None in [found.score for found in dense]:
             raise DenseStoreError(
                 "the dense store returned no similarities; method='rrf' needs none"
             )
         rankings = [[(hit.id, hit.score) for hit in leg] for leg in (words, sparse)]
         rankings.append([(found.node.node_id, found.score or 0.0) for found in dense])
         try:
-            return fuse(rankings, method, weights, k, self._settings.rank_constant)
+            return fuse(rankings, method, weights, k=k, rank_constant=self.settings.rank_constant)
         except ValueError as error:  # all else has been checked
             raise DenseStoreError(f"the dense store's answer cannot be fused: {error}") from None
+
+    # --- legs -------------------------------------------------------------------------
+
+    def _find_sparse(
+        self, query: VectorStoreQuery, scope: Scope, k: int, options: Options
+    ) -> list[Hit]:
+        """Find the k best nodes by their sparse vectors, or by BM25 if there are none."""
+        if self._of_queries is not None:
+            text = _text_of(query)
+            if not isinstance(text, str):
+                kind = type(text).__name__
+                raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
+            (vector,) = self._of_queries.encode([text])
+            floor, offset = options.min_score, options.offset
+            vectors = scope.snapshot.vectors
+            return vectors.search(vector, k, scope.filter, min_score=floor, offset=offset)
+        if scope.snapshot.vectors:
+            raise ValueError(
+                f"query mode {query.mode.value!r} needs a vector of the query, as the nodes have "
+                "sparse vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
+            )
+        return _find_words(query, scope, k, options)
+
+    def _find_vectors(
+        self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
+    ) -> Calls[list[NodeWithScore]]:
+        """Return the k best nodes that the dense store finds, whatever its query says."""
+        if self.vectors is not None:
+            self.vectors.check_query(query.query_embedding)
+        if not k:
+            return []
+        plain = replace(query, filters=None, node_ids=None, doc_ids=None)
+        if scope.filter is None:
+            query = plain  # not with empty lists: to some stores they mean that nothing passes
+        try:
+            found = _read_answer((yield _ask(query, k, options)))
+        except DenseStoreError as error:
+            # An empty store may have no collection yet. OSError: also timeouts.
+            expected = scope.filter is not None or len(scope.snapshot) == 0
+            if not expected or isinstance(error.__cause__, OSError):
+                raise
+            found = []
+        kept = self._passing(found, query, scope)
+        if scope.filter is None and len(kept) == len(found):
+            return kept[:k]
+        wanted, asked = min(k, scope.snapshot.count(scope.filter)), k
+        while len(kept) < wanted:
+            asked *= 4
+            found = _read_answer((yield _ask(plain, asked, options)))
+            kept = self._passing(found, query, scope)
+            if len(found) < asked:  # the dense store has no more
+                break
+        return kept[:k]
+
+    def _passing(
+        self, found: Sequence[Answer], query: VectorStoreQuery, scope: Scope
+    ) -> list[NodeWithScore]:
+        """Return those that pass, each once, as the index holds them, or else the dense store."""
+        best = {answer.id: answer for answer in reversed(found)}
+        nodes = self._read(list(best), scope)
+        strange = [answer for id, answer in best.items() if id not in scope.snapshot]
+        nodes |= self._strange_passing(strange, query)
+        return [
+            NodeWithScore(node=nodes[id], score=best[id].similarity)
+            for id in dict.fromkeys(answer.id for answer in found)
+            if id in nodes
+        ]
+
+    def _strange_passing(
+        self, strange: Sequence[Answer], query: VectorStoreQuery
+    ) -> dict[str, BaseNode]:
+        """Return the nodes that pass, of those that the dense store alone holds."""
+        nodes = {answer.id: answer.node for answer in strange if answer.node is not None}
+        for answer in strange:
+            if answer.node is None and answer.id not in self.bm25:  # nor was added meanwhile
+                raise DenseStoreError(
+                    f"the dense store returned {answer.id!r}, which the BM25 index does not hold, "
+                    "and keeps no nodes: both must hold the same ids. Delete it from the dense "
+                    "store, or add the node again"
+                )
+        if not nodes:
+            return nodes
+        alone = NodeStore(BM25Index(), MetadataMode.NONE, {}, verbose=False)
+        alone.add_nodes(nodes.values())
+        scope = Scope.of(query, alone.bm25.snapshot())
+        return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
+
+    def _read(self, ids: Sequence[str], scope: Scope) -> dict[str, BaseNode]:
+        """Return by id those of some nodes that the index holds and that pass."""
+        found = scope.snapshot.get(ids, scope.filter)
+        return {document.id: self._to_node(document) for document in found}
 
 
 def _count(name: str, value: int | None, default: int) -> int:
     return default if value is None else check_count(name, value)
 
 
-def _has_none(embedding: Sequence[float] | None) -> bool:
-    return embedding is None or len(embedding) == 0
+def _text_of(query: VectorStoreQuery) -> str:
+    if query.query_str is None:
+        raise ValueError(f"query mode {query.mode.value!r} needs query_str, the text of the query")
+    return query.query_str
 
 
-def _refuse_rewriting(options: Options, mode: VectorStoreQueryMode, by_vectors: bool) -> None:
-    """Refuse what changes the words of a question where none are searched for.
+def _find_words(query: VectorStoreQuery, scope: Scope, k: int, options: Options) -> list[Hit]:
+    """Find the k best nodes that contain a word of the query."""
+    return search(scope.snapshot, _text_of(query), k, scope.filter, options)
 
-    Raises
-    ------
-    ValueError
-        If there is such an option; the message names it.
-    """
+
+def _refuse_rewriting(options: Options, mode: _Mode) -> None:
+    """Refuse what changes the words of a question where none are searched for."""
     for name in ("correct", "expand"):
-        if by_vectors and getattr(options, name):
+        if getattr(options, name):
             raise ValueError(
                 f"{name} changes words, for which query mode {mode.value!r} does not search: "
                 "use 'text_search' or 'hybrid'"
             )
+
+
+def _ask(query: VectorStoreQuery, k: int, options: dict[str, Any]) -> Call:
+    asked = replace(query, similarity_top_k=k)
+    return Call("query", {"query": asked, **options}, "query mode 'text_search' does not ask it")
+
+
+def _read_answer(answer: VectorStoreQueryResult) -> list[Answer]:
+    ids = [node.node_id for node in answer.nodes] if answer.nodes else answer.ids or []
+    nodes: Sequence[BaseNode | None] = answer.nodes or [None] * len(ids)
+    similarities: Sequence[float | None] | None = answer.similarities
+    if similarities is None:
+        similarities = [None] * len(ids)
+    if len(similarities) != len(ids):
+        raise DenseStoreError(
+            f"the dense store returned {len(ids)} nodes and {len(similarities)} similarities"
+        )
+    return [
+        Answer(id, None if similarity is None else float(similarity), node)
+        for id, similarity, node in zip(ids, similarities, nodes, strict=True)
+    ]
 
 
 def _page(ranked: Sequence[NodeWithScore], options: Options) -> list[NodeWithScore]:
