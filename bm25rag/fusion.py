@@ -42,7 +42,7 @@ from bm25rag.common.checks import (
     check_sequence,
 )
 
-__all__ = ["FusionMethod", "Ranking", "fuse"]
+__all__ = ["FusionMethod", "Ranking", "check_fusion", "fuse"]
 
 Ranking: TypeAlias = Sequence[tuple[str, float]]
 """Ids and scores, best first."""
@@ -95,11 +95,10 @@ def fuse(
     >>> fuse([words, vectors])
     [('b', 1.25), ('a', 1.0), ('d', 1.0), ('c', 0.0)]
     """
-    check_choice("method", method, get_args(FusionMethod))
-    check_count("rank_constant", rank_constant)
-    several = check_sequence("rankings", rankings, "rankings")
+    several = list(check_sequence("rankings", rankings, "rankings"))
+    factors = check_fusion(method, weights, rank_constant, len(several))
     ranked = [_read(number, ranking) for number, ranking in enumerate(several)]
-    weighted = list(zip(ranked, _read_weights(weights, len(ranked)), strict=True))
+    weighted = list(zip(ranked, factors, strict=True))
     order = _by_best_rank(ranked)
     fused = dict.fromkeys(order, 0.0)
     for number, (scores, weight) in enumerate(weighted):
@@ -109,6 +108,44 @@ def fuse(
     # Sorting is stable: equal scores stay in the order of their ranks.
     best = sorted(fused.items(), key=lambda pair: -pair[1])
     return best if k is None else best[: check_count("k", k)]
+
+
+def check_fusion(
+    method: FusionMethod,
+    weights: Sequence[float] | None = None,
+    rank_constant: int = 60,
+    count: int = 2,
+) -> list[float]:
+    """Check the arguments of ``fuse`` before there are rankings, as a constructor does.
+
+    Parameters
+    ----------
+    method, weights, rank_constant
+        As in ``fuse``.
+    count
+        How many rankings there will be.
+
+    Returns
+    -------
+    weights
+        One for each ranking.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As from ``fuse``.
+    """
+    check_choice("method", method, get_args(FusionMethod))
+    check_count("rank_constant", rank_constant)
+    if weights is None:
+        return [1.0] * count
+    given = list(check_sequence("weights", weights, "float"))
+    if len(given) != count:
+        raise ValueError(f"weights must have one for each of {count} rankings, got {given!r:.100}")
+    checked = [check_real(f"weights[{n}]", w, 0, LARGEST_WEIGHT) for n, w in enumerate(given)]
+    if count and not any(checked):
+        raise ValueError(f"weights must not all be 0, got {given!r:.100}")
+    return checked
 
 
 def _read(number: int, ranking: object) -> dict[str, float]:
@@ -131,18 +168,6 @@ def _check_score(name: str, score: object) -> float:
     checked = check_real(name, score, -math.inf, math.inf)
     if math.isinf(checked):
         raise ValueError(f"{name} must be finite, got {score!r}")
-    return checked
-
-
-def _read_weights(weights: Sequence[float] | None, count: int) -> list[float]:
-    if weights is None:
-        return [1.0] * count
-    given = list(check_sequence("weights", weights, "float"))
-    if len(given) != count:
-        raise ValueError(f"weights must have one for each of {count} rankings, got {given!r:.100}")
-    checked = [check_real(f"weights[{n}]", w, 0, LARGEST_WEIGHT) for n, w in enumerate(given)]
-    if count and not any(checked):
-        raise ValueError(f"weights must not all be 0, got {given!r:.100}")
     return checked
 
 

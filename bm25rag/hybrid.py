@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.documents import Hit
 from bm25rag.filters import FilterSpec, parse_filter
-from bm25rag.fusion import FusionMethod, Ranking, fuse
+from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
 from bm25rag.search.queries import Query
 
@@ -103,7 +103,7 @@ class HybridSearch:
         on_unknown: OnUnknown = "error",
         known: Callable[[str], bool] | None = None,
     ) -> None:
-        fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
+        check_fusion(method, weights, rank_constant)
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
         self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
         most, self._first = check_count("k", k), check_count("offset", offset)

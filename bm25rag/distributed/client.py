@@ -26,7 +26,7 @@ from bm25rag.distributed.vectors import RayVectors, only_hits
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
 from bm25rag.filters import parse_filter
-from bm25rag.fusion import FusionMethod, fuse
+from bm25rag.fusion import FusionMethod, check_fusion, fuse
 from bm25rag.search.known_fields import check_demands
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class RayIndex:
         Exception
             As ``BM25Index.search_hybrid``.
         """
-        fuse([[], []], method, weights, rank_constant=rank_constant)  # checks them
+        check_fusion(method, weights, rank_constant)
         first, last = _page(k, offset)
         depth = max(last - first, check_count("fetch_k", fetch_k))
         self._check_fields(filter, deadline)

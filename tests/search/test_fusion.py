@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bm25rag.fusion import FusionMethod, fuse
+from bm25rag.fusion import FusionMethod, check_fusion, fuse
 
 METHODS = get_args(FusionMethod)
 LARGEST = 1.7976931348623157e308
@@ -202,3 +202,11 @@ def test_what_cannot_be_fused_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         fuse(**({"rankings": [PAIR]} | arguments))
+    if not arguments.keys() & {"rankings", "k"}:
+        with pytest.raises(error, match=message):
+            check_fusion(**({"method": "minmax", "count": 1} | arguments))
+
+
+def test_a_check_gives_the_weights() -> None:
+    assert check_fusion("rrf") == [1.0, 1.0]
+    assert check_fusion("zscore", [np.float64(2), 0], count=2) == [2.0, 0.0]
