@@ -7,7 +7,7 @@ that our own adapters import nothing else.
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
     editors and type checkers see the choices.
-``check_count``, ``check_real``, ``check_sequence``
+``check_count``, ``check_flag``, ``check_real``, ``check_sequence``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
 ``is_url``
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
-from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
@@ -45,6 +45,7 @@ __all__ = [
     "Tokenizer",
     "VariantName",
     "check_count",
+    "check_flag",
     "check_real",
     "check_sequence",
     "decode_metadata",

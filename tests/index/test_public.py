@@ -107,6 +107,7 @@ def test_adapters_may_import_these_names() -> None:
         "Tokenizer",
         "VariantName",
         "check_count",
+        "check_flag",
         "check_real",
         "check_sequence",
         "decode_metadata",

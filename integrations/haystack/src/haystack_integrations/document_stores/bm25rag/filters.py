@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import operator as python
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import date, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,6 +31,7 @@ from bm25rag.errors import FilterError as CoreFilterError
 from bm25rag.errors import MetadataError
 from bm25rag.filters import (
     And,
+    CallableFilter,
     Condition,
     Filter,
     IdCondition,
@@ -152,23 +152,6 @@ def _choose(condition: dict[str, Any], at: str, known: tuple[str, ...]) -> str:
     return str(name)
 
 
-@dataclass(frozen=True)
-class _DocumentComparison(Filter):
-    """A comparison with a field of the document itself."""
-
-    condition: dict[str, Any]
-    fetch: Fetch
-
-    @property
-    def key(self) -> None:
-        """None: the printed form does not identify a blob or an array."""
-        return None
-
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Ask Haystack."""
-        return _passes(self.condition, self.fetch(id))
-
-
 class _AsHaystack(Operator):
     """Haystack's own comparison of a value; it tells operands apart that the core equates."""
 
@@ -209,7 +192,7 @@ def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
     if name in _COMPLEMENTS:
         return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at, fetch))
     if field in _OWN_FIELDS:
-        return _DocumentComparison(condition, fetch)
+        return CallableFilter(partial(_passes, condition), fetch)
     operand = _as_stored(operand, f"{at}.value")
     if field == "id":
         return _compare(_Target("$id", IdCondition), name, operand, at)
@@ -251,9 +234,8 @@ def _compare(target: _Target, name: str, operand: Any, at: str) -> Filter:
             return _ordering(target, name, operand)
         return _membership(target, operand if name == "in" else [operand])
     except CoreFilterError as error:
-        problem = str(error).partition(": ")[
-            2
-        ]  # without the position, which names the core's operators
+        # Without the position, which names the core's operators.
+        problem = str(error).partition(": ")[2]
         raise FilterError(f"{at}.value of {name!r}: {problem}") from error
 
 
