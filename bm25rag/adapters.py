@@ -1,13 +1,13 @@
-"""What adapters may import, besides ``bm25rag`` and five of its modules.
+"""What adapters may import, besides ``bm25rag`` and six of its modules.
 
-These are ``errors``, ``filters``, ``fusion``, ``hybrid`` and ``vectors``. Everything else in the
-package may move between two releases; these names may not. A test checks the list, and that our
-own adapters import nothing else.
+These are ``errors``, ``filters``, ``following``, ``fusion``, ``hybrid`` and ``vectors``. Everything
+else in the package may move between two releases; these names may not. A test checks the list, and
+that our own adapters import nothing else.
 
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
     editors and type checkers see the choices.
-``check_count``, ``check_real``, ``check_sequence``
+``check_count``, ``check_flag``, ``check_real``, ``check_sequence``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
 ``check_settings``
@@ -22,8 +22,8 @@ own adapters import nothing else.
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
 ``sample_metadata``, ``Showing``
     Finds the few documents that tell which fields and values there are, without reading all.
-``in_write_thread``, ``end_write_thread``
-    Threads for awaited writes, which would fill asyncio's own while they wait for one another.
+``in_write_thread``, ``in_read_thread``, ``end_threads``
+    Threads for awaited calls; writes would fill asyncio's own while they wait for one another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
-from bm25rag.common.checks import check_count, check_real, check_sequence
+from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
+from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
@@ -40,7 +41,6 @@ from bm25rag.index import BM25Index, Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
 from bm25rag.storage import state
-from bm25rag.write_threads import end_write_thread, in_write_thread
 
 __all__ = [
     "STOPWORD_LISTS",
@@ -51,12 +51,14 @@ __all__ = [
     "Tokenizer",
     "VariantName",
     "check_count",
+    "check_flag",
     "check_real",
     "check_sequence",
     "check_settings",
     "decode_metadata",
     "encode_metadata",
-    "end_write_thread",
+    "end_threads",
+    "in_read_thread",
     "in_write_thread",
     "is_url",
     "load_stopwords",

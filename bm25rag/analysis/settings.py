@@ -90,7 +90,7 @@ def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
         if tokenizer is None:
             raise TokenizerRequiredError(
                 f"the analyzer was made with the tokenizer {saved_name!r}; "
-                "pass that callable as tokenizer="
+                "pass that callable as tokenizer=, or within analyzer=Analyzer(tokenizer=...)"
             )
         return
     if tokenizer is not None:

@@ -77,10 +77,10 @@ def _range(low: float, high: float) -> str:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is a ``bool``; raise ``TypeError`` otherwise."""
-    if not isinstance(value, bool):
+    """Return ``value``, which may be NumPy's, as a ``bool``; raise ``TypeError`` otherwise."""
+    if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r:.100}")
-    return value
+    return bool(value)
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:

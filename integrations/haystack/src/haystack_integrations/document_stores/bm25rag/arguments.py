@@ -3,43 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 from haystack.dataclasses import Document, SparseEmbedding
-from haystack.document_stores.types import FilterPolicy
-from haystack.utils import Secret
 
-from bm25rag import Analyzer
-from bm25rag.adapters import check_real, is_url
+from bm25rag.adapters import check_real
 from bm25rag.vectors import read_vector
-
-
-def check_min_score(min_score: object) -> float | None:
-    """Return ``min_score`` as a float; ``None`` for any score."""
-    return None if min_score is None else check_real("min_score", min_score, -math.inf, math.inf)
-
-
-def check_flag(name: str, value: object) -> bool:
-    """Return a bool, or NumPy's bool, as a bool."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def check_strings(name: str, value: object) -> list[str]:
-    """Return an iterable of strings as a list; a single string is refused."""
-    if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a list of str, got {value!r:.100}")
-    strings = list(value)
-    for position, string in enumerate(strings):
-        if not isinstance(string, str):
-            raise TypeError(f"{name}[{position}] must be a str, got {string!r:.100}")
-    return strings
-
 
 Question: TypeAlias = str | list[str] | dict[str, float]
 """A text, terms, or terms with their weights."""
@@ -55,18 +25,10 @@ def check_query(query: object, name: str = "query") -> Question:
     return query
 
 
-def asked_for(**options: Any) -> dict[str, Any]:
-    """Return the options that are not at their defaults, for methods that a subclass may have."""
-    return {name: value for name, value in options.items() if value}
-
-
-def asks_for_all(query: object, filters: dict[str, Any] | None) -> bool:
+def asks_for_all(query: object, filters: object) -> bool:
     """Whether a query is blank and there is a filter: what passes is found, in document order."""
-    return bool(filters) and isinstance(query, str | list | dict) and not _stripped(query)
-
-
-def _stripped(query: Question) -> Question:
-    return query.strip() if isinstance(query, str) else query
+    blank = query.strip() == "" if isinstance(query, str) else query in ([], {})
+    return blank and bool(filters)
 
 
 def check_sparse_embedding(query: object) -> dict[str, float]:
@@ -77,38 +39,20 @@ def check_sparse_embedding(query: object) -> dict[str, float]:
     return read_vector(query, name)
 
 
-def check_path(path: object) -> str | None:
-    """Return the path or URL of a folder as a string; ``None`` means memory."""
-    if path is None:
-        return None
-    if isinstance(path, Secret):
-        named, path = path, path.resolve_value()
-        if not path:
-            raise ValueError(f"path must name a folder, but {named!r} is not set, or empty")
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}; or a Secret")
-    if path == "":
-        raise ValueError("path must name a folder, got ''; leave it out for memory")
-    return path if is_url(path) else str(Path(path))
+def check_min_score(min_score: object) -> float | None:
+    """Return ``min_score`` as a float; ``None`` for any score."""
+    return None if min_score is None else check_real("min_score", min_score, -math.inf, math.inf)
 
 
-def check_analyzer(analyzer: object) -> Analyzer | None:
-    """Return an analyzer; ``None`` means that of the index."""
-    if not isinstance(analyzer, Analyzer | None):
-        raise TypeError(
-            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write, for example, "
-            "Analyzer('german'), or in YAML, analyzer: {language: german}"
-        )
-    return analyzer
-
-
-def check_policy(policy: object) -> FilterPolicy:
-    """Return a filter policy, which may be given by name."""
-    if isinstance(policy, str):
-        return FilterPolicy.from_str(policy)
-    if not isinstance(policy, FilterPolicy):
-        raise TypeError(f"filter_policy must be a FilterPolicy, got {policy!r}")
-    return policy
+def check_strings(name: str, value: object) -> list[str]:
+    """Return an iterable of strings as a list; a single string is refused."""
+    if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list of str, got {value!r:.100}")
+    strings = list(value)
+    for position, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise TypeError(f"{name}[{position}] must be a str, got {string!r:.100}")
+    return strings
 
 
 def check_documents(documents: object) -> list[Document]:

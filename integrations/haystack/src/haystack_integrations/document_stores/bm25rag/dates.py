@@ -17,8 +17,6 @@ from haystack.utils import filters as haystack_filters
 
 from bm25rag.filters import AsMoment
 
-# Older versions of Haystack compare dates differently, document by document.
-_INDEXED = hasattr(haystack_filters, "_dates_are_equal")
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, AttributeError)
 
 
@@ -59,7 +57,7 @@ def _read(text: str, default: datetime | None = None) -> datetime | None:
 
 def read_iso(text: str) -> datetime | None:
     """Return the date that a string equals; ``None`` if it equals only itself."""
-    if not _INDEXED or not haystack_filters._looks_like_iso_date(text):
+    if not haystack_filters._looks_like_iso_date(text):
         return None
     return haystack_filters._parse_iso_date(text)
 
@@ -76,4 +74,4 @@ def indexed(operand: datetime) -> datetime | None:
     # Python equates no time that a change of clocks repeats or leaves out with one in another zone.
     other = operand.replace(fold=1 - operand.fold)
     clear = (operand.utcoffset() is None) is (operand.tzinfo is None)
-    return operand if _INDEXED and clear and operand.utcoffset() == other.utcoffset() else None
+    return operand if clear and operand.utcoffset() == other.utcoffset() else None

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
+import os
 import uuid
-from collections.abc import Sequence
-from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 from haystack import default_from_dict, default_to_dict
-from haystack.dataclasses import Document, SparseEmbedding
-from haystack.document_stores.types import DuplicatePolicy
 from haystack.utils import Secret
 from haystack_integrations.document_stores.bm25rag.analyzers import (
     analyzer_from_dict,
     analyzer_to_dict,
 )
-from haystack_integrations.document_stores.bm25rag.arguments import (
-    Question,
-    asked_for,
-    check_analyzer,
-    check_flag,
-    check_path,
-)
+from haystack_integrations.document_stores.bm25rag.awaited import reads, writes
 from haystack_integrations.document_stores.bm25rag.operations import Operations
-from haystack_integrations.document_stores.bm25rag.read_threads import ReadThreads
-from haystack_integrations.document_stores.bm25rag.shared_indexes import open_shared_index
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import (
-    DeltaOn,
-    VariantName,
-    check_real,
-    end_write_thread,
-    in_write_thread,
-    is_url,
-)
-from bm25rag.fusion import FusionMethod
+from bm25rag.adapters import DeltaOn, VariantName, check_flag, check_real, end_threads, is_url
+from bm25rag.following import follow, share
 
 
 class BM25DocumentStore(Operations):
@@ -99,7 +81,7 @@ class BM25DocumentStore(Operations):
 
     def __init__(
         self,
-        path: str | PathLike[str] | Secret | None = None,
+        path: str | os.PathLike[str] | Secret | None = None,
         *,
         index: str | None = None,
         analyzer: Analyzer | None = None,
@@ -118,7 +100,7 @@ class BM25DocumentStore(Operations):
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
         if is_url(index):
             raise ValueError("index names documents in memory; a URL is a path")
-        named = check_path(path)
+        named = _resolve(path)
         self._path_as_given = path if isinstance(path, Secret) else named
         self.path: Path | str | None = named
         if named is not None and not is_url(named):
@@ -129,29 +111,30 @@ class BM25DocumentStore(Operations):
         self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)
         self.commit_every = check_real("commit_every", commit_every, 0.0, math.inf)
         settings = {
-            "analyzer": check_analyzer(analyzer),
+            "analyzer": _check_analyzer(analyzer),
             "variant": variant,
             "k1": k1,
             "b": b,
             "delta": delta,
             "delta_on": delta_on,
         }
-        given = {name: value for name, value in settings.items() if value is not None}
-        self._connect(given)
+        self._given = {name: value for name, value in settings.items() if value is not None}
+        self._connect()
         # As the index has them: Python's numbers where NumPy's were given.
         current = self._shared.current
-        self._given = {name: _plain(getattr(current, name)) for name in given}
+        self._given = {name: _plain(getattr(current, name)) for name in self._given}
 
-    def _connect(self, given: dict[str, Any], content: BM25Index | None = None) -> None:
-        location = self.path or self.index or ""
-        self._shared = open_shared_index(location, given, self.lock_timeout, content)
-        self._read_threads = ReadThreads()
+    def _connect(self, content: BM25Index | None = None) -> None:
+        if self.path is not None:
+            self._shared = follow(self.path, timeout=self.lock_timeout, **self._given)
+        else:
+            index = BM25Index(**self._given) if content is None else copy.copy(content)
+            self._shared = share(self.index or "", index, **self._given)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings, and the documents if they are in memory."""
         state = self.__dict__.copy()
         shared = state.pop("_shared")
-        del state["_read_threads"]
         return state | {"content": shared.current if self.path is None else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -160,7 +143,7 @@ class BM25DocumentStore(Operations):
         self.__dict__.update(state)
         if self._unnamed:
             self.index = str(uuid.uuid4())
-        self._connect(self._given, content)
+        self._connect(content)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that were given, and where the documents are stored.
@@ -173,13 +156,15 @@ class BM25DocumentStore(Operations):
         settings: dict[str, Any] = dict(self._given)
         if isinstance(analyzer := settings.get("analyzer"), Analyzer):
             settings["analyzer"] = analyzer_to_dict(analyzer)
-        path = self._path_as_given
-        settings["path"] = path.to_dict() if isinstance(path, Secret) else path
-        settings["index"] = self.index
-        settings["return_embedding"] = self.return_embedding
-        settings["lock_timeout"] = self.lock_timeout
-        settings["commit_every"] = self.commit_every
-        return default_to_dict(self, **settings)
+        return default_to_dict(
+            self,
+            **settings,
+            path=self._path_as_given,
+            index=self.index,
+            return_embedding=self.return_embedding,
+            lock_timeout=self.lock_timeout,
+            commit_every=self.commit_every,
+        )
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -187,7 +172,7 @@ class BM25DocumentStore(Operations):
 
         ``analyzer`` holds some of ``Analyzer``'s arguments, such as ``{"language": "german"}``,
         or a ``tokenizer`` by name, which is imported if Haystack allows it: see
-        ``allowed_modules`` of ``Pipeline.loads``. Haystack before 3.0 allows everything.
+        ``allowed_modules`` of ``Pipeline.loads``.
 
         Raises
         ------
@@ -197,8 +182,6 @@ class BM25DocumentStore(Operations):
         settings = dict(data.get("init_parameters", {}))
         if isinstance(settings.get("analyzer"), dict):
             settings["analyzer"] = analyzer_from_dict(settings["analyzer"])
-        if isinstance(settings.get("path"), dict):
-            settings["path"] = Secret.from_dict(settings["path"])
         return default_from_dict(cls, {**data, "init_parameters": settings})
 
     def close(self) -> None:
@@ -207,171 +190,56 @@ class BM25DocumentStore(Operations):
         They finish first what they were given. The store can still be used: a later call starts
         new threads.
         """
-        end_write_thread(self)
+        end_threads(self)
         self._shared.commit()
-        self._read_threads.close()
-
-    # --- asynchronous versions -------------------------------------------------------
 
     async def close_async(self) -> None:
         """Run ``close`` in a thread."""
         await asyncio.to_thread(self.close)
 
-    async def write_documents_async(
-        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
-    ) -> int:
-        """Run ``write_documents`` in a thread."""
-        return await in_write_thread(self, self.write_documents, documents, policy)
+    write_documents_async = writes(Operations.write_documents)
+    delete_documents_async = writes(Operations.delete_documents)
+    delete_all_documents_async = writes(Operations.delete_all_documents)
+    delete_by_filter_async = writes(Operations.delete_by_filter)
+    update_by_filter_async = writes(Operations.update_by_filter)
+    update_metadata_async = writes(Operations.update_metadata)
 
-    async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """Run ``delete_documents`` in a thread."""
-        await in_write_thread(self, self.delete_documents, document_ids)
-
-    async def delete_all_documents_async(self) -> None:
-        """Run ``delete_all_documents`` in a thread."""
-        await in_write_thread(self, self.delete_all_documents)
-
-    async def delete_by_filter_async(self, filters: dict[str, Any]) -> int:
-        """Run ``delete_by_filter`` in a thread."""
-        return await in_write_thread(self, self.delete_by_filter, filters)
-
-    async def update_by_filter_async(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
-        """Run ``update_by_filter`` in a thread."""
-        return await in_write_thread(self, self.update_by_filter, filters, meta)
-
-    async def update_metadata_async(
-        self, document_ids: list[str], metas: list[dict[str, Any]]
-    ) -> int:
-        """Run ``update_metadata`` in a thread."""
-        return await in_write_thread(self, self.update_metadata, document_ids, metas)
-
-    async def bm25_retrieval_async(
-        self,
-        query: Question,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        min_score: float | None = None,
-        *,
-        correct: bool = False,
-        expand: bool = False,
-        offset: int = 0,
-    ) -> list[Document]:
-        """Run ``bm25_retrieval`` in a thread."""
-        options = asked_for(correct=correct, expand=expand, offset=offset)
-        retrieval = partial(self.bm25_retrieval, **options)
-        return await self._read_threads.run(
-            retrieval, query, filters, top_k, scale_score, min_score
-        )
-
-    async def bm25_retrieval_batch_async(
-        self,
-        queries: Sequence[Question],
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        min_score: float | None = None,
-        *,
-        correct: bool = False,
-        expand: bool = False,
-        offset: int = 0,
-    ) -> list[list[Document]]:
-        """Run ``bm25_retrieval_batch`` in a thread."""
-        options = asked_for(correct=correct, expand=expand, offset=offset)
-        retrieval = partial(self.bm25_retrieval_batch, **options)
-        return await self._read_threads.run(
-            retrieval, queries, filters, top_k, scale_score, min_score
-        )
-
-    async def sparse_embedding_retrieval_async(
-        self,
-        query_sparse_embedding: SparseEmbedding,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        min_score: float | None = None,
-        *,
-        offset: int = 0,
-    ) -> list[Document]:
-        """Run ``sparse_embedding_retrieval`` in a thread."""
-        return await self._read_threads.run(
-            partial(self.sparse_embedding_retrieval, **asked_for(offset=offset)),
-            query_sparse_embedding,
-            filters,
-            top_k,
-            scale_score,
-            min_score,
-        )
-
-    async def sparse_hybrid_retrieval_async(
-        self,
-        query: Question,
-        query_sparse_embedding: SparseEmbedding,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        *,
-        top_k_per_retriever: int = 100,
-        method: FusionMethod = "minmax",
-        weights: Sequence[float] | None = None,
-        rank_constant: int = 60,
-        correct: bool = False,
-        expand: bool = False,
-        offset: int = 0,
-    ) -> list[Document]:
-        """Run ``sparse_hybrid_retrieval`` in a thread."""
-        retrieval = partial(
-            self.sparse_hybrid_retrieval,
-            top_k_per_retriever=top_k_per_retriever,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            **asked_for(correct=correct, expand=expand, offset=offset),
-        )
-        return await self._read_threads.run(
-            retrieval, query, query_sparse_embedding, filters, top_k
-        )
-
-    async def count_documents_async(self) -> int:
-        """Run ``count_documents`` in a thread."""
-        return await self._read_threads.run(self.count_documents)
-
-    async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
-        """Run ``filter_documents`` in a thread."""
-        return await self._read_threads.run(self.filter_documents, filters)
-
-    async def count_documents_by_filter_async(self, filters: dict[str, Any] | None) -> int:
-        """Run ``count_documents_by_filter`` in a thread."""
-        return await self._read_threads.run(self.count_documents_by_filter, filters)
-
-    async def count_unique_metadata_by_filter_async(
-        self, filters: dict[str, Any] | None, metadata_fields: list[str]
-    ) -> dict[str, int]:
-        """Run ``count_unique_metadata_by_filter`` in a thread."""
-        return await self._read_threads.run(
-            self.count_unique_metadata_by_filter, filters, metadata_fields
-        )
-
-    async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
-        """Run ``get_metadata_fields_info`` in a thread."""
-        return await self._read_threads.run(self.get_metadata_fields_info)
-
-    async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
-        """Run ``get_metadata_field_min_max`` in a thread."""
-        return await self._read_threads.run(self.get_metadata_field_min_max, metadata_field)
-
-    async def get_metadata_field_unique_values_async(
-        self,
-        metadata_field: str,
-        search_term: str | None = None,
-        from_: int = 0,
-        size: int = 10,
-        filters: dict[str, Any] | None = None,
-    ) -> tuple[list[Any], int]:
-        """Run ``get_metadata_field_unique_values`` in a thread."""
-        return await self._read_threads.run(
-            self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
-        )
+    bm25_retrieval_async = reads(Operations.bm25_retrieval)
+    bm25_retrieval_batch_async = reads(Operations.bm25_retrieval_batch)
+    sparse_embedding_retrieval_async = reads(Operations.sparse_embedding_retrieval)
+    sparse_hybrid_retrieval_async = reads(Operations.sparse_hybrid_retrieval)
+    count_documents_async = reads(Operations.count_documents)
+    filter_documents_async = reads(Operations.filter_documents)
+    count_documents_by_filter_async = reads(Operations.count_documents_by_filter)
+    count_unique_metadata_by_filter_async = reads(Operations.count_unique_metadata_by_filter)
+    get_metadata_fields_info_async = reads(Operations.get_metadata_fields_info)
+    get_metadata_field_min_max_async = reads(Operations.get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = reads(Operations.get_metadata_field_unique_values)
 
 
 def _plain(setting: Any) -> Any:
     return str(setting) if isinstance(setting, str) else setting
+
+
+def _resolve(path: object) -> str | None:
+    """Return the path or URL of a folder as a string; ``None`` means memory."""
+    if path is None:
+        return None
+    if isinstance(path, Secret):
+        named, path = path, path.resolve_value()
+        if not path:
+            raise ValueError(f"path must name a folder, but {named!r} is not set, or empty")
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}; or a Secret")
+    if path == "":
+        raise ValueError("path must name a folder, got ''; leave it out for memory")
+    return path if is_url(path) else str(Path(path))
+
+
+def _check_analyzer(analyzer: object) -> Analyzer | None:
+    if not isinstance(analyzer, Analyzer | None):
+        raise TypeError(
+            f"analyzer must be an Analyzer or None, got {analyzer!r:.100}: write, for example, "
+            "Analyzer('german'), or in YAML, analyzer: {language: german}"
+        )
+    return analyzer

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import operator as python
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import date, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
+from haystack_integrations.document_stores.bm25rag.conversion import from_core
 from haystack_integrations.document_stores.bm25rag.dates import (
     DateComparison,
     DateEquality,
@@ -33,6 +33,7 @@ from bm25rag.errors import MetadataError
 from bm25rag.filters import (
     And,
     Condition,
+    DocumentFilter,
     Filter,
     IdCondition,
     Not,
@@ -41,9 +42,6 @@ from bm25rag.filters import (
     escape_key,
     parse_filter,
 )
-
-Fetch = Callable[[str], Document]
-"""Returns the document of an id, for the few filters that need more than id and meta."""
 
 # Fields of the document itself; other names without a dot are keys of meta.
 _OWN_FIELDS = ("blob", "content", "embedding", "meta", "score", "sparse_embedding")
@@ -66,15 +64,13 @@ _EVERYTHING, _NOTHING = And(()), Or(())
 _LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
-def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
+def translate(filters: dict[str, Any] | None) -> Filter | None:
     """Translate a Haystack filter into one of the core's.
 
     Parameters
     ----------
     filters
         A comparison or a logical filter; ``None`` and ``{}`` for no filter.
-    fetch
-        Called if a condition is about content, blob, embeddings or score.
 
     Raises
     ------
@@ -87,12 +83,12 @@ def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
         return None
     if not isinstance(filters, dict):
         raise TypeError(f"filters must be a dict or None, got {type(filters).__name__}")
-    return _condition(filters, "filters", 1, fetch) if filters else None
+    return _condition(filters, "filters", 1) if filters else None
 
 
 def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a filter unchanged; raise as ``translate`` does if it is malformed."""
-    translate(filters, lambda id: Document(id=id))  # never called: nothing is searched
+    translate(filters)
     return filters
 
 
@@ -118,19 +114,19 @@ def combine(
     return {"operator": "AND", "conditions": [own, given]}
 
 
-def _condition(condition: Any, at: str, depth: int, fetch: Fetch) -> Filter:
+def _condition(condition: Any, at: str, depth: int) -> Filter:
     if not isinstance(condition, dict):
         raise FilterError(f"{at} must be a dict, got {type(condition).__name__}")
     if depth > _DEEPEST:
         raise FilterError(f"filters are nested more than {_DEEPEST} levels deep")
     if "field" in condition:
-        return _comparison(condition, at, fetch)
+        return _comparison(condition, at)
     name = _choose(condition, at, _LOGIC)
     conditions = _need(condition, "conditions", at)
     if not isinstance(conditions, list | tuple):
         raise FilterError(f"{at}.conditions must be a list, got {type(conditions).__name__}")
     parts = tuple(
-        _condition(part, f"{at}.conditions[{number}]", depth + 1, fetch)
+        _condition(part, f"{at}.conditions[{number}]", depth + 1)
         for number, part in enumerate(conditions)
     )
     if name == "NOT":  # in Haystack it means: not all of them
@@ -150,23 +146,6 @@ def _choose(condition: dict[str, Any], at: str, known: tuple[str, ...]) -> str:
         expected = ", ".join(map(repr, known))
         raise FilterError(f"{at}.operator must be one of {expected}, got {name!r}")
     return str(name)
-
-
-@dataclass(frozen=True)
-class _DocumentComparison(Filter):
-    """A comparison with a field of the document itself."""
-
-    condition: dict[str, Any]
-    fetch: Fetch
-
-    @property
-    def key(self) -> None:
-        """None: the printed form does not identify a blob or an array."""
-        return None
-
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Ask Haystack."""
-        return _passes(self.condition, self.fetch(id))
 
 
 class _AsHaystack(Operator):
@@ -199,7 +178,7 @@ class _Target(NamedTuple):
         return self.key != "$id" and (scalar or type(operand) is date)
 
 
-def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
+def _comparison(condition: dict[str, Any], at: str) -> Filter:
     name = _choose(condition, at, _COMPARISONS)
     operand = _need(condition, "value", at)
     field = condition["field"]
@@ -207,9 +186,9 @@ def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
         raise FilterError(f"{at}.field must be a str, got {type(field).__name__}")
     _check_operand(name, operand, f"{at}.value")
     if name in _COMPLEMENTS:
-        return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at, fetch))
+        return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at))
     if field in _OWN_FIELDS:
-        return _DocumentComparison(condition, fetch)
+        return DocumentFilter(lambda stored: _passes(condition, from_core(stored)))
     operand = _as_stored(operand, f"{at}.value")
     if field == "id":
         return _compare(_Target("$id", IdCondition), name, operand, at)
@@ -251,9 +230,8 @@ def _compare(target: _Target, name: str, operand: Any, at: str) -> Filter:
             return _ordering(target, name, operand)
         return _membership(target, operand if name == "in" else [operand])
     except CoreFilterError as error:
-        problem = str(error).partition(": ")[
-            2
-        ]  # without the position, which names the core's operators
+        # Without the position, which names the core's operators.
+        problem = str(error).partition(": ")[2]
         raise FilterError(f"{at}.value of {name!r}: {problem}") from error
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from haystack import logging
@@ -16,8 +15,6 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     Question,
     asks_for_all,
     check_documents,
-    check_flag,
-    check_min_score,
     check_query,
     check_sparse_embedding,
     check_strings,
@@ -31,12 +28,13 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     unique_values,
 )
 from haystack_integrations.document_stores.bm25rag.filters import translate
-from haystack_integrations.document_stores.bm25rag.shared_indexes import SharedIndex
+from haystack_integrations.document_stores.bm25rag.searching import Search
 
-from bm25rag import BM25Index, Hit
-from bm25rag.adapters import OnDuplicate, Showing, check_count, read_hits, sample_metadata
-from bm25rag.errors import DuplicateIdError
+from bm25rag import BM25Index
+from bm25rag.adapters import OnDuplicate, Showing, check_count, sample_metadata
+from bm25rag.errors import DuplicateIdError, LockedError
 from bm25rag.filters import Filter
+from bm25rag.following import FollowedFolder, SharedIndex
 from bm25rag.fusion import FusionMethod
 from bm25rag.hybrid import HybridSearch, OnUnknown
 
@@ -48,9 +46,6 @@ _ON_DUPLICATE: dict[DuplicatePolicy, OnDuplicate] = {
     DuplicatePolicy.SKIP: "skip",
     DuplicatePolicy.OVERWRITE: "replace",
 }
-
-# As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
-_SCALING_FACTOR = 8
 
 
 class Operations:
@@ -64,10 +59,15 @@ class Operations:
     return_embedding: bool
     lock_timeout: float
     commit_every: float
-    _shared: SharedIndex
+    _shared: SharedIndex | FollowedFolder
 
-    def _writing(self) -> AbstractContextManager[BM25Index]:
-        return self._shared.writing(self.lock_timeout, self.commit_every)
+    @contextmanager
+    def _writing(self) -> Iterator[BM25Index]:
+        try:
+            with self._shared.writing(self.lock_timeout, self.commit_every) as index:
+                yield index
+        except LockedError as error:
+            raise LockedError(f"{error}, or give the store a longer lock_timeout") from error
 
     # --- writing ------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Operations:
             Whether to scale scores to the range 0 to 1, as Haystack's in-memory store does.
         min_score
             The lowest score that is returned, on the scaled range if scores are scaled;
-            ``None`` for any.
+            ``None`` for any. It does not apply to a blank query with filters.
         correct
             Whether to replace terms that no document has by terms that are spelt alike.
         expand
@@ -238,9 +238,8 @@ class Operations:
         FilterError
             If the filter is malformed.
         """
-        (found,) = self._by_words(
-            [(query, "query")], filters, top_k, scale_score, min_score, correct, expand, offset
-        )
+        search = self._search(filters, top_k, offset, scale_score, min_score)
+        (found,) = search.by_words({"query": query}, correct, expand)
         return found
 
     def bm25_retrieval_batch(
@@ -276,56 +275,9 @@ class Operations:
         """
         if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
             raise TypeError(f"queries must be a list of str, got {queries!r:.100}")
-        named = [(query, f"queries[{number}]") for number, query in enumerate(queries)]
-        return self._by_words(
-            named, filters, top_k, scale_score, min_score, correct, expand, offset
-        )
-
-    def _by_words(
-        self,
-        queries: Sequence[tuple[Question, str]],
-        filters: dict[str, Any] | None,
-        top_k: int,
-        scale_score: bool,
-        min_score: float | None,
-        correct: bool,
-        expand: bool,
-        offset: int,
-    ) -> list[list[Document]]:
-        """Answer queries, each given with its name in messages."""
-        limit, first = check_count("top_k", top_k), check_count("offset", offset)
-        scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
-        index = self._shared.current
-        core_filter = _core_filter(index, filters)
-        asked = [
-            _rewritten(index, check_query(query, name), core_filter, correct, expand)
-            for query, name in queries
-            if not asks_for_all(query, filters)
-        ]
-        least = None if scaled else floor
-        if len(queries) == 1:
-            hits = [
-                index.search(one, limit, core_filter, min_score=least, offset=first)
-                for one in asked
-            ]
-        else:
-            hits = index.search_batch(
-                asked, limit, core_filter, min_score=least, offset=first
-            ).hits()
-        found = iter([self._found(of_one, scaled, floor) for of_one in hits])
-        return [
-            self._page(index, core_filter, limit, first)
-            if asks_for_all(query, filters)
-            else next(found)
-            for query, _ in queries
-        ]
-
-    def _page(
-        self, index: BM25Index, core_filter: Filter | None, limit: int, first: int
-    ) -> list[Document]:
-        """Return some of the documents that pass, in the order of writing."""
-        stored = index.get(index.ids(core_filter, k=limit, offset=first))
-        return [from_core(document, with_embedding=self.return_embedding) for document in stored]
+        search = self._search(filters, top_k, offset, scale_score, min_score)
+        named = {f"queries[{number}]": query for number, query in enumerate(queries)}
+        return search.by_words(named, correct, expand)
 
     def sparse_embedding_retrieval(
         self,
@@ -364,12 +316,9 @@ class Operations:
             If the filter is malformed.
         """
         vector = check_sparse_embedding(query_sparse_embedding)
-        limit, first = check_count("top_k", top_k), check_count("offset", offset)
-        scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
-        index = self._shared.current
-        least, core_filter = None if scaled else floor, _core_filter(index, filters)
-        hits = index.vectors.search(vector, limit, core_filter, min_score=least, offset=first)
-        return self._found(hits, scaled, floor)
+        search = self._search(filters, top_k, offset, scale_score, min_score)
+        vectors, options = search.index.vectors, search.options
+        return search.documents(vectors.search(vector, search.limit, search.filter, **options))
 
     def sparse_hybrid_retrieval(
         self,
@@ -409,23 +358,21 @@ class Operations:
         ValueError, TypeError, FilterError
             If an argument is wrong.
         """
-        index = self._shared.current
-        core_filter = _core_filter(index, filters)
-        limit, first = check_count("top_k", top_k), check_count("offset", offset)
-        if asks_for_all(query, filters):
-            return self._page(index, core_filter, limit, first)
-        hits = index.search_hybrid(
-            _rewritten(index, check_query(query), core_filter, correct, expand),
+        search = self._search(filters, top_k, offset)
+        if asks_for_all(query, search.filter):
+            return search.page()
+        hits = search.index.search_hybrid(
+            search.rewritten(check_query(query), correct, expand),
             check_sparse_embedding(query_sparse_embedding),
-            limit,
-            core_filter,
+            search.limit,
+            search.filter,
             fetch_k=check_count("top_k_per_retriever", top_k_per_retriever),
             method=method,
             weights=weights,
             rank_constant=rank_constant,
-            offset=first,
+            offset=search.offset,
         )
-        return self._found(hits, scaled=False, floor=None)
+        return search.documents(hits)
 
     def hybrid_search(
         self,
@@ -463,7 +410,7 @@ class Operations:
             index,
             check_query(query),
             top_k,
-            _core_filter(index, filters),
+            translate(filters),
             correct=correct,
             expand=expand,
             offset=offset,
@@ -479,14 +426,8 @@ class Operations:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
         return [from_core(hit, hit.score, self.return_embedding) for hit in search.hits()]
 
-    def _found(self, hits: list[Hit], scaled: bool, floor: float | None) -> list[Document]:
-        read_hits(hits, "text", "metadata", "payload")
-        scores = [_scaled(hit.score) if scaled else hit.score for hit in hits]
-        return [
-            from_core(hit, score, self.return_embedding)
-            for hit, score in zip(hits, scores, strict=True)
-            if floor is None or score >= floor
-        ]
+    def _search(self, *arguments: Any) -> Search:
+        return Search(self._shared.current, self.return_embedding, *arguments)
 
     def count_documents(self) -> int:
         """Return the number of documents."""
@@ -495,13 +436,13 @@ class Operations:
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Return copies of the documents that pass, in the order of writing."""
         index = self._shared.current
-        stored = index.get(index.ids(_core_filter(index, filters)))
+        stored = index.get(index.ids(translate(filters)))
         return [from_core(document, with_embedding=self.return_embedding) for document in stored]
 
     def count_documents_by_filter(self, filters: dict[str, Any] | None) -> int:
         """Return the number of documents that pass."""
         index = self._shared.current
-        return index.count(_core_filter(index, filters))
+        return index.count(translate(filters))
 
     def count_unique_metadata_by_filter(
         self, filters: dict[str, Any] | None, metadata_fields: list[str]
@@ -556,7 +497,7 @@ class Operations:
     ) -> list[Meta]:
         """Return the meta of documents that tell as much of a field as all of them."""
         index = self._shared.current
-        core_filter = _core_filter(index, filters)
+        core_filter = translate(filters)
         metas = sample_metadata(index, showing, field, core_filter)
         if metas is None:  # there are too many fields for an index of each
             metas = [document.metadata for document in index.get(index.ids(core_filter))]
@@ -588,28 +529,9 @@ def _log_skipped(documents: Iterable[Document], written: Iterable[str]) -> None:
             logger.warning("ID '{document_id}' already exists", document_id=document.id)
 
 
-def _core_filter(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
-    return translate(filters, lambda id: from_core(index.get([id])[0]))
-
-
 def _required(index: BM25Index, filters: dict[str, Any]) -> Filter:
     """Return a filter, which must have a condition."""
-    core_filter = _core_filter(index, filters)
+    core_filter = translate(filters)
     if core_filter is None:
         raise FilterError(f"filters must have a condition here, got {filters!r}")
     return core_filter
-
-
-def _rewritten(
-    index: BM25Index, query: Question, core_filter: Filter | None, correct: bool, expand: bool
-) -> Question:
-    """Return a query, corrected and expanded as asked."""
-    if check_flag("correct", correct):
-        terms = index.correct(query, core_filter).terms
-        query = dict(terms) if isinstance(terms, dict) else list(terms)
-    return index.expand(query, filter=core_filter) if check_flag("expand", expand) else query
-
-
-def _scaled(score: float) -> float:
-    # The logistic function, in the form that does not overflow.
-    return 0.5 + 0.5 * math.tanh(score / (2 * _SCALING_FACTOR))

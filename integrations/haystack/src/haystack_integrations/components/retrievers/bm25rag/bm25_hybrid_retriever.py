@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from typing import Any, TypeAlias
 
-from haystack import Document, component, default_to_dict
+from haystack import Document, component
 from haystack.components.embedders.types import TextEmbedder
 from haystack.components.retrievers.types import EmbeddingRetriever
 from haystack.core.serialization import component_to_dict
@@ -16,9 +16,13 @@ from haystack_integrations.components.retrievers.bm25rag.base import FusingRetri
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question, asks_for_all
 
-from bm25rag.adapters import check_count
+from bm25rag.adapters import check_count, in_read_thread
 from bm25rag.fusion import FusionMethod
 from bm25rag.hybrid import HybridSearch, OnUnknown
+
+_Part: TypeAlias = tuple[str, dict[str, Any]]
+"""The name of a component to run, and its inputs."""
+_Plan: TypeAlias = Generator[_Part, dict[str, Any], None]
 
 
 @component
@@ -31,32 +35,18 @@ class BM25HybridRetriever(FusingRetriever):
 
     Parameters
     ----------
-    document_store
-        The store for keywords.
+    document_store, filters, top_k, filter_policy, correct, expand
+        As in ``BM25Retriever``; the store is that for keywords.
     embedding_retriever
         The embedding retriever of any document store.
     text_embedder
         Embeds the queries; ``None`` if ``run`` is given ``query_embedding``, such as by an
         embedder that is connected to it.
-    filters
-        Which documents may be found.
-    top_k
-        The maximum number of documents, >= 1.
-    filter_policy
-        How the filters of a call combine with these, as in ``BM25Retriever``.
-    top_k_per_retriever
-        How many documents of each retriever are fused, >= 0; at least ``top_k`` are.
-    method
-        ``"minmax"``, ``"zscore"`` or ``"rrf"``, as in ``bm25rag.fusion.fuse``.
-    weights
-        The weights of BM25 and of the embedding retriever; ``None`` for equal ones.
-    rank_constant
-        The constant of ``"rrf"``, >= 0.
+    top_k_per_retriever, method, weights, rank_constant
+        As in ``BM25SparseHybridRetriever``; the second weight is that of the embedding retriever.
     on_unknown
         What to do if the other store finds a document that this one does not hold: ``"error"``, or
         ``"skip"`` where it may be written to first.
-    correct, expand
-        Whether to correct and to expand the keywords, as in ``BM25Retriever``.
 
     Raises
     ------
@@ -98,49 +88,48 @@ class BM25HybridRetriever(FusingRetriever):
         _check_component("embedding_retriever", embedding_retriever, "query_embedding")
         if text_embedder is not None:
             _check_component("text_embedder", text_embedder, "text")
-        self.embedding_retriever = embedding_retriever
-        self.text_embedder = text_embedder
-        self.on_unknown: OnUnknown = on_unknown
-        self._start("a query", self._page(None, None, 0), self._rewriting())  # checks it
+        self._set(
+            embedding_retriever=embedding_retriever,
+            text_embedder=text_embedder,
+            on_unknown=on_unknown,
+        )
+        self._search("a query", self._settled(None, top_k=None), 0)  # checks on_unknown
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
-        embedder = self.text_embedder
-        return default_to_dict(
-            self,
-            **self._settings(),
-            embedding_retriever=component_to_dict(self.embedding_retriever, "embedding_retriever"),
-            text_embedder=embedder and component_to_dict(embedder, "text_embedder"),
-            on_unknown=self.on_unknown,
-        )
+        data = FusingRetriever.to_dict(self)
+        for name, part in self._components.items():
+            data["init_parameters"][name] = component_to_dict(part, name)
+        return data
 
     # --- resources ------------------------------------------------------------------
 
     def warm_up(self) -> None:
         """Warm up the embedder and the embedding retriever."""
-        for part in self._components:
+        for part in self._components.values():
             if hasattr(part, "warm_up"):
                 part.warm_up()
 
     async def warm_up_async(self) -> None:
         """Warm up the embedder and the embedding retriever on the event loop."""
-        for part in self._components:
+        for part in self._components.values():
             await _call_first(part, "warm_up_async", "warm_up")
 
     def close(self) -> None:
         """Close the store, the embedder and the embedding retriever."""
-        for part in (self.document_store, *self._components):
+        for part in (self.document_store, *self._components.values()):
             if hasattr(part, "close"):
                 part.close()
 
     async def close_async(self) -> None:
         """Close the store, the embedder and the embedding retriever."""
-        for part in (self.document_store, *self._components):
+        for part in (self.document_store, *self._components.values()):
             await _call_first(part, "close_async", "close")
 
     @property
-    def _components(self) -> list[Any]:
-        return [part for part in (self.text_embedder, self.embedding_retriever) if part is not None]
+    def _components(self) -> dict[str, Any]:
+        names = ("text_embedder", "embedding_retriever")
+        return {name: part for name in names if (part := getattr(self, name)) is not None}
 
     # --- searching ------------------------------------------------------------------
 
@@ -160,8 +149,7 @@ class BM25HybridRetriever(FusingRetriever):
         Parameters
         ----------
         query
-            As in ``BM25Retriever.run``; a blank one with filters finds all documents that pass.
-            What is no text needs ``query_embedding``.
+            The text to search for, as in ``BM25Retriever.run``; terms need ``query_embedding``.
         filters
             Which documents may be found, in Haystack's language; ``filter_policy`` says how they
             combine with the retriever's own.
@@ -186,22 +174,16 @@ class BM25HybridRetriever(FusingRetriever):
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
-        page = self._page(filters, top_k, offset)
-        if asks_for_all(query, page["filters"]):
-            return {"documents": self.document_store.bm25_retrieval(query, **page)}
-        search = self._start(query, page, self._options(correct, expand))
+        asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
+        if asks_for_all(query, asked["filters"]):
+            found = self.document_store.bm25_retrieval(query, **asked, offset=offset)
+            return {"documents": found}
+        search = self._search(query, asked, offset)
         self.warm_up()
-        if query_embedding is None:
-            query_embedding = _run("text_embedder", self._embedder(), text=query)["embedding"]
-        asked: dict[str, Any] = {
-            "query_embedding": query_embedding,
-            "filters": page["filters"],
-        }
-        enough = False
-        while not enough:
-            asked["top_k"] = search.wanted
-            answer = _run("embedding_retriever", self.embedding_retriever, **asked)
-            enough = search.take(self._ranking(answer))
+        plan = self._plan(search, query, query_embedding, asked["filters"])
+        part = _next(plan)
+        while part is not None:
+            part = _next(plan, self._run(*part))
         return {"documents": self.document_store.hybrid_documents(search)}
 
     @component.output_types(documents=list[Document])
@@ -222,63 +204,80 @@ class BM25HybridRetriever(FusingRetriever):
         query, filters, top_k, query_embedding, correct, expand, offset
             As in ``run``.
         """
-        page = self._page(filters, top_k, offset)
-        if asks_for_all(query, page["filters"]):
-            found = await self.document_store.bm25_retrieval_async(query, **page)
-            return {"documents": found}
-        search = self._start(query, page, self._options(correct, expand))
+        store = self.document_store
+        asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
+        if asks_for_all(query, asked["filters"]):
+            return {"documents": await store.bm25_retrieval_async(query, **asked, offset=offset)}
+        search = self._search(query, asked, offset)
         await self.warm_up_async()
-        by_words = asyncio.create_task(asyncio.to_thread(search.search_index))
+        by_words = asyncio.create_task(in_read_thread(store, search.search_index))
         try:
-            if query_embedding is None:
-                embedded = await _run_async("text_embedder", self._embedder(), text=query)
-                query_embedding = embedded["embedding"]
-            asked: dict[str, Any] = {
-                "query_embedding": query_embedding,
-                "filters": page["filters"],
-            }
-            enough = False
-            while not enough:
-                asked["top_k"] = search.wanted
-                answer = await _run_async("embedding_retriever", self.embedding_retriever, **asked)
-                enough = await asyncio.to_thread(search.take, self._ranking(answer))
+            plan = self._plan(search, query, query_embedding, asked["filters"])
+            part = _next(plan)
+            while part is not None:
+                part = await in_read_thread(store, _next, plan, await self._run_async(*part))
         finally:
             await by_words
-        documents = await asyncio.to_thread(self.document_store.hybrid_documents, search)
-        return {"documents": documents}
+        return {"documents": await in_read_thread(store, store.hybrid_documents, search)}
 
-    def _embedder(self) -> TextEmbedder:
-        if self.text_embedder is None:
-            raise ValueError(
-                "query_embedding is missing: connect an embedder to it, or give the retriever a "
-                "text_embedder"
-            )
-        return self.text_embedder
-
-    def _page(
-        self, filters: dict[str, Any] | None, top_k: int | None, offset: int
-    ) -> dict[str, Any]:
-        return {
-            "filters": self._combined(filters),
-            "top_k": self._most(top_k),
-            "offset": check_count("offset", offset),
-        }
-
-    def _start(
-        self, query: Question, page: dict[str, Any], rewriting: dict[str, Any]
-    ) -> HybridSearch:
+    def _search(self, query: Question, asked: dict[str, Any], offset: int) -> HybridSearch:
         return self.document_store.hybrid_search(
             query,
-            **page,
+            **asked,
             **self._fusion(),
-            **rewriting,
             on_unknown=self.on_unknown,
+            offset=check_count("offset", offset),
         )
 
-    def _ranking(self, answer: dict[str, Any]) -> list[tuple[str, Any]]:
-        """Return ids and scores; ranks alone need none, and not every retriever has them."""
-        ranks_alone = self.method == "rrf"
-        return [(found.id, 0.0 if ranks_alone else found.score) for found in answer["documents"]]
+    def _plan(
+        self,
+        search: HybridSearch,
+        query: Question,
+        embedding: list[float] | None,
+        filters: dict[str, Any] | None,
+    ) -> _Plan:
+        """Yield which component to run next, until the search has enough; take its answers."""
+        if embedding is None:
+            if self.text_embedder is None:
+                raise ValueError(
+                    "query_embedding is missing: connect an embedder to it, or give the retriever "
+                    "a text_embedder"
+                )
+            embedding = (yield "text_embedder", {"text": query})["embedding"]
+        asked = {"query_embedding": embedding, "filters": filters}
+        ranks_alone = self.method == "rrf"  # not every retriever has scores
+        enough = False
+        while not enough:
+            answer = yield "embedding_retriever", asked | {"top_k": search.wanted}
+            found = answer["documents"]
+            enough = search.take([(one.id, 0.0 if ranks_alone else one.score) for one in found])
+
+    def _run(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Run a component; name it if it fails."""
+        part = self._components[name]
+        try:
+            result: dict[str, Any] = part.run(**inputs)
+        except Exception as error:
+            raise _failed(name, part, error) from error
+        return result
+
+    async def _run_async(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        part = self._components[name]
+        if not hasattr(part, "run_async"):
+            return await asyncio.to_thread(self._run, name, inputs)
+        try:
+            result: dict[str, Any] = await part.run_async(**inputs)
+        except Exception as error:
+            raise _failed(name, part, error) from error
+        return result
+
+
+def _next(plan: _Plan, answer: dict[str, Any] | None = None) -> _Part | None:
+    """Return what a plan wants next, ``None`` at its end."""
+    try:
+        return next(plan) if answer is None else plan.send(answer)
+    except StopIteration:
+        return None
 
 
 def _check_component(name: str, value: object, takes: str) -> None:
@@ -286,25 +285,6 @@ def _check_component(name: str, value: object, takes: str) -> None:
     if not callable(run) or takes not in inspect.signature(run).parameters:
         got = type(value).__name__
         raise TypeError(f"{name} must be a component whose run takes {takes}, got {got}")
-
-
-def _run(name: str, part: Any, **inputs: Any) -> dict[str, Any]:
-    """Run a component; name it if it fails."""
-    try:
-        result: dict[str, Any] = part.run(**inputs)
-    except Exception as error:
-        raise _failed(name, part, error) from error
-    return result
-
-
-async def _run_async(name: str, part: Any, **inputs: Any) -> dict[str, Any]:
-    if not hasattr(part, "run_async"):
-        return await asyncio.to_thread(_run, name, part, **inputs)
-    try:
-        result: dict[str, Any] = await part.run_async(**inputs)
-    except Exception as error:
-        raise _failed(name, part, error) from error
-    return result
 
 
 def _failed(name: str, part: object, error: Exception) -> RuntimeError:

@@ -6,13 +6,14 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.document_stores.types import FilterPolicy
-from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
+from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question
+from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 
 @component
-class BM25Retriever(ScoringRetriever):
+class BM25Retriever(StoreRetriever):
     """Finds documents in a ``BM25DocumentStore`` by keywords.
 
     It replaces ``InMemoryBM25Retriever``, and is a ``TextRetriever``.
@@ -69,14 +70,16 @@ class BM25Retriever(ScoringRetriever):
         correct: bool = False,
         expand: bool = False,
     ) -> None:
-        # Not super(), which knows the class only as it was before ``component`` made it anew.
-        ScoringRetriever.__init__(
-            self, document_store, filters, top_k, scale_score, filter_policy, min_score
+        self._set(
+            document_store=document_store,
+            filters=filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            filter_policy=filter_policy,
+            min_score=min_score,
+            correct=correct,
+            expand=expand,
         )
-        self._set_rewriting(correct, expand)
-
-    def _settings(self) -> dict[str, Any]:
-        return ScoringRetriever._settings(self) | self._rewriting()
 
     @component.output_types(documents=list[Document])
     def run(
@@ -108,7 +111,8 @@ class BM25Retriever(ScoringRetriever):
             Whether to scale scores to the range 0 to 1; ``None`` for the retriever's setting.
         min_score
             The lowest score that is returned, on the scaled range if scores are scaled;
-            ``None`` for the retriever's setting.
+            ``None`` for the retriever's setting. It does not apply to a blank query with filters,
+            which has no scores.
         correct
             Whether to replace terms that no document has by terms that are spelt alike; ``None``
             for the retriever's setting.
@@ -133,38 +137,15 @@ class BM25Retriever(ScoringRetriever):
         FilterError
             If the filters are malformed.
         """
-        found = self.document_store.bm25_retrieval(
-            query,
-            *self._arguments(filters, top_k, scale_score, min_score),
-            **self._options(correct, expand, offset),
+        asked = self._settled(
+            filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            min_score=min_score,
+            correct=correct,
+            expand=expand,
         )
-        return {"documents": found}
-
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self,
-        query: Question,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        scale_score: bool | None = None,
-        min_score: float | None = None,
-        correct: bool | None = None,
-        expand: bool | None = None,
-        offset: int = 0,
-    ) -> dict[str, list[Document]]:
-        """Run ``run`` in a thread.
-
-        Parameters
-        ----------
-        query, filters, top_k, scale_score, min_score, correct, expand, offset
-            As in ``run``.
-        """
-        found = await self.document_store.bm25_retrieval_async(
-            query,
-            *self._arguments(filters, top_k, scale_score, min_score),
-            **self._options(correct, expand, offset),
-        )
-        return {"documents": found}
+        return {"documents": self.document_store.bm25_retrieval(query, **asked, offset=offset)}
 
     def run_batch(
         self,
@@ -199,34 +180,16 @@ class BM25Retriever(ScoringRetriever):
         ValueError, TypeError, FilterError
             As from ``run``; the message says which query.
         """
-        found = self.document_store.bm25_retrieval_batch(
-            queries,
-            *self._arguments(filters, top_k, scale_score, min_score),
-            **self._options(correct, expand, offset),
+        asked = self._settled(
+            filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            min_score=min_score,
+            correct=correct,
+            expand=expand,
         )
-        return {"documents": found}
+        store = self.document_store
+        return {"documents": store.bm25_retrieval_batch(queries, **asked, offset=offset)}
 
-    async def run_batch_async(
-        self,
-        queries: list[Question],
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        scale_score: bool | None = None,
-        min_score: float | None = None,
-        correct: bool | None = None,
-        expand: bool | None = None,
-        offset: int = 0,
-    ) -> dict[str, list[list[Document]]]:
-        """Run ``run_batch`` in a thread.
-
-        Parameters
-        ----------
-        queries, filters, top_k, scale_score, min_score, correct, expand, offset
-            As in ``run_batch``.
-        """
-        found = await self.document_store.bm25_retrieval_batch_async(
-            queries,
-            *self._arguments(filters, top_k, scale_score, min_score),
-            **self._options(correct, expand, offset),
-        )
-        return {"documents": found}
+    run_async = reads(run)
+    run_batch_async = reads(run_batch)

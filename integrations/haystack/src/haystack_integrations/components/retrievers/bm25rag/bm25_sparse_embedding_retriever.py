@@ -6,31 +6,22 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
-from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
-from haystack_integrations.document_stores.bm25rag.arguments import asked_for
+from haystack.document_stores.types import FilterPolicy
+from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 
 @component
-class BM25SparseEmbeddingRetriever(ScoringRetriever):
+class BM25SparseEmbeddingRetriever(StoreRetriever):
     """Finds documents in a ``BM25DocumentStore`` by their sparse embeddings.
 
     The score is the exact dot product of the query's sparse embedding and the document's.
 
     Parameters
     ----------
-    document_store
-        The store.
-    filters
-        Which documents may be found.
-    top_k
-        The maximum number of documents, >= 1.
-    scale_score
-        Whether to scale scores to the range 0 to 1.
-    filter_policy
-        How the filters of a call combine with these, as in ``BM25Retriever``.
-    min_score
-        The lowest score that is returned, on the scaled range if scores are scaled; ``None``
-        for any.
+    document_store, filters, top_k, scale_score, filter_policy, min_score
+        As in ``BM25Retriever``.
 
     Raises
     ------
@@ -48,6 +39,24 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
     >>> found[0].content, found[0].score
     ('A cat sat.', 3.0)
     """
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        min_score: float | None = None,
+    ) -> None:
+        self._set(
+            document_store=document_store,
+            filters=filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            filter_policy=filter_policy,
+            min_score=min_score,
+        )
 
     @component.output_types(documents=list[Document])
     def run(
@@ -78,33 +87,9 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        found = self.document_store.sparse_embedding_retrieval(
-            query_sparse_embedding,
-            *self._arguments(filters, top_k, scale_score, min_score),
-            **asked_for(offset=offset),
-        )
+        asked = self._settled(filters, top_k=top_k, scale_score=scale_score, min_score=min_score)
+        store = self.document_store
+        found = store.sparse_embedding_retrieval(query_sparse_embedding, **asked, offset=offset)
         return {"documents": found}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self,
-        query_sparse_embedding: SparseEmbedding,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        scale_score: bool | None = None,
-        min_score: float | None = None,
-        offset: int = 0,
-    ) -> dict[str, list[Document]]:
-        """Run ``run`` in a thread.
-
-        Parameters
-        ----------
-        query_sparse_embedding, filters, top_k, scale_score, min_score, offset
-            As in ``run``.
-        """
-        found = await self.document_store.sparse_embedding_retrieval_async(
-            query_sparse_embedding,
-            *self._arguments(filters, top_k, scale_score, min_score),
-            **asked_for(offset=offset),
-        )
-        return {"documents": found}
+    run_async = reads(run)

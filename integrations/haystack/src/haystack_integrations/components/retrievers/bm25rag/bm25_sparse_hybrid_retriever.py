@@ -8,6 +8,7 @@ from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
 from haystack_integrations.components.retrievers.bm25rag.base import FusingRetriever
 from haystack_integrations.document_stores.bm25rag.arguments import Question
+from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 
 @component
@@ -19,14 +20,8 @@ class BM25SparseHybridRetriever(FusingRetriever):
 
     Parameters
     ----------
-    document_store
-        The store.
-    filters
-        Which documents may be found.
-    top_k
-        The maximum number of documents, >= 1.
-    filter_policy
-        How the filters of a call combine with these, as in ``BM25Retriever``.
+    document_store, filters, top_k, filter_policy, correct, expand
+        As in ``BM25Retriever``.
     top_k_per_retriever
         How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
     method
@@ -35,8 +30,6 @@ class BM25SparseHybridRetriever(FusingRetriever):
         The weights of BM25 and of the sparse embeddings; ``None`` for equal ones.
     rank_constant
         The constant of ``"rrf"``, >= 0.
-    correct, expand
-        Whether to correct and to expand the keywords, as in ``BM25Retriever``.
 
     Raises
     ------
@@ -60,9 +53,9 @@ class BM25SparseHybridRetriever(FusingRetriever):
         Parameters
         ----------
         query
-            As in ``BM25Retriever.run``; a blank one with filters finds all documents that pass.
+            The text to search for, as in ``BM25Retriever.run``.
         query_sparse_embedding
-            Its sparse embedding.
+            The sparse embedding of the query.
         filters
             Which documents may be found, in Haystack's language; ``filter_policy`` says how they
             combine with the retriever's own.
@@ -81,40 +74,10 @@ class BM25SparseHybridRetriever(FusingRetriever):
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
+        asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         found = self.document_store.sparse_hybrid_retrieval(
-            query,
-            query_sparse_embedding,
-            self._combined(filters),
-            self._most(top_k),
-            **self._fusion(),
-            **self._options(correct, expand, offset),
+            query, query_sparse_embedding, **asked, **self._fusion(), offset=offset
         )
         return {"documents": found}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self,
-        query: Question,
-        query_sparse_embedding: SparseEmbedding,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        correct: bool | None = None,
-        expand: bool | None = None,
-        offset: int = 0,
-    ) -> dict[str, list[Document]]:
-        """Run ``run`` in a thread.
-
-        Parameters
-        ----------
-        query, query_sparse_embedding, filters, top_k, correct, expand, offset
-            As in ``run``.
-        """
-        found = await self.document_store.sparse_hybrid_retrieval_async(
-            query,
-            query_sparse_embedding,
-            self._combined(filters),
-            self._most(top_k),
-            **self._fusion(),
-            **self._options(correct, expand, offset),
-        )
-        return {"documents": found}
+    run_async = reads(run)

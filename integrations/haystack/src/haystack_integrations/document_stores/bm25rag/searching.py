@@ -1,0 +1,103 @@
+"""Searches of one state of the index, and the documents that they find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from haystack.dataclasses import Document
+from haystack_integrations.document_stores.bm25rag.arguments import (
+    Question,
+    asks_for_all,
+    check_min_score,
+    check_query,
+)
+from haystack_integrations.document_stores.bm25rag.conversion import from_core
+from haystack_integrations.document_stores.bm25rag.filters import translate
+
+from bm25rag import BM25Index, Hit
+from bm25rag.adapters import check_count, check_flag, read_hits
+
+# As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
+_SCALING_FACTOR = 8
+
+
+class Search:
+    """A page of what passes a filter, in one state of the index.
+
+    Parameters
+    ----------
+    index
+        A snapshot of the index.
+    filters, top_k, scale_score, min_score, offset
+        As in ``BM25DocumentStore.bm25_retrieval``.
+    with_embedding
+        Whether documents have their embeddings.
+    """
+
+    def __init__(
+        self,
+        index: BM25Index,
+        with_embedding: bool,
+        filters: dict[str, Any] | None,
+        top_k: int,
+        offset: int,
+        scale_score: bool = False,
+        min_score: float | None = None,
+    ) -> None:
+        self.index, self._with_embedding = index, with_embedding
+        self.limit, self.offset = check_count("top_k", top_k), check_count("offset", offset)
+        self._scaled = check_flag("scale_score", scale_score)
+        self._floor = check_min_score(min_score)
+        self.filter = translate(filters)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """More arguments of a search of the core's."""
+        return {"min_score": None if self._scaled else self._floor, "offset": self.offset}
+
+    def by_words(
+        self, queries: Mapping[str, Question], correct: bool, expand: bool
+    ) -> list[list[Document]]:
+        """Answer queries, each under its name in messages."""
+        asked = {
+            name: self.rewritten(check_query(query, name), correct, expand)
+            for name, query in queries.items()
+            if not asks_for_all(query, self.filter)
+        }
+        index, few = self.index, [*asked.values()]
+        if len(queries) == 1:
+            hits = [index.search(one, self.limit, self.filter, **self.options) for one in few]
+        else:
+            hits = index.search_batch(few, self.limit, self.filter, **self.options).hits()
+        found = dict(zip(asked, map(self.documents, hits), strict=True))
+        return [found[name] if name in found else self.page() for name in queries]
+
+    def rewritten(self, query: Question, correct: bool, expand: bool) -> Question:
+        """Return a query, corrected and expanded as asked."""
+        if check_flag("correct", correct):
+            query = self.index.correct(query, self.filter).terms
+        if check_flag("expand", expand):
+            return self.index.expand(query, filter=self.filter)
+        return query
+
+    def page(self) -> list[Document]:
+        """Return some of the documents that pass, in the order of writing."""
+        stored = self.index.get(self.index.ids(self.filter, k=self.limit, offset=self.offset))
+        return [from_core(document, with_embedding=self._with_embedding) for document in stored]
+
+    def documents(self, hits: Sequence[Hit]) -> list[Document]:
+        """Return what was found, with scores as asked."""
+        read_hits(hits, "text", "metadata", "payload")
+        scores = [_scale(hit.score) if self._scaled else hit.score for hit in hits]
+        return [
+            from_core(hit, score, self._with_embedding)
+            for hit, score in zip(hits, scores, strict=True)
+            if self._floor is None or score >= self._floor
+        ]
+
+
+def _scale(score: float) -> float:
+    # The logistic function, in the form that does not overflow.
+    return 0.5 + 0.5 * math.tanh(score / (2 * _SCALING_FACTOR))
