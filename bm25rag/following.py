@@ -21,9 +21,9 @@ from bm25rag.common.checks import check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import NotAnIndexError, TokenizerRequiredError
 from bm25rag.index import BM25Index
+from bm25rag.live.lock import WriteLock
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.storage.state import check_settings
-from bm25rag.write_lock import WriteLock
 
 __all__ = ["FollowedFolder", "SharedIndex", "follow", "share"]
 
@@ -48,11 +48,11 @@ class SharedIndex:
             As in ``FollowedFolder.writing``; they do nothing here.
         """
         with self._lock.taken():
-            before = self._index._state
+            before = self._index._live.state
             try:
                 yield self._index
             except BaseException:
-                self._index._state = before
+                self._index._live.state = before
                 raise
             self.current = self._index.snapshot()
 
@@ -139,7 +139,7 @@ class FollowedFolder:
         with self._lock.taken():
             if self._writer is None:
                 self._writer = self._open_writer(timeout)
-            writer, before = self._writer, self._writer._state
+            writer, before = self._writer, self._writer._live.state
             try:
                 yield writer
                 if not delay:
@@ -149,7 +149,7 @@ class FollowedFolder:
                     writer.rollback()
                     self._end(writer)
                 else:  # what was shown before stays
-                    writer._state = before
+                    writer._live.state = before
                 raise
             if delay:
                 self._put_off(writer, delay)
@@ -264,7 +264,7 @@ def follow(
     with _REGISTRY.taken():
         folder = _FOLLOWED.setdefault(place, FollowedFolder(place))
     folder._open(analyzer, given, check_real("timeout", timeout, 0.0, math.inf))
-    check_settings(place, folder.current._state.stored(), analyzer, given)
+    _check_settings(folder.current, {"analyzer": analyzer, **given}, place)
     return folder
 
 
@@ -287,8 +287,13 @@ def share(name: str, index: BM25Index, **required: Any) -> SharedIndex:
     """
     with _REGISTRY.taken():
         shared = _SHARED.setdefault(name, SharedIndex(index))
-    check_settings(name, shared.current._state.stored(), required.pop("analyzer", None), required)
+    _check_settings(shared.current, required, name)
     return shared
+
+
+def _check_settings(index: BM25Index, given: dict[str, Any], place: str) -> None:
+    snapshot = index._live.state.snapshot
+    check_settings(place, snapshot.analyzer, snapshot.parameters, given)
 
 
 @atexit.register

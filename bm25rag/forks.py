@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 from threading import RLock
 
-LATE = (
+LAZY_MODULES = (
     "bm25rag",
     "bm25rag.additions",
     "bm25rag.building.build",
@@ -36,7 +36,8 @@ LATE = (
     "bm25rag.search.matrix",
     "bm25rag.segments.spelling",
     "bm25rag.segments.vectors_builder",
-    "bm25rag.sharded",
+    "bm25rag.sharded.building",
+    "bm25rag.sharded.kind",
     "bm25rag.sharded.remote",
     "bm25rag.storage.checked_fields",
     "bm25rag.storage.remote_mirror",
@@ -56,7 +57,7 @@ Python would call what such a module, imported before a fork, does after it.
 
 def _before() -> None:
     importing.acquire()
-    for name in (*LATE, *_OTHERS):  # a microsecond each if they are there
+    for name in (*LAZY_MODULES, *_OTHERS):  # a microsecond each if they are there
         with suppress(ImportError):  # which is said where it is needed
             importlib.import_module(name)
 

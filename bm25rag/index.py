@@ -2,83 +2,54 @@
 
 from __future__ import annotations
 
-import atexit
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
-from sys import is_finalizing
-from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    cast,
-    get_args,
-)
-from weakref import WeakSet
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from bm25rag.analysis import Analyzer, Tokenizer
-from bm25rag.attachment import CLOSED, MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.caller import warn
 from bm25rag.common.checks import (
-    check_choice,
     check_count,
     check_flag,
     check_ids,
     check_real,
     check_sequence,
 )
-from bm25rag.common.gil import note_read, others_read, releasing_gil
-from bm25rag.common.urls import is_url, local_path
+from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
-from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
-from bm25rag.kernels.backend import cores
-from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
+from bm25rag.live.index import LiveIndex
+from bm25rag.live.state import Mode, OnDuplicate, State, new_state
+from bm25rag.opening import local_folder, open_index, verify_index
+from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.search.arguments import check_search, parse_filter
 from bm25rag.search.filtered_search import search_filtered, search_one
 from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.segments.view import SegmentView
+from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
-from bm25rag.storage.manifest import is_sharded
-from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
-from bm25rag.storage.state import check_extra, check_settings
-from bm25rag.write_lock import WriteLock
+from bm25rag.storage.state import check_extra
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from bm25rag.additions import Source
     from bm25rag.common.sparse import Vector
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.fusion import FusionMethod
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
-    from bm25rag.segments.segment import Segment
-    from bm25rag.storage.remote_mirror import Mirror
     from bm25rag.vectors import Vectors
+
+__all__ = ["BM25Index", "Mode", "OnDuplicate"]
 
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
-
-Mode: TypeAlias = Literal["r", "w", "a"]
-"""How a folder is opened."""
-
-OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
-"""What ``add`` does with an id that is there already."""
 
 
 class _Unchanged:
@@ -89,32 +60,6 @@ class _Unchanged:
 
 
 _KEEP: Any = _Unchanged()
-
-
-class _State(NamedTuple):
-    """All there is to an index at one moment; a write replaces it as a whole.
-
-    ``probe`` holds words and their stems at the time they were indexed, ``extra`` what a
-    caller keeps with the index.
-    """
-
-    snapshot: Snapshot
-    next_id: int
-    probe: dict[str, str]
-    extra: dict[str, Any]
-
-    @classmethod
-    def of(cls, stored: StoredState) -> _State:
-        """Return the state that was stored."""
-        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer, stored.statistics)
-        return cls(snapshot, stored.next_id, stored.probe, stored.extra)
-
-    def stored(self) -> StoredState:
-        """Return the state as it is stored."""
-        snapshot, next_id, probe, extra = self
-        views = list(snapshot.views)
-        settings = snapshot.analyzer, snapshot.parameters
-        return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics)
 
 
 class BM25Index:
@@ -156,17 +101,7 @@ class BM25Index:
     ['0', '2']
     """
 
-    _state: _State
-    _attachment: Attachment
-    # What was last saved in a folder that this is not the writer of.
-    _saved: SavedCopy | None
-    _lock: WriteLock
-    # Whether it was said at exit that changes are lost.
-    _warned = False
-
-    # What opens a folder; a sharded index has its own.
-    _reader_type: ClassVar[type[FolderReader]] = FolderReader
-    _writer_type: ClassVar[type[FolderWriter]] = FolderWriter
+    _live: LiveIndex
 
     def __init__(
         self,
@@ -178,10 +113,8 @@ class BM25Index:
         delta: float | None = None,
         delta_on: DeltaOn = "all",
     ) -> None:
-        _check_analyzer(analyzer)
-        parameters = Parameters(variant, k1, b, delta, delta_on)
-        snapshot = Snapshot((), parameters, Analyzer() if analyzer is None else analyzer)
-        self._begin(_State(snapshot, 0, {}, {}), MEMORY)
+        state = new_state(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+        self._live = LiveIndex(state, MEMORY)
 
     @classmethod
     def from_texts(
@@ -292,29 +225,19 @@ class BM25Index:
         OSError
             If the disk is full; with more room, the same call goes on.
         """
-        from bm25rag.building.build import build_index
         from bm25rag.building.plan import check_plan
 
         empty = cls(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-        if shards is not None:
-            from bm25rag.sharded import build
+        state = empty._live.state.stored()
+        plan = check_plan(state, memory, store_text, on_duplicate, progress, threads, extra)
+        if shards is None:
+            from bm25rag.building.build import build_index
 
-            sharded = build(
-                documents,
-                folder,
-                shards,
-                memory=memory,
-                store_text=store_text,
-                on_duplicate=on_duplicate,
-                progress=progress,
-                threads=threads,
-                extra=extra,
-                analyzer=empty.analyzer,
-                **empty._state.snapshot.parameters.to_dict(),
-            )
-            return cast("Self", sharded)
-        plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
-        build_index(documents, folder, plan)
+            build_index(documents, folder, plan)
+        else:
+            from bm25rag.sharded.building import build_sharded
+
+            build_sharded(documents, folder, shards, plan)
         return cls.open(folder, tokenizer=empty.analyzer.tokenizer)
 
     # --- searching ---------------------------------------------------------------------
@@ -408,13 +331,8 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument has the wrong type; a bare string is not a batch.
-        ValueError
-            If ``k`` or ``offset`` is negative, ``threads`` less than 1, ``min_score`` NaN or a
-            weight wrong.
-        FilterError
-            If the filter is malformed.
+        TypeError, ValueError, FilterError
+            As ``search``; a bare string is not a batch, and ``threads`` is at least 1.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
@@ -507,12 +425,8 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument has the wrong type.
-        ValueError
-            If a number is out of its range.
-        FilterError
-            If the filter is malformed.
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
         """
         documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
@@ -547,12 +461,8 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument has the wrong type.
-        ValueError
-            If a weight is wrong.
-        FilterError
-            If the filter is malformed.
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
         """
         snapshot = self._snapshot
         parsed = parse_filter(filter, snapshot)
@@ -638,13 +548,7 @@ class BM25Index:
             As in ``search``.
         """
         wanted, snapshot = check_ids(ids), self._snapshot
-        parsed = parse_filter(filter, snapshot)
-        found = (snapshot.find(id) for id in wanted)
-        return [
-            snapshot.document(*place)
-            for place in found
-            if place is not None and snapshot.passes(*place, parsed)
-        ]
+        return snapshot.documents(wanted, parse_filter(filter, snapshot))
 
     def count(self, filter: FilterSpec | None = None) -> int:
         """Count the documents that the filter passes.
@@ -655,11 +559,7 @@ class BM25Index:
             As in ``search``; ``None`` for all documents.
         """
         snapshot = self._snapshot
-        parsed = parse_filter(filter, snapshot)
-        if parsed is None:
-            return snapshot.count
-        masks = snapshot.masks(parsed)
-        return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
+        return snapshot.count_passing(parse_filter(filter, snapshot))
 
     def ids(
         self, filter: FilterSpec | None = None, *, k: int | None = None, offset: int = 0
@@ -686,7 +586,7 @@ class BM25Index:
         return snapshot.ids(parse_filter(filter, snapshot), first, stop)
 
     def __len__(self) -> int:
-        return self._state.snapshot.count
+        return self._live.state.snapshot.count
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self._snapshot.find(id) is not None
@@ -722,6 +622,7 @@ class BM25Index:
             "tokens": snapshot.tokens,
             "average_length": snapshot.average_length,
             "segments": len(snapshot.views),
+            "shards": self._live.attachment.shard_count,
             "impact_codes": sum(len(view.segment.postings.code_tf) for view in snapshot.views),
             "bytes": sum(view.segment.nbytes for view in snapshot.views),
         }
@@ -731,44 +632,44 @@ class BM25Index:
     @property
     def analyzer(self) -> Analyzer:
         """How texts and queries become terms."""
-        return self._state.snapshot.analyzer
+        return self._live.state.snapshot.analyzer
 
     @property
     def variant(self) -> str:
         """The member of the BM25 family."""
-        return self._state.snapshot.parameters.variant
+        return self._live.state.snapshot.parameters.variant
 
     @property
     def k1(self) -> float:
         """Saturation of the term frequency."""
-        return self._state.snapshot.parameters.k1
+        return self._live.state.snapshot.parameters.k1
 
     @property
     def b(self) -> float:
         """Strength of the length normalisation."""
-        return self._state.snapshot.parameters.b
+        return self._live.state.snapshot.parameters.b
 
     @property
     def delta(self) -> float | None:
         """The lower bound in force, ``None`` where the variant has none."""
-        return self._state.snapshot.parameters.effective_delta
+        return self._live.state.snapshot.parameters.effective_delta
 
     @property
     def delta_on(self) -> str:
         """Whether the lower bound counts for all query terms or the matched ones."""
-        return self._state.snapshot.parameters.delta_on
+        return self._live.state.snapshot.parameters.delta_on
 
     @property
     def read_only(self) -> bool:
         """Whether writes are refused."""
-        return self._attachment.read_only
+        return self._live.attachment.read_only
 
     @property
     def extra(self) -> dict[str, Any]:
         """What the caller last saved with the index for its own use; a fresh copy."""
         from bm25rag.filters.values import fresh
 
-        extra: dict[str, Any] = fresh(self._state.extra)
+        extra: dict[str, Any] = fresh(self._live.state.extra)
         return extra
 
     # --- writing -----------------------------------------------------------------------
@@ -837,7 +738,7 @@ class BM25Index:
         from bm25rag.additions import NewDocuments
 
         documents = NewDocuments(texts, ids, metadata, payloads, vectors, store_text, progress)
-        return self._add(documents, on_duplicate, threads)
+        return self._live.add(documents, on_duplicate, threads)
 
     def add_documents(
         self,
@@ -867,36 +768,14 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument or an element has the wrong type; the message says which.
         ValueError
-            If a document has no text, or ``threads`` is less than 1.
-        DuplicateIdError, MetadataError, ReadOnlyError
+            If a document has no text.
+        TypeError, DuplicateIdError, MetadataError, ReadOnlyError
             As ``add``.
         """
         from bm25rag.additions import NewRecords
 
-        return self._add(NewRecords(documents, store_text, progress), on_duplicate, threads)
-
-    def _add(self, documents: Source, on_duplicate: str, threads: int | None) -> list[str]:
-        from bm25rag.additions import analyse_documents
-
-        check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
-        most = (
-            max(1, cores() - others_read())
-            if threads is None
-            else check_count("threads", threads, least=1)
-        )
-        with self._lock.taken():
-            snapshot = self._changeable()
-            new = analyse_documents(
-                documents, snapshot.analyzer, snapshot, self._state.next_id, on_duplicate, most
-            )
-            if new.ids:
-                views = [*_without(snapshot, new.replaced), SegmentView(new.segment)]
-                probe = self._state.probe or snapshot.analyzer.probe()
-                self._install(views, next_id=new.next_id, probe=probe)
-        return new.ids
+        return self._live.add(NewRecords(documents, store_text, progress), on_duplicate, threads)
 
     def delete(
         self, ids: Iterable[str] | None = None, filter: FilterSpec | None = None
@@ -928,30 +807,14 @@ class BM25Index:
             If the index is a view or was opened for reading.
         """
         wanted = None if ids is None else check_ids(ids)
-        parsed = parse_filter(filter, self._state.snapshot)
+        parsed = parse_filter(filter, self._live.state.snapshot)
         if wanted is None and (parsed is None or parsed.rejects_nothing):
             kind = TypeError if filter is None else ValueError
             raise kind(
                 "delete needs ids, or a filter that rejects something, got "
                 f"ids=None, filter={filter!r}; delete(index.ids()) deletes all documents"
             )
-        with self._lock.taken():
-            snapshot = self._changeable()
-            if wanted is None:
-                found = {
-                    snapshot.views[place].segment.id_of(number): (place, number)
-                    for place, number in releasing_gil(snapshot.passing(parsed))
-                }
-            else:
-                places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
-                found = {
-                    id: place
-                    for id, place in places
-                    if place is not None and snapshot.passes(*place, parsed)
-                }
-            if found:
-                self._install(_without(snapshot, found.values()))
-        return list(found)
+        return self._live.delete(wanted, parsed)
 
     def update_metadata(
         self, ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
@@ -981,34 +844,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        from bm25rag.common.codec import encode_metadata
-
-        wanted = check_ids(ids)
-        given = list(check_sequence("metadata", metadata, "dicts"))
-        if len(given) != len(wanted):
-            raise ValueError(
-                f"metadata must be one dict for each of {len(wanted)} ids, got {len(given)}"
-            )
-        encoded: dict[str, bytes] = {}
-        for row, (id, one) in enumerate(releasing_gil(zip(wanted, given, strict=True))):
-            try:
-                encoded[id] = encode_metadata(one, id)
-            except MetadataError as error:
-                raise error.at(f"metadata[{row}]") from None
-        with self._lock.taken():
-            snapshot = self._changeable()
-            changed: list[str] = []
-            changes: dict[int, dict[int, bytes]] = {}
-            for id, data in releasing_gil(encoded.items()):
-                if (found := snapshot.find(id)) is not None:
-                    changed.append(id)
-                    changes.setdefault(found[0], {})[found[1]] = data
-            if changes:
-                self._install(
-                    view.with_metadata(changes[place]) if place in changes else view
-                    for place, view in enumerate(snapshot.views)
-                )
-        return changed
+        return self._live.update_metadata(check_ids(ids), metadata)
 
     def maintain(self) -> None:
         """Merge what writes have left unmerged, so that searches look into few segments.
@@ -1023,9 +859,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        from bm25rag.merging.policy import plan
-
-        self._merge(lambda views: [group.views for group in plan(views) if group.due])
+        self._live.maintain()
 
     def compact(self) -> None:
         """Merge everything into one segment, without what was deleted or replaced before this call.
@@ -1039,36 +873,7 @@ class BM25Index:
         ReadOnlyError
             If the index is a view or was opened for reading.
         """
-        self._merge(lambda views: [views] if _is_scattered(views) else [])
-
-    def _merge(
-        self, choose: Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
-    ) -> None:
-        from bm25rag.merging.policy import carry
-
-        lock = self._lock
-        with lock.taken():
-            self._changeable()  # who may not write is told at once, without waiting below
-        with lock.merging:
-            try:
-                with lock.taken():
-                    groups = choose(self._changeable().views)
-                    lock.held = {view.segment for group in groups for view in group}
-                for group in groups:
-                    merged = self._merged(group)
-                    with lock.taken():
-                        snapshot = self._changeable()
-                        lock.held -= {view.segment for view in group}
-                        if (views := carry(merged, group, snapshot.views)) is not None:
-                            self._install(views)
-            finally:
-                lock.held = set()
-
-    def _merged(self, group: Sequence[SegmentView]) -> Segment:
-        """Merge consecutive segments."""
-        from bm25rag.merging.merge import merge_segments
-
-        return merge_segments(group)
+        self._live.compact()
 
     # --- views -------------------------------------------------------------------------
 
@@ -1100,15 +905,15 @@ class BM25Index:
         """
         given = {"variant": variant, "k1": k1, "b": b, "delta": delta, "delta_on": delta_on}
         given = {name: value for name, value in given.items() if value is not _KEEP}
-        state = self._state
+        state = self._live.state
         snapshot = state.snapshot
         parameters = snapshot.parameters.changed(given)
         tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
-        return self._made(state._replace(snapshot=tuned), TUNED)
+        return self._from_state(state._replace(snapshot=tuned), TUNED)
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
-        return self._made(self._state, SNAPSHOT)
+        return self._from_state(self._live.state, SNAPSHOT)
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -1124,26 +929,12 @@ class BM25Index:
         ------
         ValueError
             If the text of a document is not stored.
+        ReadOnlyError
+            If the folder is divided into shards, which the new index, in memory, would not be.
         """
-        state = self._state
-        parameters, snapshot = state.snapshot.parameters, state.snapshot
-        analyzer = snapshot.analyzer if analyzer is None else analyzer
-        index = type(self)(analyzer, **parameters.to_dict())
-        documents = [snapshot.document(*place) for place in snapshot.passing(None)]
-        bare = [document.id for document in documents if document.text is None]
-        if bare:
-            raise ValueError(
-                f"the texts of {len(bare)} of {len(documents)} documents are not stored "
-                f"({bare[0]!r} ...): index them again from their source"
-            )
-        from bm25rag.vectors import Vectors
+        from bm25rag.live.reanalysis import reanalyzed
 
-        vectors = Vectors(lambda: snapshot).get([document.id for document in documents])
-        for document, vector in zip(documents, vectors, strict=True):
-            document.vector = vector or None
-        index.add_documents(documents)
-        index._state = index._state._replace(next_id=state.next_id)
-        return index
+        return self._from_live(reanalyzed(self._live, analyzer))
 
     # --- folders -----------------------------------------------------------------------
 
@@ -1190,24 +981,8 @@ class BM25Index:
             If the disk refuses; what the folder held is still there.
         """
         folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
-        attachment = self._attachment
-        given = self._state.extra if extra is None else check_extra(extra)
-        if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
-            with self._lock.taken():
-                self._changeable()
-                self._commit(attachment, given)
-            return
-        with self._lock.taken():
-            state = self._state._replace(extra=given)
-            if folder:
-                self._saved = FolderWriter.write(folder, state.stored(), overwrite, self._saved)
-            else:
-                from bm25rag.storage.remote_writer import write_remote
-
-                self._saved = write_remote(
-                    str(path), state.stored(), overwrite, self._saved, storage_options
-                )
-            self._state = state
+        kept = None if extra is None else check_extra(extra)
+        self._live.save(path, folder, kept, overwrite, storage_options)
 
     @classmethod
     def open(
@@ -1235,9 +1010,8 @@ class BM25Index:
         Parameters
         ----------
         path
-            The folder. If it is divided into shards, this opens a ``ShardedIndex``.
-            Or the URL of a folder that fsspec can read, such as ``"s3://bucket/index"``: files
-            that the cache lacks are fetched and checked, and the cache is mapped.
+            The folder, or the URL of one that fsspec can read, such as ``"s3://bucket/index"``:
+            files that the cache lacks are fetched and checked, and the cache is mapped.
         mode
             ``"r"`` for a reader; ``"w"`` for the one writer, which locks the folder and
             has ``commit``, ``rollback`` and ``close``; ``"a"`` for the writer too, where a
@@ -1297,63 +1071,22 @@ class BM25Index:
         AnalyzerChangedWarning
             If the installed stemmer gives other stems than those indexed.
         """
-        check_choice("mode", mode, get_args(Mode))
-        seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
-        given = _given(variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-        tokenizer = _tokenizer_of(analyzer, tokenizer)
-        if is_url(path):
-            if mode != "r":
-                raise ReadOnlyError(
-                    f"mode={mode!r} needs a folder of this machine, which it can lock: open a URL "
-                    "for reading, change a copy (copy.copy(index)) and save() it to the URL, which "
-                    "uploads what is new"
-                )
-            cls, mirror = cls._find_mirror(str(path), cache, storage_options, offline)
-            folder = mirror.folder
-        else:
-            mirror = None
-            folder = local_folder(path, cache, storage_options, offline)
-            if cls is BM25Index and is_sharded(folder):
-                cls = cls._sharded()
-        writer = None
-        if mode == "w":
-            writer = cls._writer_type.lock(folder, seconds)
-        elif mode == "a":
-
-            def empty() -> StoredState:
-                settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
-                return cls(settled, **given)._state.stored()
-
-            writer = cls._writer_type.lock(folder, seconds, empty)
-        reader = cls._reader_type(folder, mmap, tokenizer, untrusted)
-        if not offline:
-            reader.mirror = mirror
-        try:
-            with reader.synced():
-                stored = reader.read()
-                settings = {"analyzer": analyzer, **given}
-                check_settings(str(path), stored.analyzer, stored.parameters, settings)
-                if verify:
-                    reader.verify(stored)
-        except BaseException:
-            if writer is not None:
-                writer.close()
-            raise
-        if writer is not None:
-            writer.take_over(reader, stored)
-            index = cls._made(_State.of(stored), writer)
-            _WRITERS.add(index)
-            return index
-        reader.opened_by = {
-            "path": folder if mirror is None else str(path),
-            "mmap": mmap,
-            "tokenizer": tokenizer,
-            "untrusted": untrusted,
-            "cache": cache,
-            "storage_options": storage_options,
-            "offline": offline,
-        }
-        return cls._made(_State.of(stored), reader)
+        parameters = {"variant": variant, "k1": k1, "b": b, "delta": delta, "delta_on": delta_on}
+        live = open_index(
+            path,
+            mode,
+            mmap=mmap,
+            tokenizer=tokenizer,
+            verify=verify,
+            untrusted=untrusted,
+            timeout=timeout,
+            analyzer=analyzer,
+            parameters=parameters,
+            cache=cache,
+            storage_options=storage_options,
+            offline=offline,
+        )
+        return cls._from_live(live)
 
     def refresh(self) -> bool:
         """Go to the last commit of the folder, as another process may have made it.
@@ -1377,16 +1110,7 @@ class BM25Index:
         CorruptIndexError, RemoteError
             If a file is damaged, or a store refuses; what was opened can still be searched.
         """
-        with self._lock.taken():
-            reader = self._attachment
-            if not isinstance(reader, FolderReader):
-                who = reader.description
-                raise StorageError(f"refresh needs an index opened with mode='r'; this is {who}")
-            with reader.synced():
-                moved = reader.has_moved()
-                if moved:
-                    self._state = _State.of(reader.read())
-        return moved
+        return self._live.refresh()
 
     @classmethod
     def verify(
@@ -1418,51 +1142,7 @@ class BM25Index:
         RemoteError, MissingDependencyError
             As from ``open``.
         """
-        if is_url(path):
-            cls, mirror = cls._find_mirror(str(path), cache, storage_options, offline=False)
-            with mirror.synced():
-                return cls._verify(mirror.folder)
-        folder = local_folder(path, cache, storage_options)
-        if cls is BM25Index and is_sharded(folder):
-            cls = cls._sharded()
-        return cls._verify(folder)
-
-    @classmethod
-    def _verify(cls, folder: str) -> None:
-        from bm25rag.storage.verify import verify_folder
-
-        verify_folder(folder)
-
-    @classmethod
-    def _find_mirror(
-        cls,
-        url: str,
-        cache: str | PathLike[str] | None,
-        options: dict[str, Any] | None,
-        offline: bool,
-    ) -> tuple[type[Self], Mirror]:
-        """Return the kind of index behind a URL, and its cache, which may be out of date."""
-        mirror = cls._mirror(url, cache, options)
-        if cls is BM25Index and (is_sharded(mirror.folder) if offline else mirror.is_sharded()):
-            cls = cls._sharded()
-            mirror = cls._mirror(url, cache, options)
-        if offline:
-            mirror.check_cached()
-        return cls, mirror
-
-    @classmethod
-    def _mirror(
-        cls, url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None
-    ) -> Mirror:
-        from bm25rag.storage.remote_mirror import Mirror
-
-        return Mirror(url, cache, options)
-
-    @classmethod
-    def _sharded(cls) -> type[Self]:
-        from bm25rag.sharded import ShardedIndex
-
-        return cast("type[Self]", ShardedIndex)
+        verify_index(path, cache, storage_options)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -1475,14 +1155,7 @@ class BM25Index:
             If the disk refuses or a flush fails; the last commit is still there, or, if
             only the last flush failed, the new one. The next commit writes new files.
         """
-        with self._lock.taken():
-            self._changeable()
-            self._commit(self._writer(), self._state.extra)
-
-    def _commit(self, writer: FolderWriter, extra: dict[str, Any]) -> None:
-        state = self._state._replace(extra=extra)
-        writer.commit(state.stored())
-        self._state = state
+        self._live.commit()
 
     def rollback(self) -> None:
         """Go back to the last commit.
@@ -1492,9 +1165,7 @@ class BM25Index:
         ReadOnlyError
             If the index was not opened with ``mode="w"``.
         """
-        with self._lock.taken():
-            self._changeable()
-            self._state = _State.of(self._writer().last)
+        self._live.rollback()
 
     def close(self) -> None:
         """Give up the writer's lock, without a commit; without a lock, do nothing.
@@ -1505,33 +1176,7 @@ class BM25Index:
             If there are changes since the last commit, which are lost. A writer that is deleted,
             or still open when the program ends, warns too.
         """
-        with self._lock.taken():
-            folder = self._loses()
-            self._release()
-        if folder is not None:
-            _warn_of_loss(folder)
-
-    def _release(self) -> None:
-        writer = self._attachment
-        if isinstance(writer, FolderWriter):
-            self._attachment = CLOSED  # first: without its lock, nobody may write
-            writer.close()
-
-    def _loses(self) -> str | None:
-        """Return the folder if there are changes that were not committed, nor saved elsewhere."""
-        writer, saved = self._attachment, self._saved
-        if not isinstance(writer, FolderWriter) or not writer.ours:
-            return None
-        views = list(self._state.snapshot.views)
-        lost = views != writer.last.views and (saved is None or views != saved.views)
-        return writer.folder if lost else None
-
-    def __del__(self) -> None:
-        # When the program ends, that was said before modules are gone.
-        if isinstance(getattr(self, "_attachment", None), FolderWriter) and not self._warned:
-            folder = None if is_finalizing() else self._loses()
-            if folder is not None:
-                _warn_of_loss(folder)
+        self._live.close()
 
     def __enter__(self) -> Self:
         return self
@@ -1543,77 +1188,44 @@ class BM25Index:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if isinstance(self._attachment, FolderWriter):
+            if isinstance(self._live.attachment, FolderWriter):
                 self.commit() if error is None else self.rollback()
         finally:
-            with self._lock.taken():
-                self._release()
-
-    def _writer(self) -> FolderWriter:
-        if not isinstance(self._attachment, FolderWriter):
-            raise ReadOnlyError(
-                "commit and rollback need an index opened with mode='w'; use save(path)"
-            )
-        return self._attachment
+            self._live.abandon()
 
     # --- state and attachment -------------------------------------------------------
 
-    def _begin(self, state: _State, attachment: Attachment) -> None:
-        self._state = state
-        self._attachment = attachment
-        self._saved = None
-        self._lock = WriteLock()
+    @classmethod
+    def _from_state(cls, state: State, attachment: Attachment) -> Self:
+        return cls._from_live(LiveIndex(state, attachment))
 
     @classmethod
-    def _made(cls, state: _State, attachment: Attachment) -> Self:
+    def _from_live(cls, live: LiveIndex) -> Self:
         index = cls.__new__(cls)
-        index._begin(state, attachment)
+        index._live = live
         return index
 
     @property
     def _snapshot(self) -> Snapshot:
-        """What to read from now; those who write are told that somebody does."""
-        note_read()
-        return self._state.snapshot
-
-    def _changeable(self) -> Snapshot:
-        """Return what to change, while the lock is held; raise if that is not allowed."""
-        if self._attachment.read_only:
-            who, advice = self._attachment.description, self._attachment.advice
-            raise ReadOnlyError(f"this is {who}; it cannot be changed: {advice}")
-        return self._state.snapshot
-
-    def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
-        before = self._state.snapshot
-        snapshot = Snapshot(self._tidied(list(views)), before.parameters, before.analyzer)
-        self._state = self._state._replace(snapshot=snapshot, **changes)
-
-    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
-        """Merge as much as one write may."""
-        from bm25rag.merging.policy import tidy
-
-        return tidy(views, self._lock.held)
+        """What to read from now."""
+        return self._live.snapshot
 
     def __copy__(self) -> Self:
-        made = self._made(self._state, MEMORY)
-        attachment = self._attachment
-        made._saved = (
-            attachment.saved_copy() if isinstance(attachment, FolderReader) else self._saved
-        )
-        return made
+        return self._from_live(self._live.copy())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BM25Index:
-        if isinstance(self._attachment, FolderReader):
-            return self._made(self._state, copy.copy(self._attachment))
+        attachment = self._live.attachment
+        if isinstance(attachment, FolderReader):
+            return self._from_state(self._live.state, copy.copy(attachment))
         restore, arguments = self.__reduce__()
         return restore(*copy.deepcopy(arguments, memo))
 
     def __reduce__(self) -> tuple[Callable[..., BM25Index], tuple[Any, ...]]:
-        attachment = self._attachment
+        attachment = self._live.attachment
         if isinstance(attachment, FolderReader):
             return _open_again, (type(self), attachment.opened_by)
         # What a writer has not committed, or a view shows, is in no folder.
-        return _restore, (type(self), self._state.stored())
+        return _restore, (type(self), self._live.state.stored())
 
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
@@ -1626,29 +1238,7 @@ def _open_again(kind: type[BM25Index], opened_by: dict[str, Any]) -> BM25Index:
 
 
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
-    return kind._made(_State.of(state), MEMORY)
-
-
-# The open writers, to be looked at when the program ends.
-_WRITERS: WeakSet[BM25Index] = WeakSet()
-
-
-@atexit.register
-def _warn_at_exit() -> None:
-    for index in list(_WRITERS):
-        folder = index._loses()
-        if folder is not None:
-            index._warned = True
-            _warn_of_loss(folder)
-
-
-def _warn_of_loss(folder: str) -> None:
-    warn(
-        f"the changes to {folder} since the last commit() are lost: call commit() before close() "
-        'and before the program ends, or write within \'with BM25Index.open(path, mode="w") as '
-        "index:'; rollback() drops them on purpose",
-        UncommittedWarning,
-    )
+    return kind._from_state(State.of(state), MEMORY)
 
 
 def _correct(
@@ -1657,53 +1247,3 @@ def _correct(
     from bm25rag.search.correction import correct_queries  # most searches do not correct
 
     return correct_queries(snapshot, queries, filter)
-
-
-def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:
-    deleted: dict[int, list[int]] = {}
-    for place, number in places:
-        deleted.setdefault(place, []).append(number)
-    return [
-        view.without(deleted[place]) if place in deleted else view
-        for place, view in enumerate(snapshot.views)
-    ]
-
-
-def local_folder(
-    path: str | PathLike[str],
-    cache: object = None,
-    storage_options: object = None,
-    offline: object = False,
-) -> str:
-    """Return the real path of a folder of this machine, which arguments for a URL do not fit."""
-    given = {"cache": cache, "storage_options": storage_options, "offline": offline or None}
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name} is for URLs such as 's3://bucket/index', got a folder's path")
-    return local_path(path)
-
-
-def _check_analyzer(analyzer: object) -> None:
-    if analyzer is not None and not isinstance(analyzer, Analyzer):
-        hint = f" {analyzer!r}: write Analyzer({analyzer!r})" if isinstance(analyzer, str) else ""
-        raise TypeError(
-            f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
-        )
-
-
-def _given(**settings: Any) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def _tokenizer_of(analyzer: Analyzer | None, tokenizer: Tokenizer | None) -> Tokenizer | None:
-    """Return the callable that ``open`` is given, as ``tokenizer`` or within ``analyzer``."""
-    _check_analyzer(analyzer)
-    if analyzer is None:
-        return tokenizer
-    if tokenizer not in (None, analyzer.tokenizer):
-        raise ValueError("tokenizer is another than that of analyzer: give one of the two")
-    return analyzer.tokenizer
-
-
-def _is_scattered(views: Sequence[SegmentView]) -> bool:
-    return len(views) > 1 or any(view.changes for view in views)

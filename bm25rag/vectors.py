@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count, check_ids
 from bm25rag.common.sparse import Vector, read_each, read_vector
-from bm25rag.common.strings import text_of
 from bm25rag.documents import Hit
 from bm25rag.search.arguments import check_search, parse_filter
 from bm25rag.search.filtered_search import search_filtered, search_one
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.segments.view import SegmentView
+from bm25rag.search.stored_vectors import read_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -174,17 +170,7 @@ class Vectors:
         vectors
             In the order asked; weights as rounded to float32, terms in any order.
         """
-        snapshot = self._snapshot
-        places = [place for id in check_ids(ids) if (place := snapshot.find(id)) is not None]
-        stored = {
-            (segment_index, number): vector
-            for segment_index in sorted({segment_index for segment_index, _ in places})
-            for number, vector in _read(
-                snapshot.views[segment_index],
-                np.unique([number for index, number in places if index == segment_index]),
-            ).items()
-        }
-        return [dict(stored[place]) for place in places]
+        return read_vectors(self._snapshot, check_ids(ids))
 
     def __bool__(self) -> bool:
         """Whether any document has a vector."""
@@ -233,23 +219,3 @@ def vector_terms_each(vectors: Iterable[Vector]) -> list[dict[str, float]]:
 
 def _unsigned_zeros(vector: dict[str, float]) -> dict[str, float]:
     return {term: weight + 0.0 for term, weight in vector.items()}
-
-
-def _read(view: SegmentView, numbers: Int64) -> dict[int, dict[str, float]]:
-    """Return the vectors of some documents of a segment, given ascending, by their numbers."""
-    postings = view.segment.postings
-    postings.check_all()
-    chosen = np.zeros(len(view.segment), np.bool_)
-    chosen[numbers] = True
-    documents = postings.all_documents()
-    places = np.flatnonzero(chosen[documents])
-    places = places[np.argsort(documents[places], kind="stable")]
-    used, terms = np.unique(postings.term_numbers()[places], return_inverse=True)
-    column = postings.terms.column
-    spelled = [text_of(column[number]) for number in used.tolist()]
-    bits = postings.code_tf[postings.codes[places]]
-    weights = bits.view(np.float32).astype(np.float64).tolist()
-    entries = zip(map(spelled.__getitem__, terms.tolist()), weights, strict=True)
-    sizes = np.bincount(documents[places], minlength=len(chosen))[numbers]
-    each = zip(numbers.tolist(), sizes.tolist(), strict=True)
-    return {number: dict(islice(entries, size)) for number, size in each}

@@ -5,17 +5,25 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
+from bm25rag.common.urls import local_path
 from bm25rag.errors import NotAnIndexError
 from bm25rag.storage.manifest import (
     BUILDING,
     LOCK,
+    folder_to_fill,
     is_ours,
     is_sharded,
+    lock,
     manifest_path,
     read_manifest,
 )
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 _FOLDERS = re.compile(r"commit-\d+|building")
 # What is in them beside the files of an index: parts, or shards from files and their receipts.
@@ -45,6 +53,20 @@ def check_new(folder: str) -> None:
         )
     if not all(name == LOCK or _is_ours(folder, name) for name in os.listdir(folder)):
         raise NotAnIndexError(f"{folder} is not empty and holds no index; choose another folder")
+
+
+@contextmanager
+def locked_to_build(folder: str | os.PathLike[str]) -> Iterator[tuple[str, BaseFileLock]]:
+    """Lock a folder that a build may fill; give its path and the lock. Raise as ``check_new``."""
+    path = local_path(folder)
+    check_new(path)
+    with folder_to_fill(path):
+        held = lock(path)
+        try:
+            check_new(path)
+            yield path, held
+        finally:
+            held.release()
 
 
 def _is_ours(folder: str, name: str) -> bool:

@@ -21,16 +21,23 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
-from bm25rag.index import BM25Index
+from bm25rag.live.opening import PLAIN, open_folder
 from bm25rag.segments.view import SegmentView
+from bm25rag.storage.attachment import MergeSome
+from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import BUILDING
+from bm25rag.storage.state import State
 
 
-class Gathered(BM25Index):
-    """The documents of a build, each part a segment that no write merges."""
+class PartsWriter(FolderWriter):
+    """The writer of the folder ``building``: each part is a segment that no write merges."""
 
-    def _tidied(self, views: Sequence[SegmentView]) -> Sequence[SegmentView]:
+    def tidy(self, views: Sequence[SegmentView], _: MergeSome) -> Sequence[SegmentView]:
+        """Leave the segments as they are."""
         return views
+
+
+PARTS = PLAIN._replace(writer=PartsWriter)
 
 
 def read_source(
@@ -47,7 +54,7 @@ def read_source(
 
 def gather(
     documents: Iterable[Document | Text], folder: str, plan: Plan, shards: int | None
-) -> Gathered:
+) -> State:
     """Gather all documents, or those that are missing since a build was interrupted.
 
     Parameters
@@ -61,6 +68,11 @@ def gather(
     shards
         How many shards there will be; ``None`` for a plain index.
 
+    Returns
+    -------
+    state
+        That of the whole index, in parts, with the ``extra`` of the plan.
+
     Raises
     ------
     ValueError
@@ -73,13 +85,9 @@ def gather(
     source = read_source(documents, plan.store_text, plan.progress)
     path, tokenizer = os.path.join(folder, BUILDING), plan.empty.analyzer.tokenizer
     begun = {"shards": shards, "store_text": plan.store_text, "on_duplicate": plan.on_duplicate}
-    try:
-        index = Gathered.open(path, tokenizer=tokenizer)
-    except NotAnIndexError:
-        plan.empty.save(path, extra=begun | {"read": 0, "digest": "", "ended": False})
-        index = Gathered.open(path, tokenizer=tokenizer)
-    receipt = index.extra
-    _check_settings(index, plan.empty, begun, folder)
+    receipt = _begin(path, plan, begun)
+    if receipt is None:
+        raise _differing(folder, "settings are")
     blocks, digest = iter(source), _Digest()
     for block in blocks if receipt["read"] else ():
         digest.add(block)
@@ -88,25 +96,35 @@ def gather(
     if (digest.documents, str(digest)) != (receipt["read"], receipt["digest"] or str(_Digest())):
         raise _differing(folder, "documents are")
     while not receipt["ended"]:
-        with Gathered.open(path, "w", tokenizer=tokenizer) as index:
+        index = open_folder(PARTS, path, "w", tokenizer=tokenizer)
+        try:
             part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
-            index._add(part, plan.on_duplicate, plan.threads)
+            index.add(part, plan.on_duplicate, plan.threads)
             receipt = begun | {
                 "read": digest.documents,
                 "digest": str(digest),
                 "ended": part.ended,
             }
-            index.save(path, extra=receipt)
+            index.commit(receipt)
+        finally:
+            index.abandon()
     if next(blocks, None) is not None:
         raise _differing(folder, "documents are")
-    return Gathered.open(path, tokenizer=tokenizer)
+    gathered = open_folder(PARTS, path, tokenizer=tokenizer).state
+    return gathered.stored()._replace(extra=plan.extra)
 
 
-def _check_settings(index: Gathered, empty: BM25Index, begun: dict[str, Any], folder: str) -> None:
-    same = index.analyzer.to_dict() == empty.analyzer.to_dict()
-    same = same and index._state.snapshot.parameters == empty._state.snapshot.parameters
-    if not same or any(index.extra.get(name) != value for name, value in begun.items()):
-        raise _differing(folder, "settings are")
+def _begin(path: str, plan: Plan, begun: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the receipt of the last part; ``None`` if it is of a build with other settings."""
+    empty = plan.empty
+    try:
+        there = open_folder(PARTS, path, tokenizer=empty.analyzer.tokenizer).state.stored()
+    except NotAnIndexError:
+        there = empty._replace(extra=begun | {"read": 0, "digest": "", "ended": False})
+        FolderWriter.write(path, there, overwrite=True, saved=None)
+    same = there.parameters == empty.parameters
+    same = same and there.analyzer.to_dict() == empty.analyzer.to_dict()
+    return there.extra if same and begun.items() <= there.extra.items() else None
 
 
 def _differing(folder: str, what: str) -> ValueError:

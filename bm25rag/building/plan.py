@@ -6,19 +6,19 @@ from typing import Any, NamedTuple, get_args
 
 from bm25rag.building.memory import check_memory, most_threads
 from bm25rag.common.checks import check_choice, check_count, check_flag
-from bm25rag.index import BM25Index, OnDuplicate
 from bm25rag.kernels.backend import cores
-from bm25rag.storage.state import check_extra
+from bm25rag.live.state import OnDuplicate
+from bm25rag.storage.state import State, check_extra
 
 
 class Plan(NamedTuple):
     """The arguments of a build, checked, but for its documents.
 
-    ``empty`` is an index without documents that has the settings; the others are as for
-    ``BM25Index.build``.
+    ``empty`` is the state of an index without documents that has the settings; the others are as
+    for ``BM25Index.build``.
     """
 
-    empty: BM25Index
+    empty: State
     memory: int
     store_text: bool
     on_duplicate: OnDuplicate
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 def check_plan(
-    empty: BM25Index,
+    empty: State,
     memory: str | int,
     store_text: bool,
     on_duplicate: OnDuplicate,

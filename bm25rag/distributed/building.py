@@ -29,14 +29,14 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.documents import Document
 from bm25rag.index import BM25Index
+from bm25rag.live.state import new_state
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.sharded import ShardedIndex
 from bm25rag.sharded.manifest import commit_folder
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING, lock
-from bm25rag.storage.state import check_extra
+from bm25rag.storage.state import State, check_extra
 
 __all__ = ["build", "build_dataset"]
 
@@ -65,7 +65,7 @@ def build(
     b: float = 0.75,
     delta: float | None = None,
     delta_on: DeltaOn = "all",
-) -> ShardedIndex:
+) -> BM25Index:
     """Build a sharded index from files by tasks of a Ray cluster, and open it for reading.
 
     Each shard is made of consecutive whole files, about as many bytes as the others, by one
@@ -128,8 +128,8 @@ def build(
         size_limit(),
     )
     divided = divide(find_sources(files, reading.format), count)
-    empty = BM25Index(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-    plan = _plan(folder, divided, reading, empty, store_text, num_cpus, memory)
+    empty = new_state(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+    plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
     options = _options(plan, num_cpus, max_retries)
 
     def build_shards(ray: Any) -> list[Receipt]:
@@ -159,7 +159,7 @@ def build_dataset(
     b: float = 0.75,
     delta: float | None = None,
     delta_on: DeltaOn = "all",
-) -> ShardedIndex:
+) -> BM25Index:
     """Build a sharded index from a ``ray.data.Dataset``, in the order of its rows.
 
     Unlike ``build``, this begins anew after an interruption.
@@ -185,8 +185,8 @@ def build_dataset(
         raise ValueError("fields must name the column with the ids: Fields(id='id')")
     reading = Reading("rows", fields)
     divided: list[Any] = [[] for _ in range(count)]
-    empty = BM25Index(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-    plan = _plan(folder, divided, reading, empty, store_text, num_cpus, memory)
+    empty = new_state(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+    plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
     options = _options(plan, num_cpus, max_retries)
 
     def build_shards(ray: Any) -> list[Receipt]:
@@ -222,7 +222,7 @@ def _plan(
     folder: str | PathLike[str],
     shards: list[Any],
     reading: Reading,
-    empty: BM25Index,
+    empty: State,
     store_text: bool,
     num_cpus: float,
     memory: str | int,
@@ -245,7 +245,7 @@ def _build(
     options: dict[str, Any],
     extra: dict[str, Any] | None,
     timeout: float,
-) -> ShardedIndex:
+) -> BM25Index:
     kept = {} if extra is None else check_extra(extra)
     check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     ray, folder, count = start(), plan.folder, len(plan.shards)
@@ -270,4 +270,4 @@ def _build(
         finish(plan, receipts, totals, [one.terms for one in merged], kept)
     finally:
         held.release()
-    return ShardedIndex.open(folder, tokenizer=plan.empty.analyzer.tokenizer)
+    return BM25Index.open(folder, tokenizer=plan.empty.analyzer.tokenizer)

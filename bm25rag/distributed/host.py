@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from bm25rag.analysis import Tokenizer
 from bm25rag.distributed.operations import OPERATIONS
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
-from bm25rag.sharded import OpenShard, open_shard
 from bm25rag.sharded.building import even_edges
 from bm25rag.sharded.manifest import read_sharded
+from bm25rag.shards import OpenShard, open_shard
 
 __all__ = ["Answer", "Host", "HostState"]
 

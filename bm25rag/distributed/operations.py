@@ -21,7 +21,7 @@ from bm25rag.search.explain import Explanation
 from bm25rag.search.known_fields import fields_of, has_field
 from bm25rag.search.queries import Query
 from bm25rag.search.results import BatchResult
-from bm25rag.sharded import Ranking, merge_rankings
+from bm25rag.shards import Ranking, merge_rankings
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
 
@@ -175,7 +175,7 @@ def _fields(
     shard: BM25Index, first_row: int, threads: int, paths: Sequence[tuple[str, ...]] | None
 ) -> set[tuple[str, ...]]:
     """Return which of some fields documents have; ``None``: all that they have or had."""
-    snapshot = shard._state.snapshot
+    snapshot = shard._snapshot
     if paths is None:
         return fields_of(snapshot)
     return {path for path in paths if has_field(snapshot, path)}

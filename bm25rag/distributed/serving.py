@@ -71,7 +71,7 @@ def serve(
     TypeError, ValueError
         If an argument is wrong.
     StorageError
-        As ``ShardedIndex.open``, if the folder or a shard cannot be opened.
+        As ``BM25Index.open``, if the folder or a shard cannot be opened.
     ClusterError
         If the cluster lacks nodes or CPUs, an index is served by this name, or time is up.
     MissingDependencyError

@@ -18,7 +18,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from copy import copy
 from hashlib import blake2b
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
@@ -47,6 +46,7 @@ from bm25rag.sharded.statistics import (
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
 from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.state import State
 
 __all__ = [
     "Counts",
@@ -67,19 +67,19 @@ _PLAN_FORMAT, _RECEIPT_FORMAT = "bm25rag-build-plan", "bm25rag-shard-receipt"
 
 
 class Plan(NamedTuple):
-    """A build: ``empty`` is an index without documents that has the settings."""
+    """A build: ``empty`` is the state of an index without documents that has the settings."""
 
     folder: str
     shards: list[list[SourceFile]]
     reading: Reading
-    empty: BM25Index
+    empty: State
     store_text: bool
     memory: int
     threads: int
 
     def body(self) -> dict[str, Any]:
         """Return what must be the same for a build to go on, as JSON values."""
-        state = self.empty._state.stored()
+        state = self.empty
         settings: dict[str, Any] = json.loads(
             json.dumps(
                 {
@@ -255,7 +255,7 @@ def write_shard(
     attempt = f"shard-{number:04d}-{os.urandom(8).hex()}"
     receipt = shard_receipt(number, None)
     steps = check_plan(
-        copy(plan.empty), plan.memory, plan.store_text, "error", False, plan.threads, receipt
+        plan.empty, plan.memory, plan.store_text, "error", False, plan.threads, receipt
     )
     build_index(documents, os.path.join(plan.folder, BUILDING, attempt), steps)
     return Receipt(attempt, files, counts)
@@ -336,7 +336,7 @@ def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merge
                 built_folder(plan.folder, number, receipt),
                 tokenizer=plan.empty.analyzer.tokenizer,
             )
-            found = shard._state.snapshot.find(id)
+            found = shard._snapshot.find(id)
             if found is not None:
                 edges = [*accumulate(receipt.documents)]
                 files = [file.path for file in receipt.files] or [f"shard {number}"]
@@ -377,8 +377,7 @@ def finish(
             remove(target)
             os.rename(source, target)
     documents, tokens = map(sum, zip(*totals, strict=True))
-    state = plan.empty._state.stored()
-    state = state._replace(extra=extra, probe=state.analyzer.probe())
+    state = plan.empty._replace(extra=extra, probe=plan.empty.analyzer.probe())
     publish(
         plan.folder,
         len(receipts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, groupby, islice, pairwise, repeat
 from operator import itemgetter
@@ -191,6 +191,22 @@ class Snapshot:
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
         return read_document(self.views[segment_index], number)
+
+    def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
+        """Return fresh documents, those of the ids that there are and pass."""
+        places = (self.find(id) for id in ids)
+        return [
+            self.document(*place)
+            for place in places
+            if place is not None and self.passes(*place, filter)
+        ]
+
+    def count_passing(self, filter: Filter | None) -> int:
+        """Return how many documents pass."""
+        if filter is None:
+            return self.count
+        masks = self.masks(filter)
+        return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
 
     def hits(
         self,

@@ -40,6 +40,7 @@ from bm25rag.sharded.statistics import (
     write_statistics,
 )
 from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.attachment import MergeSome
 from bm25rag.storage.file_mark import FileMark
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
@@ -91,8 +92,13 @@ class ShardedReader(FolderReader):
         self.sharded: ShardedManifest
         self.shards: list[Shard] = []
 
+    @property
+    def shard_count(self) -> int:
+        """How many shards the last commit has."""
+        return len(self.sharded.shards)
+
     def read(self) -> State:
-        """Read the last commit; raise as ``ShardedIndex.open``."""
+        """Read the last commit; raise as ``BM25Index.open``."""
         mark = self._make_mark()
         sharded, shards, statistics = self.read_files()
         views = [view for shard in shards for view in shard.views]
@@ -111,7 +117,7 @@ class ShardedReader(FolderReader):
         check_statistics(self._folder, self.sharded, self.shards)
 
     def read_files(self) -> tuple[ShardedManifest, list[Shard], Statistics]:
-        """Read all files of the last commit; raise as ``ShardedIndex.open``."""
+        """Read all files of the last commit; raise as ``BM25Index.open``."""
         for attempt in range(_RETRIES):
             sharded = read_sharded(self._folder)
             try:
@@ -227,18 +233,30 @@ class ShardedWriter(FolderWriter):
         for number, shard in enumerate(self._shards):
             self.assign(shard.views, number)
 
+    @property
+    def shard_count(self) -> int:
+        """How many shards the last commit has."""
+        return len(self._sharded.shards)
+
     def assign(self, views: Sequence[SegmentView], shard: int) -> Sequence[SegmentView]:
         """Let segments belong to a shard; return them."""
         for view in views:
             self._shard_of[view.segment] = shard
         return views
 
-    def shard_of(self, view: SegmentView) -> int:
-        """Return the number of the shard that a segment belongs to."""
-        return self._shard_of[view.segment]
+    def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
+        """Merge within each shard as much as a write may."""
+        tidied: list[SegmentView] = []
+        for shard, group in enumerate(self.group(views)):
+            tidied += self.assign(merge_some(group), shard)
+        return tidied
 
-    def by_shard(self, views: Sequence[SegmentView]) -> list[list[SegmentView]]:
-        """Group all segments of a state by shard.
+    def replace(self, views: Sequence[SegmentView], merged: Segment) -> None:
+        """Let a segment belong to the shard of those that it was made of."""
+        self._shard_of[merged] = self._shard_of[views[0].segment]
+
+    def group(self, views: Sequence[SegmentView]) -> Sequence[list[SegmentView]]:
+        """Divide all segments into shards.
 
         New segments, which are the last ones, belong to the last shard; if that has reached
         its capacity, to a new one.
@@ -282,7 +300,7 @@ class ShardedWriter(FolderWriter):
         """Write everything of a commit but its manifest."""
         settings = state.settings()
         parse_settings(self._folder, settings)  # what could not be read again is not written
-        groups = self.by_shard(state.views)
+        groups = self.group(state.views)
         target = commit_folder(self._folder, number)
         remove(target)  # of a commit that was interrupted
         os.makedirs(target)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
+from bm25rag.common.caller import warn
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
+from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.file_mark import FileMark
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from bm25rag.storage.remote_mirror import Mirror
 
 
-class FolderReader:
+class FolderReader(Attachment):
     """A folder that an index is read from, and what was last read of it.
 
     Parameters
@@ -152,11 +153,10 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
         if old != new
     ]
     if changed:
-        warnings.warn(
+        warn(
             "the stemmer has changed since these documents were indexed "
             f"(Snowball {version:.40}, now {snowball_version()}): "
             f"{'; '.join(changed[:5])}{' ...' * (len(changed) > 5)}. Queries can miss documents; "
             "index.reanalyze() makes the index anew from its stored texts",
             AnalyzerChangedWarning,
-            stacklevel=6,
         )

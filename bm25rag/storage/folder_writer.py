@@ -11,6 +11,7 @@ from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import (
     Manifest,
@@ -31,11 +32,10 @@ if TYPE_CHECKING:
     from bm25rag.storage.folder_reader import FolderReader
 
 
-class FolderWriter:
+class FolderWriter(Attachment):
     """The writer of a folder: it holds the lock and knows what is on disk."""
 
     description = "an index that is changed here"
-    advice = ""
     read_only = False
 
     def __init__(self, folder: str, held: BaseFileLock) -> None:

@@ -23,7 +23,6 @@ from bm25rag.errors import (
     MetadataError,
     NotAnIndexError,
 )
-from bm25rag.sharded import ShardedIndex
 from support.building import documents, segment_in_memory, segment_of
 from support.killing import Killed, killed_at
 
@@ -223,12 +222,6 @@ def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
             yield document
 
     assert len(BM25Index.build(building(), tmp_path / "it")) == 40
-
-
-def test_a_sharded_index_is_built_by_the_function_for_that(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"made by BM25Index\.build"):
-        ShardedIndex.build(documents(), tmp_path / "it")
-    assert not (tmp_path / "it").exists()
 
 
 # -- interrupted builds ----------------------------------------------------------------------------

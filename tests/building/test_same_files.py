@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Document
-from bm25rag.building.gathering import Gathered
+from bm25rag.additions import NewRecords
+from bm25rag.building.gathering import PARTS
 from bm25rag.common.chunks import Spools
+from bm25rag.live.opening import open_folder
 from bm25rag.merging.merge import merge_in_chunks, merge_segments
 from bm25rag.storage.manifest import read_manifest
 from bm25rag.storage.segment_files import _segment_arrays, write_segment
@@ -110,12 +112,14 @@ def test_segments_with_deleted_documents(
     parts: list[list[Document]], deleted: list[str], room: int, threads: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        Gathered().save(folder)
+        BM25Index().save(folder)
         for part in parts:
-            with Gathered.open(folder, "w") as index:
-                index.add_documents(part, on_duplicate="replace")
-                index.delete(deleted)
-        views = [view for view in Gathered.open(folder)._snapshot.views if view.count]
+            index = open_folder(PARTS, folder, "w")
+            index.add(NewRecords(part, True, False), "replace", 1)
+            index.delete(deleted, None)
+            index.commit()
+            index.abandon()
+        views = [view for view in BM25Index.open(folder)._snapshot.views if view.count]
         if not views:
             return
         with Spools(folder) as spools:

@@ -15,7 +15,7 @@ import pytest
 
 import bm25rag
 from bm25rag import BM25Index
-from bm25rag.forks import LATE
+from bm25rag.forks import LAZY_MODULES
 from bm25rag.kernels import backend
 
 PACKAGE = Path(bm25rag.__file__).parent
@@ -129,7 +129,7 @@ def imported_late() -> set[str]:
 
 
 def test_before_a_fork_everything_is_imported_that_functions_import() -> None:
-    assert imported_late() == set(LATE) - {"bm25rag"}
+    assert imported_late() == set(LAZY_MODULES) - {"bm25rag"}
 
 
 def test_opening_and_searching_imports_no_more_than_it_needs(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_opening_and_searching_imports_no_more_than_it_needs(tmp_path: Path) -> 
     needed = {"bm25rag", "bm25rag.kernels.compiled", "bm25rag.common.codec"}
     if backend.chosen() == "numpy":
         needed.add("bm25rag.kernels.numpy_twin")
-    assert loaded & {*LATE, "concurrent.futures", "filelock", "numpy.typing"} <= needed
+    assert loaded & {*LAZY_MODULES, "concurrent.futures", "filelock", "numpy.typing"} <= needed
     assert sum(name.startswith("bm25rag.") for name in loaded) < 80
 
 

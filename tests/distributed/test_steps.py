@@ -29,8 +29,8 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.distributed.vectors import RayVectors
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
+from bm25rag.live.state import new_state
 from bm25rag.readers import Fields
-from bm25rag.sharded import ShardedIndex
 from support.cluster import (
     QUERIES,
     VECTORS,
@@ -54,10 +54,10 @@ def plan_of(
 ) -> Plan:
     reading = Reading(fields=fields or Fields())
     divided = divide(find_sources(files, reading.format), shards)
-    return Plan(str(folder), divided, reading, BM25Index(**settings), True, 1 << 28, 1)
+    return Plan(str(folder), divided, reading, new_state(**settings).stored(), True, 1 << 28, 1)
 
 
-def run(plan: Plan) -> ShardedIndex:
+def run(plan: Plan) -> BM25Index:
     """Do all steps of a build, one after another."""
     begin(plan)
     count = len(plan.shards)

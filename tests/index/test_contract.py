@@ -312,7 +312,7 @@ def test_a_callable_is_evaluated_at_every_search(index: BM25Index) -> None:
 def test_statistics_have_the_keys_promised(index: BM25Index) -> None:
     stats = index.stats()
     assert set(stats) == {
-        "documents", "terms", "postings", "tokens", "average_length", "segments",
+        "documents", "terms", "postings", "tokens", "average_length", "segments", "shards",
         "impact_codes", "bytes",
     }  # fmt: skip
     assert stats["documents"] == 4

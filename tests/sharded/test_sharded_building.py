@@ -23,8 +23,10 @@ from bm25rag.errors import (
     StorageError,
     TokenizerRequiredError,
 )
-from bm25rag.sharded import ShardedIndex, open_shard
 from bm25rag.sharded.manifest import read_sharded
+from bm25rag.shards import open_shard
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.state import State
 from support.killing import Killed, killed_at
 
 COUNT = 40
@@ -107,12 +109,12 @@ def test_documents_are_read_one_part_ahead_at_most(
 ) -> None:
     """So a corpus larger than memory can be indexed."""
     read = committed = 0
-    save = BM25Index.save
+    commit = FolderWriter.commit
 
-    def watched(self: BM25Index, *args: Any, **kwargs: Any) -> None:
+    def watched(self: FolderWriter, state: State, *args: Any) -> None:
         nonlocal committed
-        save(self, *args, **kwargs)
-        committed = kwargs["extra"]["read"]
+        commit(self, state, *args)
+        committed = state.extra.get("read", committed)
 
     def watching() -> Iterator[Document]:
         nonlocal read
@@ -121,7 +123,7 @@ def test_documents_are_read_one_part_ahead_at_most(
             assert read - committed <= 10
             yield document
 
-    monkeypatch.setattr(BM25Index, "save", watched)
+    monkeypatch.setattr(FolderWriter, "commit", watched)
     BM25Index.build(watching(), tmp_path / "it", shards=3)
     assert read == committed == COUNT
 
@@ -376,16 +378,11 @@ def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(tmp_path: Path
 
 def test_a_missing_folder_and_a_plain_index_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(NotAnIndexError, match=r"there is no sharded\.json"):
-        ShardedIndex.open(tmp_path / "nothing")
+        read_sharded(str(tmp_path / "nothing"))
     BM25Index.from_texts(["a"]).save(tmp_path / "plain")
-    for mode in ("r", "w"):
-        with pytest.raises(NotAnIndexError, match=r"is not sharded: use BM25Index\.open"):
-            ShardedIndex.open(tmp_path / "plain", mode=mode)
-    with pytest.raises(TypeError, match=r"made by BM25Index\.build"):
-        ShardedIndex()
-    with pytest.raises(TypeError, match=r"made by BM25Index\.build"):
-        ShardedIndex.from_texts(["a"])
+    with pytest.raises(NotAnIndexError, match=r"is not sharded: use BM25Index\.open"):
+        open_shard(tmp_path / "plain", 0)
     with pytest.raises(StorageError):
         BM25Index.from_texts(["a"]).save(
-            BM25Index.build(["a"], tmp_path / "it", shards=1)._attachment._folder
+            BM25Index.build(["a"], tmp_path / "it", shards=1)._live.attachment._folder
         )

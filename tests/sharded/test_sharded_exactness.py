@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Document
-from bm25rag.sharded import Ranking, building, merge_hits, merge_rankings, open_shard
+from bm25rag.sharded import building
 from bm25rag.sharded.manifest import read_sharded
+from bm25rag.shards import Ranking, merge_hits, merge_rankings, open_shard
 from support.holding import accepted, apply, assert_same_scores, assert_same_statistics, bits
 from support.reference import Reference
 from support.strategies import (
@@ -208,7 +209,8 @@ def check_updates(
         reader = BM25Index.open(folder)
         with BM25Index.open(folder, mode="w") as writer, pytest.MonkeyPatch.context() as patch:
             patch.setattr("bm25rag.merging.policy.LEAST", 0)
-            writer._attachment._sharded = writer._attachment._sharded._replace(capacity=capacity)
+            attachment = writer._live.attachment
+            attachment._sharded = attachment._sharded._replace(capacity=capacity)
             for number, step in enumerate(history):
                 apply(step, writer, reference)
                 assert_same_scores(writer, reference, query)

@@ -36,7 +36,7 @@ def local(documents: list[list[str]], deleted: int = 0) -> LocalStatistics:
     index.add(documents[:3])
     index.add(documents[3:])
     index.delete(index.ids()[:deleted])
-    return LocalStatistics(index._state.snapshot.views)
+    return LocalStatistics(index._snapshot.views)
 
 
 def shown(statistics: Statistics) -> dict[str, int]:

@@ -614,7 +614,7 @@ def test_storage_options_are_neither_stored_nor_shown(
     index = BM25Index.from_texts(TEXTS)
     index.save(URL, storage_options=options)
     opened = BM25Index.open(URL, storage_options=options)
-    shown = repr(opened) + repr(opened._attachment) + repr(vars(opened))
+    shown = repr(opened) + repr(opened._live.attachment) + repr(vars(opened))
     kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     kept += [bytes(file.getbuffer()) for file in MemoryFileSystem.store.values()]
     assert SECRET not in shown

@@ -1,0 +1,329 @@
+"""LiveIndex: an index beneath its face, which changes under one lock."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from os import PathLike
+from sys import is_finalizing
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from weakref import WeakSet
+
+from bm25rag.common.caller import warn
+from bm25rag.common.checks import check_choice, check_count, check_sequence
+from bm25rag.common.gil import note_read, others_read, releasing_gil
+from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
+from bm25rag.kernels.backend import cores
+from bm25rag.live.lock import WriteLock
+from bm25rag.live.state import OnDuplicate, State
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.attachment import CLOSED, MEMORY, Attachment
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.saved_copy import SavedCopy
+
+if TYPE_CHECKING:
+    from bm25rag.additions import Source
+    from bm25rag.filters import Filter
+
+_Choose: TypeAlias = Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
+
+
+class LiveIndex:
+    """An index that can be read by many threads while one writes.
+
+    Attributes
+    ----------
+    state
+        All that it holds now; replaced as a whole by each write.
+    attachment
+        What it is attached to.
+    saved
+        What was last saved in a folder that this is not the writer of.
+    """
+
+    def __init__(self, state: State, attachment: Attachment) -> None:
+        self.state, self.attachment = state, attachment
+        self.saved: SavedCopy | None = None
+        self._lock = WriteLock()
+        # Whether it was said at exit that changes are lost.
+        self._warned = False
+        if isinstance(attachment, FolderWriter):
+            _WRITERS.add(self)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What to read from now; long writes then pause for readers."""
+        note_read()
+        return self.state.snapshot
+
+    def copy(self) -> LiveIndex:
+        """Return an index of its own, in memory, with the same state."""
+        made, attachment = LiveIndex(self.state, MEMORY), self.attachment
+        made.saved = attachment.saved_copy() if isinstance(attachment, FolderReader) else self.saved
+        return made
+
+    # --- writes ------------------------------------------------------------------------
+
+    def add(self, documents: Source, on_duplicate: str, threads: int | None) -> list[str]:
+        """Add documents, all or none; return the ids written. See ``BM25Index.add``."""
+        from bm25rag.additions import analyse_documents
+
+        check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
+        if threads is None:
+            most = max(1, cores() - others_read())
+        else:
+            most = check_count("threads", threads, least=1)
+        with self._lock.taken():
+            snapshot = self._changeable()
+            new = analyse_documents(
+                documents, snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, most
+            )
+            if new.ids:
+                views = [*_without(snapshot, new.replaced), SegmentView(new.segment)]
+                probe = self.state.probe or snapshot.analyzer.probe()
+                self._install(views, next_id=new.next_id, probe=probe)
+        return new.ids
+
+    def delete(self, ids: Sequence[str] | None, filter: Filter | None) -> list[str]:
+        """Delete the documents of these ids that pass; ``None``: all that pass."""
+        with self._lock.taken():
+            snapshot = self._changeable()
+            if ids is None:
+                found = {
+                    snapshot.views[place].segment.id_of(number): (place, number)
+                    for place, number in releasing_gil(snapshot.passing(filter))
+                }
+            else:
+                places = ((id, snapshot.find(id)) for id in releasing_gil(ids))
+                found = {
+                    id: place
+                    for id, place in places
+                    if place is not None and snapshot.passes(*place, filter)
+                }
+            if found:
+                self._install(_without(snapshot, found.values()))
+        return list(found)
+
+    def update_metadata(
+        self, ids: Sequence[str], metadata: Iterable[dict[str, Any] | None]
+    ) -> list[str]:
+        """Replace the metadata of documents; see ``BM25Index.update_metadata``."""
+        encoded = _encode_each(ids, metadata)
+        with self._lock.taken():
+            snapshot = self._changeable()
+            changed: list[str] = []
+            changes: dict[int, dict[int, bytes]] = {}
+            for id, data in releasing_gil(encoded.items()):
+                if (place := snapshot.find(id)) is not None:
+                    changed.append(id)
+                    changes.setdefault(place[0], {})[place[1]] = data
+            if changes:
+                self._install(
+                    view.with_metadata(changes[place]) if place in changes else view
+                    for place, view in enumerate(snapshot.views)
+                )
+        return changed
+
+    def maintain(self) -> None:
+        """Merge what writes have left unmerged; see ``BM25Index.maintain``."""
+        from bm25rag.merging.policy import plan
+
+        self._merge(lambda views: [group.views for group in plan(views) if group.due])
+
+    def compact(self) -> None:
+        """Merge everything that may be merged; see ``BM25Index.compact``."""
+        self._merge(lambda views: [views] if _is_scattered(views) else [])
+
+    def _merge(self, choose: _Choose) -> None:
+        """Merge the segments that are chosen of each group, while others search and write."""
+        from bm25rag.merging.merge import merge_segments
+        from bm25rag.merging.policy import carry
+
+        lock = self._lock
+        with lock.taken():
+            self._changeable()  # who may not write is told at once, without waiting below
+        with lock.merging:
+            try:
+                with lock.taken():
+                    together = self.attachment.group(self._changeable().views)
+                    chosen = [some for views in together for some in choose(views)]
+                    lock.held = {view.segment for views in chosen for view in views}
+                for views in chosen:
+                    merged = merge_segments(views)
+                    self.attachment.replace(views, merged)
+                    with lock.taken():
+                        snapshot = self._changeable()
+                        lock.held -= {view.segment for view in views}
+                        if (carried := carry(merged, views, snapshot.views)) is not None:
+                            self._install(carried)
+            finally:
+                lock.held = set()
+
+    def _changeable(self) -> Snapshot:
+        """Return what to change, while the lock is held; raise if that is not allowed."""
+        if self.attachment.read_only:
+            who, advice = self.attachment.description, self.attachment.advice
+            raise ReadOnlyError(f"this is {who}; it cannot be changed: {advice}")
+        return self.state.snapshot
+
+    def _install(self, views: Iterable[SegmentView], **changes: Any) -> None:
+        """Make segments the state, after as much merging as one write may do."""
+        from bm25rag.merging.policy import tidy
+
+        before = self.state.snapshot
+        merge_some = partial(tidy, held=self._lock.held)
+        tidied = self.attachment.tidy(list(views), merge_some)
+        snapshot = Snapshot(tidied, before.parameters, before.analyzer)
+        self.state = self.state._replace(snapshot=snapshot, **changes)
+
+    # --- folders -----------------------------------------------------------------------
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        folder: str | None,
+        extra: dict[str, Any] | None,
+        overwrite: bool,
+        storage_options: dict[str, Any] | None,
+    ) -> None:
+        """Save in a folder or, if that is ``None``, behind the URL ``path``."""
+        attachment = self.attachment
+        given = self.state.extra if extra is None else extra
+        if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
+            self.commit(given)
+            return
+        with self._lock.taken():
+            state = self.state._replace(extra=given)
+            if folder:
+                self.saved = FolderWriter.write(folder, state.stored(), overwrite, self.saved)
+            else:
+                from bm25rag.storage.remote_writer import write_remote
+
+                self.saved = write_remote(
+                    str(path), state.stored(), overwrite, self.saved, storage_options
+                )
+            self.state = state
+
+    def commit(self, extra: dict[str, Any] | None = None) -> None:
+        """Make the changes since the last commit durable; ``None`` keeps the ``extra``."""
+        with self._lock.taken():
+            self._changeable()
+            state = self.state if extra is None else self.state._replace(extra=extra)
+            self._writer().commit(state.stored())
+            self.state = state
+
+    def rollback(self) -> None:
+        """Go back to the last commit."""
+        with self._lock.taken():
+            self._changeable()
+            self.state = State.of(self._writer().last)
+
+    def refresh(self) -> bool:
+        """Go to the last commit of the folder that is read; return whether there was another."""
+        with self._lock.taken():
+            reader = self.attachment
+            if not isinstance(reader, FolderReader):
+                who = reader.description
+                raise StorageError(f"refresh needs an index opened with mode='r'; this is {who}")
+            with reader.synced():
+                moved = reader.has_moved()
+                if moved:
+                    self.state = State.of(reader.read())
+        return moved
+
+    def close(self) -> None:
+        """Give up the writer's lock, and warn of changes that are lost."""
+        with self._lock.taken():
+            folder = self._loses()
+            self._release()
+        if folder is not None:
+            _warn_of_loss(folder)
+
+    def abandon(self) -> None:
+        """Give up the writer's lock."""
+        with self._lock.taken():
+            self._release()
+
+    def _writer(self) -> FolderWriter:
+        if not isinstance(self.attachment, FolderWriter):
+            raise ReadOnlyError(
+                "commit and rollback need an index opened with mode='w'; use save(path)"
+            )
+        return self.attachment
+
+    def _release(self) -> None:
+        writer = self.attachment
+        if isinstance(writer, FolderWriter):
+            self.attachment = CLOSED  # first: without its lock, nobody may write
+            writer.close()
+
+    def _loses(self) -> str | None:
+        """Return the folder if there are changes that were not committed, nor saved elsewhere."""
+        writer, saved = self.attachment, self.saved
+        if not isinstance(writer, FolderWriter) or not writer.ours:
+            return None
+        views = list(self.state.snapshot.views)
+        lost = views != writer.last.views and (saved is None or views != saved.views)
+        return writer.folder if lost else None
+
+    def __del__(self) -> None:
+        # When the program ends, that was said before modules are gone.
+        if isinstance(getattr(self, "attachment", None), FolderWriter) and not self._warned:
+            folder = None if is_finalizing() else self._loses()
+            if folder is not None:
+                _warn_of_loss(folder)
+
+
+# The open writers, to be looked at when the program ends.
+_WRITERS: WeakSet[LiveIndex] = WeakSet()
+
+
+@atexit.register
+def _warn_at_exit() -> None:
+    for index in list(_WRITERS):
+        folder = index._loses()
+        if folder is not None:
+            index._warned = True
+            _warn_of_loss(folder)
+
+
+def _warn_of_loss(folder: str) -> None:
+    warn(
+        f"the changes to {folder} since the last commit() are lost: call commit() before close() "
+        'and before the program ends, or write within \'with BM25Index.open(path, mode="w") as '
+        "index:'; rollback() drops them on purpose",
+        UncommittedWarning,
+    )
+
+
+def _encode_each(ids: Sequence[str], metadata: Iterable[dict[str, Any] | None]) -> dict[str, bytes]:
+    """Return the new metadata of each document as they are stored; errors name the row."""
+    from bm25rag.common.codec import encode_metadata
+
+    given = list(check_sequence("metadata", metadata, "dicts"))
+    if len(given) != len(ids):
+        raise ValueError(f"metadata must be one dict for each of {len(ids)} ids, got {len(given)}")
+    encoded: dict[str, bytes] = {}
+    for row, (id, one) in enumerate(releasing_gil(zip(ids, given, strict=True))):
+        try:
+            encoded[id] = encode_metadata(one, id)
+        except MetadataError as error:
+            raise error.at(f"metadata[{row}]") from None
+    return encoded
+
+
+def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:
+    deleted: dict[int, list[int]] = {}
+    for place, number in places:
+        deleted.setdefault(place, []).append(number)
+    return [
+        view.without(deleted[place]) if place in deleted else view
+        for place, view in enumerate(snapshot.views)
+    ]
+
+
+def _is_scattered(views: Sequence[SegmentView]) -> bool:
+    return len(views) > 1 or any(view.changes for view in views)

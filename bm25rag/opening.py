@@ -1,0 +1,150 @@
+"""Which kind of index is behind a path or URL, and how that is opened and verified."""
+
+from __future__ import annotations
+
+from os import PathLike
+from threading import TIMEOUT_MAX
+from typing import TYPE_CHECKING, Any, get_args
+
+from bm25rag.analysis import Analyzer, Tokenizer
+from bm25rag.common.checks import check_choice, check_real
+from bm25rag.common.urls import is_url, local_path
+from bm25rag.errors import ReadOnlyError
+from bm25rag.live.index import LiveIndex
+from bm25rag.live.opening import PLAIN, Kind, open_folder
+from bm25rag.live.state import Mode, check_analyzer, new_state
+from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.manifest import is_sharded
+from bm25rag.storage.state import State as StoredState
+from bm25rag.storage.state import check_settings
+
+if TYPE_CHECKING:
+    from bm25rag.storage.remote_mirror import Mirror
+
+
+def open_index(
+    path: str | PathLike[str],
+    mode: Mode,
+    *,
+    mmap: bool,
+    tokenizer: Tokenizer | None,
+    verify: bool,
+    untrusted: bool,
+    timeout: float,
+    analyzer: Analyzer | None,
+    parameters: dict[str, Any],
+    cache: str | PathLike[str] | None,
+    storage_options: dict[str, Any] | None,
+    offline: bool,
+) -> LiveIndex:
+    """Open an index; see ``BM25Index.open``. ``parameters`` are those that are not ``None``."""
+    check_choice("mode", mode, get_args(Mode))
+    seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+    given = {name: value for name, value in parameters.items() if value is not None}
+    tokenizer = _tokenizer_of(analyzer, tokenizer)
+    if is_url(path):
+        if mode != "r":
+            raise ReadOnlyError(
+                f"mode={mode!r} needs a folder of this machine, which it can lock: open a URL "
+                "for reading, change a copy (copy.copy(index)) and save() it to the URL, which "
+                "uploads what is new"
+            )
+        kind, mirror = _find_mirror(str(path), cache, storage_options, offline)
+        folder = mirror.folder
+    else:
+        mirror, folder = None, local_folder(path, cache, storage_options, offline)
+        kind = _kind_of(is_sharded(folder))
+
+    def empty() -> StoredState:
+        settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
+        return new_state(settled, **given).stored()
+
+    def check(reader: FolderReader, stored: StoredState) -> None:
+        settings = {"analyzer": analyzer, **given}
+        check_settings(str(path), stored.analyzer, stored.parameters, settings)
+        if verify:
+            reader.verify(stored)
+
+    index = open_folder(
+        kind,
+        folder,
+        mode,
+        mmap=mmap,
+        tokenizer=tokenizer,
+        untrusted=untrusted,
+        timeout=seconds,
+        mirror=None if offline else mirror,
+        empty=empty,
+        check=check,
+    )
+    if isinstance(index.attachment, FolderReader):
+        index.attachment.opened_by = {
+            "path": folder if mirror is None else str(path),
+            "mmap": mmap,
+            "tokenizer": tokenizer,
+            "untrusted": untrusted,
+            "cache": cache,
+            "storage_options": storage_options,
+            "offline": offline,
+        }
+    return index
+
+
+def verify_index(
+    path: str | PathLike[str],
+    cache: str | PathLike[str] | None,
+    storage_options: dict[str, Any] | None,
+) -> None:
+    """Check every byte of a saved index; see ``BM25Index.verify``."""
+    if is_url(path):
+        kind, mirror = _find_mirror(str(path), cache, storage_options, offline=False)
+        with mirror.synced():
+            kind.verify(mirror.folder)
+    else:
+        folder = local_folder(path, cache, storage_options)
+        _kind_of(is_sharded(folder)).verify(folder)
+
+
+def local_folder(
+    path: str | PathLike[str],
+    cache: object = None,
+    storage_options: object = None,
+    offline: object = False,
+) -> str:
+    """Return the real path of a folder of this machine, which arguments for a URL do not fit."""
+    given = {"cache": cache, "storage_options": storage_options, "offline": offline or None}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is for URLs such as 's3://bucket/index', got a folder's path")
+    return local_path(path)
+
+
+def _kind_of(sharded: bool) -> Kind:
+    if not sharded:
+        return PLAIN
+    from bm25rag.sharded.kind import SHARDED
+
+    return SHARDED
+
+
+def _find_mirror(
+    url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None, offline: bool
+) -> tuple[Kind, Mirror]:
+    """Return the kind of index behind a URL, and its cache, which may be out of date."""
+    mirror = PLAIN.mirror(url, cache, options)
+    kind = _kind_of(is_sharded(mirror.folder) if offline else mirror.is_sharded())
+    if kind is not PLAIN:
+        mirror = kind.mirror(url, cache, options)
+    if offline:
+        mirror.check_cached()
+    return kind, mirror
+
+
+def _tokenizer_of(analyzer: Analyzer | None, tokenizer: Tokenizer | None) -> Tokenizer | None:
+    """Return the callable that ``open`` is given, as ``tokenizer`` or within ``analyzer``."""
+    check_analyzer(analyzer)
+    if analyzer is None:
+        return tokenizer
+    if tokenizer not in (None, analyzer.tokenizer):
+        raise ValueError("tokenizer is another than that of analyzer: give one of the two")
+    return analyzer.tokenizer

@@ -1,0 +1,61 @@
+"""What an index is attached to: nothing, or a folder that is open for reading or for writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import SegmentView
+
+MergeSome: TypeAlias = Callable[[Sequence[SegmentView]], Sequence[SegmentView]]
+"""Merges as much of some consecutive segments as one write may."""
+
+
+class Attachment:
+    """What an index is attached to; it says which segments belong together.
+
+    Attributes
+    ----------
+    description
+        What the index is, in messages.
+    read_only
+        Whether writes are refused.
+    advice
+        What to do about that.
+    """
+
+    description: str
+    read_only: bool
+    advice: str = ""
+
+    @property
+    def shard_count(self) -> int:
+        """How many shards the folder is divided into; 0 if it is not."""
+        return 0
+
+    def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
+        """Merge as much as a write may that has left these segments."""
+        return merge_some(views)
+
+    def group(self, views: Sequence[SegmentView]) -> Sequence[Sequence[SegmentView]]:
+        """Divide all segments into those that may be merged with each other."""
+        return [views]
+
+    def replace(self, views: Sequence[SegmentView], merged: Segment) -> None:
+        """Note that a segment was made of others, in whose place it will be."""
+
+
+class Unattached(Attachment):
+    """What an index has that no folder is open for."""
+
+    def __init__(self, description: str, read_only: bool, advice: str = "") -> None:
+        self.description, self.read_only, self.advice = description, read_only, advice
+
+
+_OF_VIEWS = "change the index that it was made from, or a copy in memory, copy.copy(index)"
+
+MEMORY = Unattached("an index that is changed here", False)
+TUNED = Unattached("a view made by tune()", True, _OF_VIEWS)
+SNAPSHOT = Unattached("a snapshot", True, _OF_VIEWS)
+CLOSED = Unattached("a writer that was closed", True, "open the folder again with mode='w'")
