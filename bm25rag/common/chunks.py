@@ -67,8 +67,33 @@ class Spools:
         self._files.close()
 
 
+class Growing:
+    """An array that grows at its end, in memory.
+
+    Parameters
+    ----------
+    dtype
+        The type of the elements.
+    """
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._dtype, self._data = np.dtype(dtype), bytearray()
+
+    def __len__(self) -> int:
+        return len(self._data) // self._dtype.itemsize
+
+    def append(self, values: Array) -> None:
+        """Add elements."""
+        self._data += np.ascontiguousarray(values, self._dtype).reshape(-1).view(np.uint8).data
+
+    def chunks(self, dtype: type[np.generic] | None = None) -> Array:
+        """Return all elements, in another type if one is given."""
+        elements = np.frombuffer(self._data, self._dtype)
+        return elements if dtype is None else elements.astype(dtype, copy=False)
+
+
 class Spool:
-    """An array that grows at its end, in a file.
+    """The same in a file.
 
     Parameters
     ----------

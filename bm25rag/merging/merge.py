@@ -17,11 +17,10 @@ from bm25rag.columns.merge import (
     join_tables,
 )
 from bm25rag.common.arrays import Int64
-from bm25rag.common.chunks import Spools
+from bm25rag.common.chunks import Growing, Spools
 from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors, chunk_lengths
-from bm25rag.metadata.chunked_merge import LivingFields, chunk_fields
-from bm25rag.metadata.field_merge import merge_fields
-from bm25rag.metadata.fields import Fields
+from bm25rag.metadata.field_merge import Source, living_source, merge_fields
+from bm25rag.metadata.fields import Assembler, Fields
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
@@ -84,9 +83,7 @@ def merge_in_chunks(
     arrays |= column("ids", [segment.ids.column for segment in segments])
     arrays["lengths"] = chunk_lengths(views)
     arrays["ids.keys"], arrays["ids.order"] = chunk_tables(_living_ids(views), spools, room)
-    offsets = accumulate((view.count for view in views), initial=0)
-    sources = list(map(LivingFields, [segment.fields for segment in segments], living, offsets))
-    fields, field_columns = chunk_fields(sources, sum(view.count for view in views), spools)
+    fields, field_columns = _chunk_fields(views, spools)
     arrays |= fields
     arrays |= column("texts", [segment.texts for segment in segments])
     arrays |= column("metadata", [segment.metadata for segment in segments])
@@ -108,9 +105,30 @@ def _merge_vectors(views: Sequence[SegmentView]) -> Postings | None:
     return merged if len(merged.documents) else None
 
 
+def _chunk_fields(views: Sequence[SegmentView], spools: Spools) -> tuple[Arrays, Arrays]:
+    """Return the arrays of the fields, and those of their two columns; none without metadata."""
+    offsets = accumulate((view.count for view in views), initial=0)
+    sources = [
+        living_source(view.segment.fields, view.living, offset)
+        for view, offset in zip(views, offsets, strict=False)
+    ]
+    merged = Assembler(sum(view.count for view in views), spools.new)
+    merge_fields(sources, merged)
+    arrays, paths, (offsets_of_strings, strings) = merged.finish()
+    if not len(paths):
+        return {}, {}
+    return {f"fields.{name}": array for name, array in arrays.items()}, {
+        "fields.paths.offsets": paths.offsets,
+        "fields.paths.data": paths.data,
+        "fields.paths.null": paths.null,
+        "fields.strings.offsets": offsets_of_strings,
+        "fields.strings.data": strings,
+        "fields.strings.null": np.empty(0, np.bool_),
+    }
+
+
 def _merge_fields(views: Sequence[SegmentView]) -> Fields:
-    sources: list[Fields] = []
-    new_numbers: list[Int64] = []
+    sources: list[Source] = []
     offset = 0
     for view in views:
         # The new number of each document, -1 if it is deleted or has newer metadata elsewhere.
@@ -119,13 +137,17 @@ def _merge_fields(views: Sequence[SegmentView]) -> Fields:
         renumbered[living] = np.arange(offset, offset + view.count)
         for changes in reversed(view.changes):  # the last change of a document counts
             if changes.changed:
-                sources.append(changes.fields)
-                new_numbers.append(renumbered[changes.numbers])
+                sources.append(_numbered(changes.fields, renumbered[changes.numbers]))
                 renumbered[changes.numbers] = -1
-        sources.append(view.segment.fields)
-        new_numbers.append(renumbered)
+        sources.append(_numbered(view.segment.fields, renumbered))
         offset += view.count
-    return merge_fields(sources, new_numbers, offset)
+    merged = Assembler(offset, Growing)
+    merge_fields(sources, merged, ordered=not any(view.changed for view in views))
+    return merged.fields()
+
+
+def _numbered(fields: Fields, new_numbers: Int64) -> Source:
+    return Source(fields, new_numbers.__getitem__, bool(np.all(new_numbers >= 0)))
 
 
 def _metadata_of(view: SegmentView) -> Column:

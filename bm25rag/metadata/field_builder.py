@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
-from itertools import chain, compress, islice, pairwise
+from itertools import accumulate, chain, compress, islice, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.chunks import Growing
 from bm25rag.common.codec import read_plain, unescape
 from bm25rag.common.gil import BLOCK, in_blocks, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
@@ -38,7 +39,7 @@ from bm25rag.metadata.field import (
     StringRange,
     shape_of,
 )
-from bm25rag.metadata.field_merge import merge_fields, unite
+from bm25rag.metadata.field_merge import living_source, merge_fields, unite
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 from bm25rag.metadata.instants import NO_MOMENT, Moments, Texts, read_iso
 from bm25rag.metadata.paths import Node
@@ -76,15 +77,19 @@ class FieldsBuilder:
         # In the order of ``kept_paths``.
         nodes = sorted(self._root.walk(()), key=lambda pair: (-pair[1].count, repr(pair[0])))
         kept = nodes[:MAX_FIELDS]
-        assembler = Assembler(self._pending, len(kept) == len(nodes))
+        assembler = Assembler(self._pending, Growing)
+        assembler.complete = len(kept) == len(nodes)
         for path, node in releasing_gil(kept):
             codes, ranked = _rank(node)
             documents = np.concatenate(node.documents)
             if np.any(documents[1:] < documents[:-1]):  # dicts were grouped by their keys
                 order = np.argsort(documents, kind="stable")
                 documents, codes = documents[order], codes[order]
-            assembler.add(path, documents, codes, ranked)
-        self._chunks.append(assembler.finish())
+            for kind, values in enumerate(ranked):
+                if len(values):
+                    assembler.add_values(kind, values)
+            assembler.add(path, list(map(len, ranked)), len(codes), [(documents, codes)])
+        self._chunks.append(assembler.fields())
         self._root = Node()
         self._chunked, self._pending = self._chunked + self._pending, 0
 
@@ -95,8 +100,10 @@ class FieldsBuilder:
         chunks = self._chunks
         if len(chunks) == 1:
             return chunks[0]
-        ends = np.cumsum([0, *(chunk.count for chunk in chunks)]).tolist()
-        return merge_fields(chunks, [np.arange(*span) for span in pairwise(ends)], self._chunked)
+        starts = accumulate((chunk.count for chunk in chunks), initial=0)
+        merged = Assembler(self._chunked, Growing)
+        merge_fields(list(map(living_source, chunks, repeat(None), starts)), merged)
+        return merged.fields()
 
 
 def build_fields(metadata: Column) -> Fields:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from bm25rag.columns.column import Column, ColumnBuilder, join
-from bm25rag.common.arrays import Array, Int64
+from bm25rag.columns.column import Column, ColumnBuilder, join, offset_type
+from bm25rag.common.arrays import Array, Int64, UInt32
+from bm25rag.common.chunks import Growing, Spool
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.metadata.field import (
@@ -166,52 +167,71 @@ class Assembler:
     ----------
     count
         The number of documents.
+    new
+        Makes what takes an array: ``Growing``, or ``Spools.new`` for arrays on disk.
+
+    Attributes
+    ----------
     complete
-        Whether all paths will be added.
+        Whether all paths are added.
     """
 
-    def __init__(self, count: int, complete: bool = True) -> None:
-        self._count, self._complete = count, complete
-        self._paths, self._strings = ColumnBuilder(), ColumnBuilder()
-        self._arrays: dict[str, list[Array]] = {name: [] for name in ARRAYS}
+    def __init__(self, count: int, new: Callable[[type[np.generic]], Growing | Spool]) -> None:
+        self._count, self.complete = count, True
+        self._arrays = {name: new(kind) for name, kind in ARRAYS.items()}
+        self._paths = ColumnBuilder()
+        self._starts, self._data = new(np.int64), new(np.uint8)
+        self._starts.append(np.zeros(1))
+
+    def add_values(self, kind: int, values: Any) -> None:
+        """Add distinct values of the next field: a sorted array of numbers, or strings."""
+        if kind in NUMBERS:
+            self._arrays["numbers"].append(values.view(np.uint64))
+        elif kind in STRINGS:
+            for block in in_blocks(values, BLOCK):
+                strings = join(block)
+                self._starts.append(np.cumsum(strings.lengths).astype(np.int64) + len(self._data))
+                self._data.append(np.frombuffer(strings.data, np.uint8))
 
     def add(
         self,
         path: Path,
-        documents: Int64,
-        codes: Int64,
-        ranked: Sequence[Any],
+        counts: Sequence[int],
+        size: int,
+        entries: Iterable[tuple[Int64, Int64 | UInt32]],
     ) -> None:
-        """Add a field.
+        """Add a field whose distinct values have been added.
 
         Parameters
         ----------
         path
             The path of its values.
-        documents, codes
-            The document and the code of each value, by document.
-        ranked
-            The sorted distinct values of each kind, as ``Field`` holds them.
+        counts
+            How many distinct values of each kind there are.
+        size
+            How many values there are.
+        entries
+            The document and the code of each value, by document, some at a time.
         """
-        arrays, counts = self._arrays, list(map(len, ranked))
+        arrays = self._arrays
         self._paths.extend(join([utf8(json.dumps(path, ensure_ascii=False))]))
-        arrays["counts"].append(np.array(counts, np.uint32))
-        arrays["entries"].append(np.array([len(codes)], np.uint64))
-        if len(codes) != self._count or path[-1] is None:
-            arrays["documents"].append(documents.astype(np.uint32))
-        name = codes_for(sum(counts))
-        arrays[name].append(codes.astype(ARRAYS[name]))
-        arrays["numbers"] += [ranked[kind].view(np.uint64) for kind in NUMBERS if counts[kind]]
-        for kind in STRINGS:
-            if counts[kind]:
-                for block in in_blocks(ranked[kind], BLOCK):
-                    self._strings.extend(join(block))
+        arrays["counts"].append(np.array(counts))
+        arrays["entries"].append(np.array([size]))
+        everywhere = size == self._count and path[-1] is not None
+        for documents, codes in entries:
+            if not everywhere:
+                arrays["documents"].append(documents)
+            arrays[codes_for(sum(counts))].append(codes)
 
-    def finish(self) -> Fields:
-        """Return the fields; the assembler is used up."""
-        self._arrays["complete"].append(np.array([self._complete]))
-        arrays = {
-            name: np.concatenate([np.empty(0, ARRAYS[name]), *pieces])
-            for name, pieces in self._arrays.items()
-        }
-        return Fields(self._count, arrays, self._paths.finish(), self._strings.finish())
+    def finish(self) -> tuple[dict[str, Any], Column, tuple[Any, Any]]:
+        """Return the arrays, the column of paths, and offsets and data of the strings."""
+        self._arrays["complete"].append(np.array([self.complete]))
+        arrays = {name: taken.chunks() for name, taken in self._arrays.items()}
+        offsets = self._starts.chunks(offset_type(len(self._data)))
+        return arrays, self._paths.finish(), (offsets, self._data.chunks())
+
+    def fields(self) -> Fields:
+        """Return the fields, if the arrays are in memory; the assembler is used up."""
+        arrays, paths, (offsets, data) = self.finish()
+        strings = Column(offsets, data, np.empty(0, np.bool_), len(offsets) - 1)
+        return Fields(self._count, arrays, paths, strings)

@@ -99,19 +99,20 @@ def test_long_values_of_a_field_are_merged_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if they begin alike."""
-    from bm25rag.metadata import chunked_merge
+    from bm25rag.metadata import field_merge
 
     merged: list[int] = []
-    add = chunked_merge._FieldsMerge._add_values
+    unite = field_merge.unite
 
-    def counting(self: Any, kind: int, values: list[bytes]) -> None:
-        merged.append(sum(map(len, values)))
-        add(self, kind, values)
+    def counting(runs: list[list[bytes]]) -> Any:
+        united = unite(runs)
+        merged.append(sum(map(len, united[0])))
+        return united
 
-    monkeypatch.setattr(chunked_merge._FieldsMerge, "_add_values", counting)
-    monkeypatch.setattr(chunked_merge, "VALUES", 64)
-    monkeypatch.setattr(chunked_merge, "_STEP", 1)
-    monkeypatch.setattr(chunked_merge, "_BYTES", 10)
+    monkeypatch.setattr(field_merge, "unite", counting)
+    monkeypatch.setattr(field_merge, "VALUES", 64)
+    monkeypatch.setattr(field_merge, "_FAR", 1)
+    monkeypatch.setattr(field_merge, "_BYTES", 10)
     given = [Document(f"d{n}", "a", {"body": "x" * 310 + f"{n:02}"}) for n in range(60)]
     BM25Index.build(given, tmp_path / "it")
     assert sum(merged) == 60 * 312

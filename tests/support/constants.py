@@ -23,8 +23,8 @@ SMALL = {
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.common.chunks._BYTES": 24,  # arrays on disk are read in pieces of a few elements
     "bm25rag.columns.merge.STRINGS": 2,
-    "bm25rag.metadata.chunked_merge.VALUES": 2,
-    "bm25rag.metadata.chunked_merge._STEP": 1,
+    "bm25rag.metadata.field_merge.VALUES": 2,
+    "bm25rag.metadata.field_merge._FAR": 1,
     "bm25rag.merging.merged_postings._LENGTHS": 2,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
     "bm25rag.search.ranking._HEAVY_BY_K": 0,
