@@ -18,15 +18,11 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.cli.app import commands
-from support.commands import fails, ok, run, write
+from support.commands import fails, ids, ok, run, write
 
 posix = pytest.mark.skipif(
     os.name == "nt", reason="links need rights there, and there are no pipes"
 )
-
-
-def ids(path: str = "saved") -> list[str]:
-    return BM25Index.open(path).ids()
 
 
 def found(query: str, path: str = "saved") -> list[str]:

@@ -22,7 +22,7 @@ from pyarrow import feather, ipc, parquet
 from bm25rag import BM25Index, Document
 from bm25rag.cli.app import commands
 from bm25rag.cli.sources import Sources
-from support.commands import fails, ok, run, write
+from support.commands import fails, ids, ok, run, write
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -30,10 +30,6 @@ else:
     from backports import zstd
 
 PAGE = "<html><body><h1>Page</h1><p>words</p></body></html>"
-
-
-def ids(path: str = "saved") -> list[str]:
-    return BM25Index.open(path).ids()
 
 
 # --- kinds ----------------------------------------------------------------------
