@@ -16,7 +16,6 @@ import threading
 import traceback
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -68,8 +67,9 @@ class Process(AbstractContextManager["Process", None]):
         timeout: float | None = None,
     ) -> None:
         self._timeout, self._late = timeout, False
-        kept = tempfile.TemporaryFile if log is None else partial(log.open, "ab")
-        self._printed: IO[bytes] = kept()
+        self._printed: IO[bytes] = (
+            tempfile.TemporaryFile() if log is None else log.open("ab")  # noqa: SIM115
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
