@@ -73,3 +73,12 @@ def save_corpus() -> Path:
 
 def ids(path: str = "saved") -> list[str]:
     return BM25Index.open(path).ids()
+
+
+def indexes(
+    code: int, kept: list[str], *arguments: object, input: str | bytes | None = None
+) -> Result:
+    """Check how ``index -o saved`` ends, and which ids it keeps."""
+    result = run("index", *arguments, "-o", "saved", input=input)
+    assert (result.exit_code, ids()) == (code, kept), result.output
+    return result
