@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,14 +57,8 @@ def bench_command(
     collection: str,
     output: Path,
     systems: tuple[str, ...],
-    split: str,
-    measures: tuple[str, ...],
-    k: int,
-    trials: int,
-    cpus: int,
-    memory: float,
-    timeout: float,
     prices: Path | None,
+    **options: Any,
 ) -> None:
     """Measure systems on COLLECTION, a BEIR folder or a name of ir_datasets.
 
@@ -80,15 +75,9 @@ def bench_command(
         collection,
         output,
         systems or None,
-        split=split,
-        k=k,
-        measures=measures,
-        cpus=cpus,
-        memory=memory,
-        trials=trials,
-        timeout=timeout,
         prices=PRICES if prices is None else read_prices(prices),
         log=lambda line: write_message(one_line(line)),
+        **options,
     )
     markdown = to_markdown(report)
     (output / "report.json").write_text(to_json(report, indent=1), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -69,14 +70,11 @@ def tune_command(
     qrels_path: Path,
     measure: str,
     variants: tuple[str, ...],
-    k1: tuple[float, ...],
-    b: tuple[float, ...],
     with_analyzers: bool,
-    folds: int,
-    seed: int,
     output: Path | str | None,
     force: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Try variants, k1 and b on judged queries, and report what the best settings gain.
 
@@ -90,9 +88,9 @@ def tune_command(
     qrels = read_qrels(qrels_path)
     with usage_errors():
         analyzers = other_analyzers(index.analyzer) if with_analyzers else []
-        for value in k1:
+        for value in options["k1"]:
             index.tune(k1=value)
-        for value in b:
+        for value in options["b"]:
             index.tune(b=value)
     tuning = tune(
         index,
@@ -100,12 +98,9 @@ def tune_command(
         qrels,
         measure,
         variants=variants or VARIANTS,
-        k1=k1,
-        b=b,
         analyzers=analyzers,
-        folds=folds,
-        seed=seed,
         progress=shows_progress(),
+        **options,
     )
     if output is not None:
         tuning.apply(index).save(output)

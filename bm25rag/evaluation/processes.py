@@ -15,9 +15,9 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self, cast
+from typing import IO, Any
 
 
 class MissingError(Exception):
@@ -34,7 +34,7 @@ class FailedError(Exception):
         return f"failed: {last[:300]}" if before else last[:300]
 
 
-class Process:
+class Process(AbstractContextManager["Process", None]):
     """An object in a process of its own; its methods are called over a pipe.
 
     Parameters
@@ -67,7 +67,9 @@ class Process:
         timeout: float | None = None,
     ) -> None:
         self._timeout, self._late = timeout, False
-        self._printed = _printed(log)
+        self._printed: IO[bytes] = (
+            tempfile.TemporaryFile() if log is None else log.open("ab")  # noqa: SIM115
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
@@ -152,22 +154,8 @@ class Process:
             self._process.wait()
         self._printed.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _printed(log: Path | None) -> BinaryIO:
-    if log is not None:
-        return log.open("ab")
-    return cast("BinaryIO", tempfile.TemporaryFile())
 
 
 def serve() -> None:
@@ -194,12 +182,9 @@ def serve() -> None:
         except (ImportError, CannotRunError) as error:
             # Only of what is missing from the start is it said that it is missing.
             made = isinstance(error, CannotRunError) or target is None
-            answer = ("missing", _why(error)) if made else ("error", traceback.format_exc())
+            why = f"not installed: {error}" if isinstance(error, ImportError) else str(error)
+            answer = ("missing", why) if made else ("error", traceback.format_exc())
         except Exception:
             answer = ("error", traceback.format_exc())
         answers.write(pickle.dumps(answer))
         answers.flush()
-
-
-def _why(error: Exception) -> str:
-    return f"not installed: {error}" if isinstance(error, ImportError) else str(error)

@@ -10,10 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import save_corpus
+
 
 @pytest.fixture(autouse=True)
 def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def saved() -> Path:
+    """Save the small corpus in this folder."""
+    return save_corpus()
 
 
 _HEARING = """

@@ -10,15 +10,10 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.cli.wording import describe
 from bm25rag.errors import AnalyzerChangedWarning
-from support.commands import fails, ok, run, save_corpus, write, write_jsonl
+from support.commands import fails, ok, run, write, write_jsonl
 
 # What Python calls the things that are options here.
 PYTHON = re.compile(r"\b(on_duplicate|min_score|delta_on|mode|untrusted|tokenizer|threads|k1|b)=")
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
 
 
 # --- values ---------------------------------------------------------------------

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from bm25rag import Analyzer, BM25Index
-from support.commands import fails, ok, save_corpus
+from support.commands import fails, ok
 
 DROPPED = "words of the query that do not count:"
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
 
 
 def dropped(index: Path | str, query: str, id: str) -> dict[str, str]:

@@ -13,12 +13,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import AnalyzerChangedWarning
 from bm25rag.kernels import backend
-from support.commands import CORPUS, commands, fails, ok, run, save_corpus, write_jsonl
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
+from support.commands import CORPUS, commands, fails, ok, run, write_jsonl
 
 
 @pytest.fixture

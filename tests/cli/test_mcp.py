@@ -18,22 +18,11 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.cli.mcp.command import _server
 from bm25rag.cli.mcp.tools import IndexTools
-from support.commands import fails, ok, save_corpus
+from support.commands import HELLO, fails, ok
 from support.environment import ROOT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp import Client, StdioServerParameters, stdio_client
-
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
 
 
 def connect(*words: str, **options: Any) -> Client:

@@ -13,21 +13,10 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
-from support.commands import save_corpus
+from support.commands import HELLO
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from bm25rag.cli.mcp.wire import LONGEST_LINE, _id_in
-
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
 
 
 def request(id: Any, method: str, **parameters: Any) -> bytes:

@@ -17,14 +17,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError
-from support.commands import save_corpus
 from support.environment import ROOT
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
-
 
 # --- as a process ---------------------------------------------------------------
 

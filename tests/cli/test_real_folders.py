@@ -18,15 +18,11 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.cli.app import commands
-from support.commands import fails, ok, run, write
+from support.commands import fails, ids, indexes, ok, run, write
 
 posix = pytest.mark.skipif(
     os.name == "nt", reason="links need rights there, and there are no pipes"
 )
-
-
-def ids(path: str = "saved") -> list[str]:
-    return BM25Index.open(path).ids()
 
 
 def found(query: str, path: str = "saved") -> list[str]:
@@ -39,8 +35,7 @@ def found(query: str, path: str = "saved") -> list[str]:
 def test_files_of_one_name_that_a_pattern_matches_differ_by_their_paths() -> None:
     write("src/a/__init__.py", "alpha = 1")
     write("src/b/__init__.py", "beta = 2")
-    ok("index", "src/**/*.py", "-o", "saved")
-    assert ids() == ["a/__init__.py#1", "b/__init__.py#1"]
+    indexes(0, ["a/__init__.py#1", "b/__init__.py#1"], "src/**/*.py")
     assert "2 unchanged, 0 deleted" in ok("sync", "src", "saved").stderr
     ok("index", Path("src").absolute() / "**/*.py", "-o", "absolute")
     assert ids("absolute") == ids()
@@ -49,15 +44,13 @@ def test_files_of_one_name_that_a_pattern_matches_differ_by_their_paths() -> Non
 def test_files_that_are_named_are_called_from_their_common_root() -> None:
     write("src/a/x.py", "alpha")
     write("src/b/x.py", "beta")
-    ok("index", "src/a/x.py", "src/b/x.py", "-o", "saved")
-    assert ids() == ["a/x.py", "b/x.py"]
+    indexes(0, ["a/x.py", "b/x.py"], "src/a/x.py", "src/b/x.py")
 
 
 def test_records_of_two_files_without_ids_differ_by_the_paths_of_these() -> None:
     write("in/a/x.jsonl", '{"text": "one"}\n{"id": "own", "text": "two"}')
     write("in/b/x.jsonl", '{"text": "three"}')
-    ok("index", "in/**/*.jsonl", "-o", "saved")
-    assert ids() == ["a/x.jsonl#1", "own", "b/x.jsonl#1"]
+    indexes(0, ["a/x.jsonl#1", "own", "b/x.jsonl#1"], "in/**/*.jsonl")
 
 
 # --- kinds ----------------------------------------------------------------------
@@ -126,8 +119,7 @@ def test_hostile_word_documents_are_skipped() -> None:
     entity = '<!DOCTYPE x [<!ENTITY a "aaaa">]>'
     with zipfile.ZipFile("d/entity.docx", "w") as archive:
         archive.writestr("word/document.xml", f"{entity}<x>&a;</x>")
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.md#1"])
+    result = indexes(4, ["a.md#1"], "d")
     for complaint in (
         "d/bomb.docx: its text is larger than 100 MB",
         "d/encrypted.docx: not a DOCX file: it is encrypted",
@@ -163,8 +155,7 @@ def test_a_pdf_file_is_passages_with_their_pages() -> None:
     write("d/a.pdf", pdf("A boat sails"))
     write("d/b.pdf", b"%PDF-1.4\nnothing")
     write("d/c.pdf", "no PDF")
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.pdf#1"])
+    result = indexes(4, ["a.pdf#1"], "d")
     (document,) = BM25Index.open("saved").get(["a.pdf#1"])
     assert (document.text, document.metadata["page"]) == ("A boat sails", 1)
     assert "Skipped d/c.pdf: not a PDF file" in result.stderr
@@ -178,8 +169,7 @@ def test_a_pdf_file_that_takes_too_long_is_skipped(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("bm25rag.readers.pdf._MOST_SECONDS", 0.5)
     write("d/a.pdf", pdf("A boat sails"))
     write("d/b.md", "fine")
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["b.md#1"])
+    result = indexes(4, ["b.md#1"], "d")
     assert "a.pdf: it could not be read in" in result.stderr
 
 
@@ -189,8 +179,7 @@ def test_pdf_without_its_extra_is_named_and_the_run_goes_on(
     monkeypatch.setattr("bm25rag.readers.pdf.find_spec", lambda name: None)
     write("d/a.pdf", pdf("A boat sails"))
     write("d/b.md", "fine")
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["b.md#1"])
+    result = indexes(4, ["b.md#1"], "d")
     assert "Skipped a.pdf: PDF needs pypdf: pip install 'bm25rag[pdf]'" in result.stderr
 
 
@@ -221,8 +210,7 @@ def make_tree() -> None:
 )
 def test_include_and_exclude_choose_files(words: str, expected: list[str]) -> None:
     make_tree()
-    ok("index", "d", "-o", "saved", *words.split())
-    assert ids() == [f"{name}#1" for name in expected]
+    indexes(0, [f"{name}#1" for name in expected], "d", *words.split())
     assert "0 added, 0 replaced" in ok("sync", "d", "saved", *words.split()).stderr
 
 
@@ -230,8 +218,7 @@ def test_what_gitignore_files_name_is_left_out() -> None:
     make_tree()
     write("d/.gitignore", "build/\n*.log\n*.py\n!a.py\n")
     write("d/docs/.gitignore", "!c.py\n/b.md\n")
-    result = ok("index", "d", "-o", "saved")
-    assert ids() == ["a.md#1", "a.py#1", "docs/c.py#1"]
+    result = indexes(0, ["a.md#1", "a.py#1", "docs/c.py#1"], "d")
     assert "(in .gitignore): l.log, build, docs/b.md" in result.stderr
     ok("index", "d", "-o", "all", "--no-gitignore")
     assert len(ids("all")) == 7
@@ -241,8 +228,7 @@ def test_gitignore_files_above_count_in_a_repository_unless_they_name_the_folder
     make_tree()
     write("d/.git/HEAD", "")
     write("d/.gitignore", "c.py\nbuild/\n")
-    ok("index", "d/docs", "-o", "saved")
-    assert ids() == ["b.md#1"]
+    indexes(0, ["b.md#1"], "d/docs")
     ok("index", "d/build", "-o", "built")
     assert ids("built") == ["x.md#1"]
 
@@ -251,16 +237,14 @@ def test_virtual_environments_are_left_out() -> None:
     write("d/env/pyvenv.cfg", "")
     write("d/env/lib/x.py", "words")
     write("d/a.py", "words")
-    result = ok("index", "d", "-o", "saved")
-    assert ids() == ["a.py#1"]
+    result = indexes(0, ["a.py#1"], "d")
     assert "Left out 1 path (a virtual environment): env" in result.stderr
 
 
 def test_hidden_files_are_read_on_demand_but_never_git() -> None:
     write("d/.github/a.yml", "words")
     write("d/.git/b.yml", "words")
-    ok("index", "d", "-o", "saved", "--hidden")
-    assert ids() == [".github/a.yml#1"]
+    indexes(0, [".github/a.yml#1"], "d", "--hidden")
 
 
 # --- links, pipes and what else there is ----------------------------------------
@@ -276,8 +260,7 @@ def test_links_that_lead_out_are_refused_unless_asked_for() -> None:
     Path("d/second.md").symlink_to("file.md")
     Path("d/inside.md").symlink_to("a.md")
     Path("out/deep/back").symlink_to("../../d")
-    result = ok("index", "d", "-o", "saved")
-    assert ids() == ["a.md#1", "inside.md#1"]
+    result = indexes(0, ["a.md#1", "inside.md#1"], "d")
     reason = "a link that leads out of the folder"
     assert f"Left out 3 paths ({reason}): file.md, second.md, folder" in result.stderr
     ok("index", "d/*.md", "-o", "pattern")
@@ -324,8 +307,7 @@ def test_a_file_that_goes_during_the_run_is_skipped(monkeypatch: pytest.MonkeyPa
         return open_path(self, *words, **options)
 
     monkeypatch.setattr(Path, "open", vanish)
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.md#1", "c.md#1"])
+    result = indexes(4, ["a.md#1", "c.md#1"], "d")
     assert "Skipped d/b.md: No such file or directory" in result.stderr
 
 
@@ -382,8 +364,7 @@ def test_a_bad_line_is_skipped_counted_and_named(
     name: str, content: str, bad: int | None, kept: list[str]
 ) -> None:
     write(name, content)
-    result = run("index", name, "-o", "saved")
-    assert (result.exit_code, ids()) == (4, kept)
+    result = indexes(4, kept, name)
     where = f"{name}: item 2" if bad is None else f"{name}:{bad}:"
     assert re.search(rf"Skipped \d lines?: {where}", result.stderr)
     fails(3, where, "index", name, "-o", "other", "--strict")

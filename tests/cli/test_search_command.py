@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 
 from bm25rag import BM25Index
-from support.commands import fails, ok, rows, save_corpus, write_jsonl
-
-
-@pytest.fixture
-def saved() -> Path:
-    return save_corpus()
-
+from support.commands import fails, ok, rows, write_jsonl
 
 # --- search ---------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from pyarrow import feather, ipc, parquet
 from bm25rag import BM25Index, Document
 from bm25rag.cli.app import commands
 from bm25rag.cli.sources import Sources
-from support.commands import fails, ok, run, write
+from support.commands import fails, ids, indexes, ok, run, write
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -30,10 +30,6 @@ else:
     from backports import zstd
 
 PAGE = "<html><body><h1>Page</h1><p>words</p></body></html>"
-
-
-def ids(path: str = "saved") -> list[str]:
-    return BM25Index.open(path).ids()
 
 
 # --- kinds ----------------------------------------------------------------------
@@ -57,8 +53,7 @@ def test_a_file_is_read_as_its_name_says(
     name: str, content: str | bytes, expected: list[str]
 ) -> None:
     write(name, content)
-    ok("index", name, "-o", "saved")
-    assert ids() == expected
+    indexes(0, expected, name)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +71,7 @@ def test_a_format_says_it_where_the_name_does_not(
     format_: str, content: str, expected: list[str]
 ) -> None:
     write("data", content)
-    ok("index", "data", "-o", "saved", "--format", format_)
-    assert ids() == expected
+    indexes(0, expected, "data", "--format", format_)
     ok("index", "-", "-o", "piped", "--format", format_, input=content)
     assert ids("piped") == [id.replace("data", "<stdin>") for id in expected]
 
@@ -98,8 +92,7 @@ def test_a_column_that_is_missing_names_the_option() -> None:
 
 def test_a_cell_may_be_an_article() -> None:
     write("a.csv", "id,text\n7," + "word " * 100_000 + "\n")
-    ok("index", "a.csv", "-o", "saved")
-    assert ids() == ["7"]
+    indexes(0, ["7"], "a.csv")
 
 
 def make_folder() -> None:
@@ -120,8 +113,7 @@ EVERYTHING = [
 
 def test_a_folder_is_read_with_all_that_is_in_it() -> None:
     make_folder()
-    ok("index", "d", "-o", "saved")
-    assert ids() == EVERYTHING
+    indexes(0, EVERYTHING, "d")
     index = BM25Index.open("saved")
     assert [document.metadata["source"] for document in index.get(EVERYTHING)] == [
         id.partition("#")[0] for id in EVERYTHING
@@ -139,8 +131,7 @@ def test_a_folder_is_read_with_all_that_is_in_it() -> None:
 )
 def test_a_format_chooses_the_files_of_a_folder(format_: str, expected: list[str]) -> None:
     make_folder()
-    ok("index", "d", "-o", "saved", "--format", format_)
-    assert ids() == expected
+    indexes(0, expected, "d", "--format", format_)
 
 
 # --- what is left out -----------------------------------------------------------
@@ -153,8 +144,7 @@ def test_what_is_left_out_is_reported_with_the_reason() -> None:
     for number in range(5):
         write(f"d/{number}.png", b"\x89PNG")
     write("d/package.json", '{"name": "x"}')
-    result = ok("index", "d", "-o", "saved")
-    assert ids() == EVERYTHING
+    result = indexes(0, EVERYTHING, "d")
     lines = result.stderr.splitlines()
     assert "Left out 2 paths (hidden): .env, .git" in lines
     assert "Left out 2 paths (node_modules): node_modules, b/node_modules" in lines
@@ -169,8 +159,7 @@ def test_loops_of_links_and_pipes_do_not_hold_it_up() -> None:
     write("d/a.md", "x")
     Path("d/loop").symlink_to(".")
     os.mkfifo("d/pipe.txt")
-    result = ok("index", "d", "-o", "saved")
-    assert ids() == ["a.md#1"]
+    result = indexes(0, ["a.md#1"], "d")
     assert "Left out 1 path (a link to a folder): loop" in result.stderr
     assert "Left out 1 path (not a regular file): pipe.txt" in result.stderr
 
@@ -233,16 +222,14 @@ def test_an_id_twice_in_a_file_is_no_reason_to_skip_it_where_on_duplicate_says_w
 
 def test_rows_with_blank_ids_are_named_by_their_lines() -> None:
     write("d/c.csv", "id,text\n,x\n,y\n7,z\n")
-    ok("index", "d", "-o", "saved")
-    assert ids() == ["c.csv#2", "c.csv#3", "c.csv#7"]
+    indexes(0, ["c.csv#2", "c.csv#3", "c.csv#7"], "d")
 
 
 def test_of_several_sources_the_others_are_read_too() -> None:
     """As in: bm25rag index *.txt."""
     write("a.txt", "good")
     write("b.txt", b"a\0b")
-    result = run("index", "a.txt", "b.txt", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.txt"])
+    result = indexes(4, ["a.txt"], "a.txt", "b.txt")
     assert "Skipped b.txt:1: not a text" in result.stderr
     write("c.txt", "new")
     write("package.json", "{}")
@@ -263,8 +250,7 @@ def test_a_source_that_stands_alone_is_no_part_to_skip() -> None:
 def test_a_file_without_permission_is_skipped() -> None:
     write("d/a.txt", "good")
     write("d/b.txt", "secret").chmod(0)
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.txt#1"])
+    result = indexes(4, ["a.txt#1"], "d")
     assert "Skipped d/b.txt: Permission denied" in result.stderr
 
 
@@ -279,8 +265,7 @@ def test_a_file_that_the_system_refuses_is_skipped(monkeypatch: pytest.MonkeyPat
         return open_path(self, *words, **options)
 
     monkeypatch.setattr(Path, "open", refuse)
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.txt#1"])
+    result = indexes(4, ["a.txt#1"], "d")
     assert "Skipped d/b.txt: Permission denied" in result.stderr
 
 
@@ -291,8 +276,7 @@ def test_a_kind_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
     write("d/a.txt", "good")
     write("d/page.arrow", "x")
     line = "Parquet and Arrow need pyarrow: pip install 'bm25rag[arrow]'"
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.txt#1"])
+    result = indexes(4, ["a.txt#1"], "d")
     assert f"Skipped page.arrow: {line}" in result.stderr
     write("d/other.arrow", "x")
     result = run("index", "d", "-o", "saved", "--force")
@@ -339,8 +323,7 @@ def test_a_table_may_come_from_standard_input_as_a_stream() -> None:
     stream = io.BytesIO()
     with ipc.new_stream(stream, pa.schema({"text": pa.string()})) as writer:
         writer.write_table(pa.table({"text": ["x"]}))
-    ok("index", "-", "-o", "saved", "--format", "arrow", input=stream.getvalue())
-    assert ids() == ["<stdin>#1"]
+    indexes(0, ["<stdin>#1"], "-", "--format", "arrow", input=stream.getvalue())
 
 
 def test_sync_leaves_rows_alone_whose_values_are_stored_in_another_form() -> None:
@@ -355,8 +338,7 @@ def test_sync_leaves_rows_alone_whose_values_are_stored_in_another_form() -> Non
 def test_without_pyarrow_tables_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     write_tables()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["z.csv.zst#1"])
+    result = indexes(4, ["z.csv.zst#1"], "d")
     line = "need pyarrow: pip install 'bm25rag[arrow]'"
     assert f"Skipped 3 files (a.feather, b.parquet, raw.parquet): Parquet and Arrow {line}" in (
         result.stderr
@@ -374,16 +356,14 @@ def test_a_pattern_stands_for_all_that_match_in_order() -> None:
 
 def test_a_pattern_without_a_match_is_an_error_and_a_name_with_signs_is_a_name() -> None:
     write("a[1].txt", "x")
-    ok("index", "a[1].txt", "-o", "saved")
-    assert ids() == ["a[1].txt"]
+    indexes(0, ["a[1].txt"], "a[1].txt")
     fails(3, "Error: d/*.parquet: no file matches", "index", "d/*.parquet", "-o", "other")
     fails(3, "Error: b.txt: No such file or directory", "add", "saved", "b.txt")
 
 
 def test_of_the_files_of_a_pattern_those_that_cannot_be_read_are_skipped() -> None:
     write_tables()
-    result = run("index", "d/*.parquet", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["1", "2"])
+    result = indexes(4, ["1", "2"], "d/*.parquet")
     assert "Skipped d/raw.parquet: column 'raw'" in result.stderr
     fails(3, "column 'raw'", "index", "d/*.parquet", "-o", "other", "--on-error", "stop")
 
@@ -402,8 +382,7 @@ def test_a_large_file_is_read_whole_or_not_at_all_too(name: str) -> None:
     content, complaint = BAD[name]
     write("d/a.csv", "id,text\n1,good\n2,also good\n")
     write(f"d/{name}", content)
-    result = run("index", "d", "-o", "saved")
-    assert (result.exit_code, ids()) == (4, ["a.csv#1", "a.csv#2"])
+    result = indexes(4, ["a.csv#1", "a.csv#2"], "d")
     assert f"Skipped {complaint}" in result.stderr
 
 

@@ -13,18 +13,12 @@ import pytest
 from bm25rag.errors import FilterError
 from bm25rag.filters import parse_filter
 from support.environment import ROOT
+from support.filter_strategies import passes
 
 DOCS = ROOT / "docs" / "filters.md"
 HUGE = 2**53 + 1
 PLUS_TWO = timezone(timedelta(hours=2))
 MISSING = object()
-
-
-def passes(filter: Any, metadata: dict[str, Any] | None = None, id: str = "id") -> bool:
-    tree = parse_filter(filter)
-    result = True if tree is None else tree.matches(id, metadata or {})
-    assert result is True or result is False
-    return result
 
 
 def passes_value(operators: Any, value: Any) -> bool:

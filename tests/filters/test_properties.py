@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from bm25rag.errors import FilterError
 from bm25rag.filters import Filter, parse_filter
-from support.filter_strategies import FILTERS, METADATA, NAMES, OPERATORS, ORDERED, VALUES
-
-
-def passes(filter: Any, metadata: dict[str, Any]) -> bool:
-    return parse_filter(filter).matches("id", metadata)
+from support.filter_strategies import FILTERS, METADATA, NAMES, OPERATORS, ORDERED, VALUES, passes
 
 
 @given(NAMES, VALUES, METADATA)

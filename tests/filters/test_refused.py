@@ -12,10 +12,7 @@ import pytest
 
 from bm25rag.errors import FilterError
 from bm25rag.filters import And, Condition, Not, Or, parse_filter
-
-
-def passes(filter: Any, metadata: dict[str, Any]) -> bool:
-    return parse_filter(filter).matches("id", metadata)
+from support.filter_strategies import passes
 
 
 @pytest.mark.parametrize("filter", [[], [{"a": 1}], "a", b"a", 1, 0, 1.5, True, ("a",), date.min])

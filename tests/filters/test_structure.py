@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from bm25rag.errors import FilterError
 from bm25rag.filters import Condition, IdSet, escape_key, parse_filter
 from bm25rag.filters.values import Members
-
-
-def passes(filter: Any, metadata: dict[str, Any] | None = None, id: str = "id") -> bool:
-    tree = parse_filter(filter)
-    result = True if tree is None else tree.matches(id, metadata or {})
-    assert result is True or result is False
-    return result
-
+from support.filter_strategies import passes
 
 # --- paths and ids --------------------------------------------------------------------------------
 

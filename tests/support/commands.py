@@ -8,6 +8,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
+from bm25rag import BM25Index
 from bm25rag.cli.app import commands
 
 CORPUS = [
@@ -16,6 +17,13 @@ CORPUS = [
     {"_id": "sea", "title": "", "text": "The sea is deep, the sea is blue.", "year": 2022},
     {"_id": "bird", "title": "Birds", "text": "A bird flies in the sky.", "year": 2023},
 ]
+
+# How a client of MCP begins.
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
 
 
 def run(*arguments: object, input: str | bytes | None = None) -> Result:
@@ -61,3 +69,16 @@ def save_corpus() -> Path:
     """Make the index that most tests query, with the command line itself."""
     ok("index", write_jsonl(Path("corpus.jsonl"), CORPUS), "--output", "saved")
     return Path("saved")
+
+
+def ids(path: str = "saved") -> list[str]:
+    return BM25Index.open(path).ids()
+
+
+def indexes(
+    code: int, kept: list[str], *arguments: object, input: str | bytes | None = None
+) -> Result:
+    """Check how ``index -o saved`` ends, and which ids it keeps."""
+    result = run("index", *arguments, "-o", "saved", input=input)
+    assert (result.exit_code, ids()) == (code, kept), result.output
+    return result

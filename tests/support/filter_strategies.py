@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
+from typing import Any
 
 from hypothesis import strategies as st
+
+from bm25rag.filters import parse_filter
 
 HUGE = 2**53 + 1
 PLUS_TWO = timezone(timedelta(hours=2))
@@ -52,3 +55,11 @@ FILTERS = st.recursive(
     ),
     max_leaves=5,
 )
+
+
+def passes(filter: Any, metadata: dict[str, Any] | None = None, id: str = "id") -> bool:
+    """Say whether a document passes a filter."""
+    tree = parse_filter(filter)
+    result = True if tree is None else tree.matches(id, metadata or {})
+    assert result is True or result is False
+    return result

@@ -84,7 +84,7 @@ def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> 
                     input_schema={
                         "type": "object",
                         "properties": tool.properties,
-                        "required": list(tool.required),
+                        "required": tool.required,
                         "additionalProperties": False,
                     },
                     annotations=types.ToolAnnotations(

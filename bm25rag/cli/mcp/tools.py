@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -45,9 +46,14 @@ class Tool(NamedTuple):
     name: str
     description: str
     properties: dict[str, Any]
-    required: Sequence[str]
     run: Callable[..., Answer]
     reads: bool = True
+
+    @property
+    def required(self) -> list[str]:
+        """The arguments without a default."""
+        given = signature(self.run).parameters.values()
+        return [one.name for one in given if one.default is one.empty]
 
 
 class IndexTools:
@@ -106,7 +112,6 @@ class IndexTools:
                         "Of each text, the part of this length that matches best is shown.", 1000
                     ),
                 },
-                ["query"],
                 self._search,
             ),
             Tool(
@@ -118,7 +123,6 @@ class IndexTools:
                     "start": _integer("The first character of each text to return.", 0, None),
                     "max_characters": _integer("How many to return of each text.", 10_000),
                 },
-                ["ids"],
                 self._get,
             ),
             Tool(
@@ -126,14 +130,12 @@ class IndexTools:
                 "Explain, term by term, why a document has its score for a query, or why it is not"
                 " found; and which words of the query do not count.",
                 {"query": query, "id": {"type": "string", "description": "The document's id."}},
-                ["query", "id"],
                 self._explain,
             ),
             Tool(
                 "count",
                 "Count the documents, or those that pass a filter.",
                 {"filter": filter_},
-                [],
                 self._count,
             ),
         ]
@@ -164,7 +166,6 @@ class IndexTools:
                     "documents": _array(document, "The documents.", None),
                     "on_duplicate": choices,
                 },
-                ["documents"],
                 self._add,
                 reads=False,
             ),
@@ -172,7 +173,6 @@ class IndexTools:
                 "delete",
                 "Delete documents from the index for good, by id. Unknown ids are ignored.",
                 {"ids": ids},
-                ["ids"],
                 self._delete,
                 reads=False,
             ),
