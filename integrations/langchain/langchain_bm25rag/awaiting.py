@@ -92,9 +92,9 @@ class _End(NamedTuple, Generic[_T]):
 Plan: TypeAlias = Generator[Step | Both, Any, _T]
 
 
-def work(function: Callable[..., Any], *args: Any) -> Step:
+def work(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Step:
     """Return the step of calling a function that has no asynchronous twin."""
-    return Step(partial(function, *args), "__call__")
+    return Step(partial(function, *args, **kwargs), "__call__")
 
 
 def run(plan: Plan[_T]) -> _T:
@@ -243,11 +243,9 @@ def awaited(
             async def ready(value: Any) -> Any:
                 if not isinstance(value, AsyncIterable):
                     return value
-                return (
-                    [each async for each in value]
-                    if listed
-                    else stack.enter_context(_pulled(value))
-                )
+                if not listed:
+                    return stack.enter_context(_pulled(value))
+                return [each async for each in value]
 
             values = [await ready(value) for value in args]
             named = {name: await ready(value) for name, value in kwargs.items()}
@@ -260,20 +258,28 @@ def awaited(
     name = f"{own.__name__.removesuffix(bare)}a{bare}"
     method.__name__, method.__qualname__ = name, own.__qualname__.replace(own.__name__, name)
     method.__doc__ = f"Do what ``{own.__name__}`` does while the event loop goes on."
-    return method
+    return method  # type: ignore[return-value]
 
 
 def awaits(
-    function: Any, thread: Thread, *through: Any
-) -> Callable[[Callable[_P, Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]]:
-    """Make the same under the types and with the docstring of a stub."""
+    function: Callable[_P, _T], thread: Thread, *through: Any, **options: Any
+) -> Callable[[Callable[..., object]], Callable[_P, Coroutine[Any, Any, _T]]]:
+    """Make the same in place of a stub, which type checkers need where a method is overridden."""
 
-    def decorate(stub: Any) -> Any:
-        method = awaited(function, thread, *through)
+    def decorate(stub: Callable[..., object]) -> Any:
+        method = awaited(function, thread, *through, **options)
         method.__doc__ = stub.__doc__
         return method
 
     return decorate
+
+
+def streams(
+    function: Any, thread: Thread, *through: Any
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Make the same under the types of the stub, which name async iterables."""
+    decorate: Any = awaits(function, thread, *through)
+    return decorate  # type: ignore[no-any-return]
 
 
 def _is(method: Any, function: object) -> bool:

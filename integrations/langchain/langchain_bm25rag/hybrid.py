@@ -32,12 +32,12 @@ from langchain_bm25rag.awaiting import (
     Both,
     Plan,
     Step,
-    awaited,
     awaits,
     building,
     here,
     planned,
     reading,
+    streams,
     traced,
     work,
     writing,
@@ -236,7 +236,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         yield from self._replacing(written, [id for id in dict.fromkeys(written) if id in before])
         return written
 
-    @awaits(add_documents, writing)
+    @streams(add_documents, writing)
     async def aadd_documents(  # type: ignore[empty-body]
         self,
         documents: Iterable[Document] | AsyncIterable[Document],
@@ -250,7 +250,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """
 
     @classmethod
-    @awaits(from_documents, building, add_documents)
+    @streams(from_documents, building, add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls,
         documents: Iterable[Document] | AsyncIterable[Document],
@@ -274,7 +274,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         written = yield Step(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
         return UpsertResponse(succeeded=written, failed=[])
 
-    aupsert = awaited(upsert, writing)
+    @awaits(upsert, writing)
+    def aupsert(self) -> None:
+        """Do what ``upsert`` does while the event loop goes on."""
 
     @planned
     def delete(
@@ -308,7 +310,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
             yield from delete_vectors(self.vector_store, chosen)
         return self._deleted(self.index.delete(chosen))
 
-    adelete = awaited(delete, writing)
+    @awaits(delete, writing)
+    def adelete(self) -> None:
+        """Do what ``delete`` does while the event loop goes on."""
 
     @planned
     def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[list[str]]:
@@ -327,7 +331,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         yield from self._replacing(given, [id for id in dict.fromkeys(given) if id in self.index])
         return changed
 
-    aupdate_metadata = awaited(update_metadata, writing)
+    @awaits(update_metadata, writing)
+    def aupdate_metadata(self) -> None:
+        """Do what ``update_metadata`` does while the event loop goes on."""
 
     # --- keeping both in step -----------------------------------------------------
 
@@ -357,7 +363,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """
         yield from self._rolling_back()
 
-    arollback = awaited(rollback, writing)
+    @awaits(rollback, writing)
+    def arollback(self) -> None:
+        """Do what ``rollback`` does while the event loop goes on."""
 
     def _rolling_back(self) -> Plan[Aligned]:
         self.index.rollback()
@@ -392,7 +400,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
             )
             warnings.warn(message, UncommittedWarning, stacklevel=4)
 
-    aclose = awaited(close, writing)
+    @awaits(close, writing)
+    def aclose(self) -> None:
+        """Do what ``close`` does while the event loop goes on."""
 
     @planned
     def align(self, records: RecordManager | None = None) -> Plan[Aligned]:
@@ -423,7 +433,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
             held = yield from find_all(self.vector_store, self.index, self._id_of)
         return (yield from self._aligning([*self.index.ids(), *held]))
 
-    aalign = awaited(align, writing)
+    @awaits(align, writing)
+    def aalign(self) -> None:
+        """Do what ``align`` does while the event loop goes on."""
 
     def _aligning(self, ids: Iterable[str]) -> Plan[Aligned]:
         try:
@@ -475,7 +487,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
             found = [*(yield Step(self.reranker, "compress_documents", arguments))]
         return found[page]
 
-    _aget_relevant_documents = awaited(_get_relevant_documents, reading, between=here)
+    @awaits(_get_relevant_documents, reading, between=here)
+    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
+        """Do what ``_get_relevant_documents`` does while the event loop goes on."""
 
     def _keywords(self, filter: Filter | None) -> dict[str, Any]:
         """Return the keywords of the vector store's search."""

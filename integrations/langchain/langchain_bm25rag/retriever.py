@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from bm25rag import Analyzer
 from bm25rag.adapters import OnDuplicate, Tokenizer
-from langchain_bm25rag.awaiting import awaited, awaits, building, writing
+from langchain_bm25rag.awaiting import awaited, building, streams, writing
 from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
@@ -141,7 +141,7 @@ class BM25Retriever(SearchingBM25):
         """
         return write(self.index, read_documents(documents), "documents", on_duplicate)
 
-    @awaits(add_documents, writing)
+    @streams(add_documents, writing)
     async def aadd_documents(  # type: ignore[empty-body]
         self,
         documents: Iterable[Document] | AsyncIterable[Document],
@@ -151,14 +151,14 @@ class BM25Retriever(SearchingBM25):
         """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     @classmethod
-    @awaits(from_texts, building)
+    @streams(from_texts, building)
     async def afrom_texts(  # type: ignore[empty-body]
         cls, texts: Iterable[str] | AsyncIterable[str], *args: Any, **kwargs: Any
     ) -> Self:
         """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
-    @awaits(from_documents, building, add_documents)
+    @streams(from_documents, building, add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls,
         documents: Iterable[Document] | AsyncIterable[Document],

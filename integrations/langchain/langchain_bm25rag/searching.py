@@ -16,7 +16,7 @@ from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import BM25Index, Hit
 from bm25rag.adapters import check_count, check_real
-from langchain_bm25rag.awaiting import awaited, reading
+from langchain_bm25rag.awaiting import awaits, reading
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, Question, copy_filter, filter_of, search
 from langchain_bm25rag.settings import Opening, check_call
@@ -117,7 +117,9 @@ class SearchingBM25(Stored, BaseRetriever):
         return cls(index=index, **fields)
 
     @classmethod
-    def open(cls, path: str | PathLike[str], **options: Unpack[OpeningFields]) -> Self:
+    def open(  # type: ignore[override]
+        cls, path: str | PathLike[str], **options: Unpack[OpeningFields]
+    ) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
 
         Parameters
@@ -139,7 +141,9 @@ class SearchingBM25(Stored, BaseRetriever):
     ) -> list[Document]:
         return self._documents(search(self.index, query, **self._asked(query, given)))
 
-    _aget_relevant_documents = awaited(_get_relevant_documents, reading)
+    @awaits(_get_relevant_documents, reading)
+    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
+        """Do what ``_get_relevant_documents`` does while the event loop goes on."""
 
     def _asked(self, query: object, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call, with the fields in place of those that are None."""

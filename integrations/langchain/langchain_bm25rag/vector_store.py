@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, NoReturn, Self, TypedDict, Unpack
 
@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from bm25rag import BM25Index, Hit
+from bm25rag import BM25Index
 from bm25rag import Document as StoredDocument
 from bm25rag.adapters import OnDuplicate, check_count, check_real, read_hits
 from bm25rag.fusion import FusionMethod, check_fusion
@@ -25,6 +25,7 @@ from langchain_bm25rag.awaiting import (
     here,
     planned,
     reading,
+    streams,
     work,
     writing,
 )
@@ -43,7 +44,6 @@ from langchain_bm25rag.filters import (
     delete,
     is_filter_alone,
     narrow,
-    passing,
     search,
 )
 from langchain_bm25rag.settings import (
@@ -174,7 +174,7 @@ class BM25VectorStore(Stored, VectorStore):
     # --- making ------------------------------------------------------------------
 
     @classmethod
-    def from_texts(
+    def from_texts(  # type: ignore[override]
         cls,
         texts: Iterable[str],
         embedding: Embeddings | None = None,
@@ -208,13 +208,13 @@ class BM25VectorStore(Stored, VectorStore):
                 "what makes sparse vectors is sparse_embedding"
             )
             raise TypeError(message)
-        given = {} if ids is None else {"ids": ids}  # which an override may do without
+        given: Any = {} if ids is None else {"ids": ids}  # which an override may do without
         with cls._made(**options) as store:
             store.add_texts(texts, metadatas, **given)
         return store
 
     @classmethod
-    def from_documents(
+    def from_documents(  # type: ignore[override]
         cls,
         documents: Iterable[Document],
         embedding: Embeddings | None = None,
@@ -234,13 +234,15 @@ class BM25VectorStore(Stored, VectorStore):
             As in ``from_texts``.
         """
         store = cls.from_texts([], embedding, **options)
-        given = {} if ids is None else {"ids": ids}
+        given: Any = {} if ids is None else {"ids": ids}
         with naming_preprocess_func(options.get("preprocess_func")):
             store.add_documents(documents, **given)
         return store
 
     @classmethod
-    def open(cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]) -> Self:
+    def open(  # type: ignore[override]
+        cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]
+    ) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
 
         Parameters
@@ -367,7 +369,7 @@ class BM25VectorStore(Stored, VectorStore):
             documents = yield from with_vectors(self.sparse_embedding, documents)
         return write(self.index, documents, source, on_duplicate)
 
-    @awaits(add_texts, writing)
+    @streams(add_texts, writing)
     async def aadd_texts(  # type: ignore[empty-body]
         self,
         texts: Iterable[str] | AsyncIterable[str],
@@ -382,7 +384,7 @@ class BM25VectorStore(Stored, VectorStore):
         ``aembed_documents`` of the ``sparse_embedding`` is awaited, if it has that.
         """
 
-    @awaits(add_documents, writing)
+    @streams(add_documents, writing)
     async def aadd_documents(  # type: ignore[empty-body]
         self,
         documents: Iterable[Document] | AsyncIterable[Document],
@@ -398,7 +400,7 @@ class BM25VectorStore(Stored, VectorStore):
         """
 
     @classmethod
-    @awaits(from_texts, building, add_texts)
+    @streams(from_texts, building, add_texts)
     async def afrom_texts(  # type: ignore[empty-body]
         cls,
         texts: Iterable[str] | AsyncIterable[str],
@@ -409,7 +411,7 @@ class BM25VectorStore(Stored, VectorStore):
         """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
-    @awaits(from_documents, building, add_documents)
+    @streams(from_documents, building, add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls,
         documents: Iterable[Document] | AsyncIterable[Document],
@@ -448,12 +450,14 @@ class BM25VectorStore(Stored, VectorStore):
         delete(self.index, ids, filter)
         return True
 
-    adelete = awaited(delete, writing)
+    @awaits(delete, writing)
+    def adelete(self) -> None:
+        """Do what ``delete`` does while the event loop goes on."""
 
     # --- searching ---------------------------------------------------------------
 
     @planned
-    def similarity_search(
+    def similarity_search(  # type: ignore[override]
         self, query: Question, k: int = 4, **options: Unpack[_Options]
     ) -> Plan[list[Document]]:
         """Find the best k documents that contain a word of the query, or a term of its vector.
@@ -499,19 +503,13 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Step(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
-    asimilarity_search = awaited(similarity_search, reading, between=here)
+    @awaits(similarity_search, reading, between=here)
+    def asimilarity_search(self) -> None:  # type: ignore[override]
+        """Do what ``similarity_search`` does; an ``aembed_query`` is awaited."""
 
     @planned
     def similarity_search_with_score(
-        self,
-        query: Question,
-        k: int = 4,
-        *,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        retrieval_mode: RetrievalMode | None = None,
-        offset: int = 0,
-        **kwargs: Any,
+        self, query: Question, k: int = 4, **options: Unpack[_Options]
     ) -> Plan[list[tuple[Document, float]]]:
         """Find the same with their scores, of which the highest is the best.
 
@@ -520,68 +518,60 @@ class BM25VectorStore(Stored, VectorStore):
         query, k, filter, min_score, retrieval_mode, correct, expand, offset
             As in ``similarity_search``, which also lists the exceptions.
         """
-        changes = {name: kwargs.pop(name, False) for name in ("correct", "expand")}
-        mode = self._read_call(query, retrieval_mode, changes, kwargs)
-        page = (k, filter, min_score, offset)
-        embedding = None if mode == "bm25" else self.sparse_embedding
-        if embedding is None:
-            return (yield work(self._search_words, query, *page, changes))
-        vector = yield from embed_query(embedding, str(query))
-        return (yield work(self._search_vectors, query, vector, mode, *page))
-
-    asimilarity_search_with_score = awaited(similarity_search_with_score, reading, between=here)
-
-    def _read_call(
-        self,
-        query: Question,
-        mode: RetrievalMode | None,
-        changes: Mapping[str, bool],
-        unknown: Mapping[str, Any],
-    ) -> RetrievalMode:
+        unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
-        mode = read_mode(self.retrieval_mode if mode is None else mode, self.sparse_embedding)
-        asked = [name for name, wanted in changes.items() if wanted]
+        mode = self._read_mode(query, **options)
+        embedding = None if mode == "bm25" else self.sparse_embedding
+        vector = None
+        if embedding is not None:
+            vector = yield from embed_query(embedding, str(query))
+        found: list[tuple[Document, float]]
+        found = yield work(self._search, query, vector, k, **options | {"retrieval_mode": mode})
+        return found
+
+    @awaits(similarity_search_with_score, reading, between=here)
+    def asimilarity_search_with_score(self) -> None:
+        """Do what ``similarity_search_with_score`` does; an ``aembed_query`` is awaited."""
+
+    def _read_mode(
+        self, query: Question, retrieval_mode: RetrievalMode | None = None, **options: Any
+    ) -> RetrievalMode:
+        mode = self.retrieval_mode if retrieval_mode is None else retrieval_mode
+        asked = [name for name in ("correct", "expand") if options.get(name)]
         if not isinstance(query, str):
             asked.append("a query of weights")
-        if asked and mode != "bm25":
+        if read_mode(mode, self.sparse_embedding) != "bm25" and asked:
             message = f"{' and '.join(asked)} needs retrieval_mode='bm25', got {mode!r}"
             raise ValueError(message)
         return mode
 
-    def _search_words(
-        self,
-        query: Question,
-        k: int,
-        filter: Filter | None,
-        min_score: float | None,
-        offset: int,
-        changes: dict[str, bool],
-    ) -> list[tuple[Document, float]]:
-        return _scored(search(self.index, query, k, filter, min_score, offset=offset, **changes))
-
-    def _search_vectors(
+    def _search(
         self,
         query: str,
-        vector: Vector,
-        mode: RetrievalMode,
+        vector: Vector | None,
         k: int,
-        filter: Filter | None,
-        min_score: float | None,
-        offset: int,
+        *,
+        retrieval_mode: RetrievalMode,
+        filter: Filter | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
+        **changes: bool,
     ) -> list[tuple[Document, float]]:
-        index, parsed = narrow(self.index, filter)
-        floor = -math.inf
-        if min_score is not None:
-            floor = check_real("min_score", min_score, -math.inf, math.inf)
-        if is_filter_alone(query, parsed):
-            return _scored(passing(index, parsed, k, min_score, offset))
-        if mode == "sparse":
-            hits = index.vectors.search(vector, k, parsed, min_score=min_score, offset=offset)
+        page: Any = {"min_score": min_score, "offset": offset}
+        index, parsed = (self.index, None) if vector is None else narrow(self.index, filter)
+        if vector is None or is_filter_alone(query, parsed):
+            hits = search(self.index, query, k, filter, **page, **changes)
+        elif retrieval_mode == "sparse":
+            hits = index.vectors.search(vector, k, parsed, **page)
+            read_hits(hits, "text", "metadata")
         else:
-            fusion = {name: getattr(self, name) for name in _FUSION}
+            lowest = -math.inf if min_score is None else min_score
+            floor = check_real("min_score", lowest, -math.inf, math.inf)
+            fusion: Any = {name: getattr(self, name) for name in _FUSION}
             hits = index.search_hybrid(query, vector, k, parsed, offset=offset, **fusion)
-        read_hits(hits, "text", "metadata")  # of all, before some are left out
-        return _scored(hit for hit in hits if hit.score >= floor)
+            read_hits(hits, "text", "metadata")  # of all, before some are left out
+            hits = [hit for hit in hits if hit.score >= floor]
+        return [(to_document(hit), hit.score) for hit in hits]
 
     # --- what needs dense vectors, or a scale ------------------------------------
 
@@ -600,9 +590,9 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Step(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
-    _asimilarity_search_with_relevance_scores = awaited(
-        _similarity_search_with_relevance_scores, reading, between=here
-    )
+    @awaits(_similarity_search_with_relevance_scores, reading, between=here)
+    def _asimilarity_search_with_relevance_scores(self) -> None:
+        """Do the same while the event loop goes on."""
 
     def _largest_score(self, mode: RetrievalMode | None) -> float:
         """Return the score of a document that is the best of both rankings; the lowest is 0."""
@@ -621,7 +611,3 @@ class BM25VectorStore(Stored, VectorStore):
     max_marginal_relevance_search_by_vector = _needs_vectors(
         "max_marginal_relevance_search_by_vector"
     )
-
-
-def _scored(hits: Iterable[Hit]) -> list[tuple[Document, float]]:
-    return [(to_document(hit), hit.score) for hit in hits]
