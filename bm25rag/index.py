@@ -1331,8 +1331,7 @@ class BM25Index:
         try:
             with reader.synced():
                 stored = reader.read()
-                settings = {"analyzer": analyzer, **given}
-                check_settings(str(path), stored.analyzer, stored.parameters, settings)
+                check_settings(str(path), stored, analyzer, given)
                 if verify:
                     reader.verify(stored)
         except BaseException:

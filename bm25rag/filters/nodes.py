@@ -6,15 +6,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from bm25rag.common.record import Record
-from bm25rag.documents import Document
 from bm25rag.filters.operators import Operator
 from bm25rag.filters.values import fresh
-
-Read: TypeAlias = Callable[[], Document]
-"""Returns a fresh copy of the document that a filter is asked about."""
 
 # The most ids that are cached as a mask.
 _MAX_KEYED = 100
@@ -77,7 +73,7 @@ class Filter(ABC):
         return self.key is None and self.ids is None
 
     @abstractmethod
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether a document passes.
 
         Parameters
@@ -86,8 +82,6 @@ class Filter(ABC):
             The document's id.
         metadata
             The document's metadata, which is never changed.
-        read
-            Returns the whole document, for ``DocumentFilter``.
         """
 
 
@@ -118,7 +112,7 @@ class Condition(Record, Filter):
         """The path and the operator's key."""
         return self.path, self.operator.key
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the value at the path passes."""
         value: Any = metadata
         for key in self.path:
@@ -148,7 +142,7 @@ class IdCondition(Record, Filter):
         """The reserved name and the operator's key."""
         return "$id", self.operator.key
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the id passes."""
         return self.operator.passes(id)
 
@@ -177,7 +171,7 @@ class IdSet(Record, Filter):
         """The ids."""
         return self.members
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the id is a member."""
         return id in self.members
 
@@ -198,7 +192,7 @@ class CallableFilter(Record, Filter):
 
     __slots__ = __match_args__ = ("function",)
 
-    def __init__(self, function: Callable[[Any], object]) -> None:
+    def __init__(self, function: Callable[[dict[str, Any]], object]) -> None:
         if inspect.isgeneratorfunction(function):
             raise _not_plain("a generator")
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -210,12 +204,9 @@ class CallableFilter(Record, Filter):
         """None: what the function says may change from call to call."""
         return None
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
-        return self._says(fresh(dict(metadata)))
-
-    def _says(self, subject: Any) -> bool:
-        result = self.function(subject)
+        result = self.function(fresh(dict(metadata)))
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that it was never awaited
@@ -223,24 +214,6 @@ class CallableFilter(Record, Filter):
         if isinstance(result, Iterator):
             raise _not_plain("an iterator")
         return bool(result)
-
-
-class DocumentFilter(CallableFilter):
-    """A function of the whole document, with its id, text and payload; else a ``CallableFilter``.
-
-    Parameters
-    ----------
-    function
-        Called with a fresh copy of the document, as the index that is searched holds it.
-    """
-
-    __slots__ = ()
-
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
-        """Say whether the function returns something true."""
-        if read is None:
-            raise TypeError("a DocumentFilter needs the document, which only an index has")
-        return self._says(read())
 
 
 def _not_plain(returned: str) -> TypeError:
@@ -299,9 +272,9 @@ class And(_Joined):
         """The parts' keys, in any order."""
         return _joint_key("$and", self.parts)
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether every part matches."""
-        return all(part.matches(id, metadata, read) for part in self.parts)
+        return all(part.matches(id, metadata) for part in self.parts)
 
 
 class Or(_Joined):
@@ -314,9 +287,9 @@ class Or(_Joined):
         """The parts' keys, in any order."""
         return _joint_key("$or", self.parts)
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether a part matches."""
-        return any(part.matches(id, metadata, read) for part in self.parts)
+        return any(part.matches(id, metadata) for part in self.parts)
 
 
 class Not(Record, Filter):
@@ -354,9 +327,9 @@ class Not(Record, Filter):
         key = self.part.key
         return None if key is None else ("$not", key)
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the part does not match."""
-        return not self.part.matches(id, metadata, read)
+        return not self.part.matches(id, metadata)
 
 
 def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
