@@ -10,8 +10,6 @@ that our own adapters import nothing else.
 ``check_count``, ``check_flag``, ``check_real``, ``check_sequence``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
-``check_settings``
-    Checks that an index has the settings that were given, as ``BM25Index.open`` does for a folder.
 ``is_url``
     Tells the URL of a remote folder, which must stay a string, from a path.
 ``encode_metadata``, ``decode_metadata``
@@ -28,19 +26,15 @@ that our own adapters import nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
 from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
 from bm25rag.documents import read_hits
-from bm25rag.index import BM25Index, Mode, OnDuplicate
+from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
-from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
-from bm25rag.storage import state
+from bm25rag.scoring.variants import DeltaOn, VariantName
 
 __all__ = [
     "STOPWORD_LISTS",
@@ -54,7 +48,6 @@ __all__ = [
     "check_flag",
     "check_real",
     "check_sequence",
-    "check_settings",
     "decode_metadata",
     "encode_metadata",
     "end_threads",
@@ -65,24 +58,3 @@ __all__ = [
     "read_hits",
     "sample_metadata",
 ]
-
-
-def check_settings(index: BM25Index, given: Mapping[str, Any], place: str) -> None:
-    """Check that an index has the settings that were given; ``None`` stands for any.
-
-    Parameters
-    ----------
-    index
-        The index.
-    given
-        Settings by their names in ``BM25Index``.
-    place
-        Where the index is, for the message.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it has others, or these are wrong; the message names the first.
-    """
-    parameters = Parameters(index.variant, index.k1, index.b, index.delta, index.delta_on)
-    state.check_settings(place, index.analyzer, parameters, given)

@@ -264,7 +264,7 @@ def follow(
     with _REGISTRY.taken():
         folder = _FOLLOWED.setdefault(place, FollowedFolder(place))
     folder._open(analyzer, given, check_real("timeout", timeout, 0.0, math.inf))
-    _check_settings(folder.current, {"analyzer": analyzer, **given}, place)
+    check_settings(place, folder.current._live.state.stored(), analyzer, given)
     return folder
 
 
@@ -287,13 +287,9 @@ def share(name: str, index: BM25Index, **required: Any) -> SharedIndex:
     """
     with _REGISTRY.taken():
         shared = _SHARED.setdefault(name, SharedIndex(index))
-    _check_settings(shared.current, required, name)
+    state = shared.current._live.state.stored()
+    check_settings(name, state, required.pop("analyzer", None), required)
     return shared
-
-
-def _check_settings(index: BM25Index, given: dict[str, Any], place: str) -> None:
-    snapshot = index._live.state.snapshot
-    check_settings(place, snapshot.analyzer, snapshot.parameters, given)
 
 
 @atexit.register

@@ -60,8 +60,7 @@ def open_index(
         return new_state(settled, **given).stored()
 
     def check(reader: FolderReader, stored: StoredState) -> None:
-        settings = {"analyzer": analyzer, **given}
-        check_settings(str(path), stored.analyzer, stored.parameters, settings)
+        check_settings(str(path), stored, analyzer, given)
         if verify:
             reader.verify(stored)
 

@@ -6,15 +6,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from bm25rag.common.record import Record
-from bm25rag.documents import Document
 from bm25rag.filters.operators import Operator
 from bm25rag.filters.values import fresh
-
-Read: TypeAlias = Callable[[], Document]
-"""Returns a fresh copy of the document that a filter is asked about."""
 
 # The most ids that are cached as a mask.
 _MAX_KEYED = 100
@@ -77,7 +73,7 @@ class Filter(ABC):
         return self.key is None and self.ids is None
 
     @abstractmethod
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether a document passes.
 
         Parameters
@@ -86,8 +82,6 @@ class Filter(ABC):
             The document's id.
         metadata
             The document's metadata, which is never changed.
-        read
-            Returns the whole document, for ``DocumentFilter``.
         """
 
 
@@ -116,7 +110,7 @@ class Condition(Record, Filter):
     def key(self) -> Hashable:
         return self.path, self.operator.key
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         value: Any = metadata
         for key in self.path:
             # Lists are not descended into, and the top level may be any mapping.
@@ -144,7 +138,7 @@ class IdCondition(Record, Filter):
     def key(self) -> Hashable:
         return "$id", self.operator.key
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         return self.operator.passes(id)
 
 
@@ -171,43 +165,49 @@ class IdSet(Record, Filter):
     def ids(self) -> frozenset[str]:
         return self.members
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         return id in self.members
 
 
 class CallableFilter(Record, Filter):
-    """A function of the metadata, called at every search for what passes the rest of the filter.
+    """A function of a document, called at every search for what passes the rest of the filter.
 
     Parameters
     ----------
     function
-        Called with a copy of the metadata; a true result passes. Its exceptions propagate.
+        Called with a copy of the metadata, or with what ``fetch`` returns; a true result passes.
+        Its exceptions propagate.
+    fetch
+        Returns what the function is called with, such as a framework's document, for an id;
+        ``None`` for the metadata.
 
     Raises
     ------
     TypeError
-        If it is a generator function or a coroutine function.
+        If the function is a generator function or a coroutine function.
     """
 
-    __slots__ = __match_args__ = ("function",)
+    __slots__ = __match_args__ = ("function", "fetch")
 
-    def __init__(self, function: Callable[[Any], object]) -> None:
+    def __init__(
+        self,
+        function: Callable[[Any], object],
+        fetch: Callable[[str], object] | None = None,
+    ) -> None:
         if inspect.isgeneratorfunction(function):
             raise _not_plain("a generator")
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise _not_plain("an awaitable")
         self.function: Final = function
+        self.fetch: Final = fetch
 
     @property
     def key(self) -> None:
         """None: what the function says may change from call to call."""
         return None
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
-        return self._says(fresh(dict(metadata)))
-
-    def _says(self, subject: Any) -> bool:
-        result = self.function(subject)
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+        result = self.function(fresh(dict(metadata)) if self.fetch is None else self.fetch(id))
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that it was never awaited
@@ -215,24 +215,6 @@ class CallableFilter(Record, Filter):
         if isinstance(result, Iterator):
             raise _not_plain("an iterator")
         return bool(result)
-
-
-class DocumentFilter(CallableFilter):
-    """A function of the whole document, with its id, text and payload; else a ``CallableFilter``.
-
-    Parameters
-    ----------
-    function
-        Called with a fresh copy of the document, as the index that is searched holds it.
-    """
-
-    __slots__ = ()
-
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
-        """Say whether the function returns something true."""
-        if read is None:
-            raise TypeError("a DocumentFilter needs the document, which only an index has")
-        return self._says(read())
 
 
 def _not_plain(returned: str) -> TypeError:
@@ -278,8 +260,8 @@ class And(_Joined):
     def key(self) -> Hashable:
         return _joint_key("$and", self.parts)
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
-        return all(part.matches(id, metadata, read) for part in self.parts)
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+        return all(part.matches(id, metadata) for part in self.parts)
 
 
 class Or(_Joined):
@@ -291,8 +273,8 @@ class Or(_Joined):
     def key(self) -> Hashable:
         return _joint_key("$or", self.parts)
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
-        return any(part.matches(id, metadata, read) for part in self.parts)
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+        return any(part.matches(id, metadata) for part in self.parts)
 
 
 class Not(_Joined):
@@ -320,8 +302,8 @@ class Not(_Joined):
         key = self.part.key
         return None if key is None else ("$not", key)
 
-    def matches(self, id: str, metadata: Mapping[str, Any], read: Read | None = None) -> bool:
-        return not self.part.matches(id, metadata, read)
+    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
+        return not self.part.matches(id, metadata)
 
 
 def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:

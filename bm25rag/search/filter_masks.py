@@ -16,11 +16,10 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Int64
 from bm25rag.common.codec import decode_metadata
 from bm25rag.common.strings import utf8
-from bm25rag.filters import And, Condition, DocumentFilter, Filter, IdCondition, Not, Or
+from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
 from bm25rag.metadata.conditions import select
 from bm25rag.metadata.field import StringRange
 from bm25rag.metadata.fields import Fields
-from bm25rag.search.snapshot import read_document
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.view import SegmentView
 
@@ -56,11 +55,6 @@ def _evaluate_view(view: SegmentView, filter: Filter, candidates: Bool) -> Bool:
         return candidates & _cached(view, filter, key)
     if isinstance(filter, And | Or | Not):
         return _combine(filter, candidates, partial(_evaluate_view, view))
-    if isinstance(filter, DocumentFilter):
-        mask = np.zeros(len(candidates), np.bool_)
-        for row in np.flatnonzero(candidates).tolist():
-            mask[row] = filter.matches("", {}, partial(read_document, view, row))
-        return mask
     return _evaluate(_Current(view), filter, candidates)
 
 

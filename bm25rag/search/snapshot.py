@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import accumulate, groupby, islice, pairwise, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -190,7 +189,11 @@ class Snapshot:
 
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
-        return read_document(self.views[segment_index], number)
+        view = self.views[segment_index]
+        (text,), (metadata,), (payload,) = (
+            _read(view, name, (number,)) for name in ("text", "metadata", "payload")
+        )
+        return Document(view.segment.id_of(number), text, metadata, payload)
 
     def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
         """Return fresh documents, those of the ids that there are and pass."""
@@ -288,8 +291,7 @@ class Snapshot:
         id = view.segment.id_of(number)
         if filter.ids is not None:
             return id in filter.ids
-        metadata = decode_metadata(view.metadata_of((number,))[0])
-        return filter.matches(id, metadata, partial(read_document, view, number))
+        return filter.matches(id, decode_metadata(view.metadata_of((number,))[0]))
 
 
 class _VectorSnapshot(Snapshot):
@@ -340,14 +342,6 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
         return [{} if data is None else decode_metadata(data) for data in stored]
     payloads = view.segment.payloads.views(numbers)
     return [None if data is None else bytes(data) for data in payloads]
-
-
-def read_document(view: SegmentView, number: int) -> Document:
-    """Return a fresh document of a segment."""
-    (text,), (metadata,), (payload,) = (
-        _read(view, name, (number,)) for name in ("text", "metadata", "payload")
-    )
-    return Document(view.segment.id_of(number), text, metadata, payload)
 
 
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:

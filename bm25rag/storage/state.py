@@ -65,39 +65,29 @@ def check_extra(extra: object) -> dict[str, Any]:
 
 
 def check_settings(
-    place: str, analyzer: Analyzer, parameters: Parameters, given: Mapping[str, Any]
+    folder: str, state: State, analyzer: Analyzer | None, parameters: dict[str, Any]
 ) -> None:
-    """Check that an index has the settings that were given; ``None`` stands for any.
-
-    Parameters
-    ----------
-    place
-        The folder of the index, or its name, for the message.
-    analyzer, parameters
-        Those of the index.
-    given
-        Settings by their names in ``BM25Index``.
+    """Check that a state has an analyzer and parameters; ``None`` stands for any analyzer.
 
     Raises
     ------
     TypeError, ValueError
         If it has others, or these are wrong.
     """
-    chosen = {name: value for name, value in given.items() if value is not None}
-    wanted = chosen.pop("analyzer", analyzer)
-    if wanted != analyzer:
+    if analyzer is not None and state.analyzer != analyzer:
         raise ValueError(
-            f"analyzer is {wanted!r}, but the index in {place!r} was made with {analyzer!r}: "
-            "leave analyzer out, or make a new index with index.reanalyze(analyzer)"
+            f"analyzer is {analyzer!r}, but the index in {folder!r} was made with "
+            f"{state.analyzer!r}: leave analyzer out, or make a new index with "
+            "index.reanalyze(analyzer)"
         )
-    changed = parameters.changed(chosen)
-    for name in chosen:
+    wanted = state.parameters.changed(parameters)
+    for name in parameters:
         attribute = "effective_delta" if name == "delta" else name
-        value, existing = getattr(changed, attribute), getattr(parameters, attribute)
-        if value != existing:
+        given, existing = getattr(wanted, attribute), getattr(state.parameters, attribute)
+        if given != existing:
             raise ValueError(
-                f"{name} is {value!r}, but the index in {place!r} was made with {existing!r}: "
-                f"leave {name} out, or search a view, index.tune({name}={value!r})"
+                f"{name} is {given!r}, but the index in {folder!r} was made with {existing!r}: "
+                f"leave {name} out, or search a view, index.tune({name}={given!r})"
             )
 
 

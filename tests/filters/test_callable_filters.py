@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bm25rag import BM25Index, Document
-from bm25rag.filters import (
-    And,
-    CallableFilter,
-    Condition,
-    DocumentFilter,
-    Not,
-    Or,
-    parse_filter,
-    split,
-)
-from bm25rag.filters.operators import OPERATORS
+from bm25rag import BM25Index
+from bm25rag.filters import And, CallableFilter, parse_filter, split
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -68,6 +58,23 @@ def test_it_is_asked_best_first_until_k_are_found(index: BM25Index) -> None:
     expected = [n for n in order if n % 3 == 0][:4]
     assert [hit.metadata["n"] for hit in hits] == expected
     assert ask.numbers == order[: order.index(expected[-1]) + 1]
+
+
+def test_it_may_be_asked_about_what_is_fetched_for_an_id(index: BM25Index) -> None:
+    asked: list[str] = []
+
+    def fetch(id: str) -> tuple[str, str | None]:
+        asked.append(id)
+        return id, index.get([id])[0].text
+
+    even = parse_filter({"even": True})
+    assert even is not None
+    short = CallableFilter(lambda pair: len(pair[1]) < 20, fetch)
+    hits = index.search("tea", k=1000, filter=And((short, even)))
+    expected = index.search("tea", k=1000, filter=even)
+    assert [hit.id for hit in hits] == [hit.id for hit in expected if len(hit.text or "") < 20]
+    assert asked == [hit.id for hit in expected]
+    assert short.key is None
 
 
 @pytest.mark.parametrize("query", ["unknown", "", "the"])
@@ -218,52 +225,3 @@ def test_a_filter_that_changes_during_the_search_counts_as_it_was() -> None:
 
     hits = MANY.search(["red"], filter={"$and": [change, filter]})
     assert sorted(hit.metadata["n"] for hit in hits) == [1, 2, 3]
-
-
-# --- of the whole document ------------------------------------------------------------------------
-
-
-def test_a_document_filter_is_given_the_document_as_the_index_holds_it(index: BM25Index) -> None:
-    ids = index.ids()
-    index.update_metadata(ids[:2], [{"n": -1}, {"n": -2}])
-    seen = {}
-
-    def is_short(document: Document) -> bool:
-        seen[document.id] = document
-        return document.text is not None and len(document.text) < 9
-
-    short = DocumentFilter(is_short)
-    expected = [found.id for found in index.get(ids) if len(found.text or "") < 9]
-    assert expected
-    assert index.ids(short) == expected
-    assert list(seen.values()) == index.get(ids)
-    assert index.count(short) == len(expected)
-    assert [found.id for found in index.get(ids, short)] == expected
-    hits = index.search("red boat", k=1000, filter=short)
-    assert {hit.id for hit in hits} == set(expected)
-    assert index.delete(filter=short) == len(expected)
-    assert index.count(short) == 0
-
-
-def test_a_document_filter_is_a_part_of_other_filters(index: BM25Index) -> None:
-    longer = DocumentFilter(lambda document: len(document.text or "") > 8)
-    ids = set(index.ids(longer))
-    even = set(index.ids({"even": True}))
-    parity = Condition(("even",), OPERATORS["$eq"](True))
-    assert set(index.ids(And((longer, parity)))) == ids & even
-    assert index.count(Or((longer, parity))) == len(ids | even)
-    assert set(index.ids(Not(longer))) == set(index.ids()) - ids
-    both = And((longer, CallableFilter(lambda metadata: metadata["even"])))
-    assert {hit.id for hit in index.search("red", k=1000, filter=both)} == ids & even
-
-
-def test_a_document_filter_is_a_plain_function_and_needs_an_index() -> None:
-    with pytest.raises(TypeError, match="needs the document"):
-        DocumentFilter(bool).matches("a", {})
-    with pytest.raises(TypeError, match="returns an iterator"):
-        BM25Index.from_texts(["a cat"]).count(DocumentFilter(iter_of_nothing))
-    assert isinstance(DocumentFilter(bool), CallableFilter)
-
-
-def iter_of_nothing(document: Document) -> object:
-    return iter(())

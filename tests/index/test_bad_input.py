@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import check_settings
+from bm25rag import BM25Index
 from bm25rag.errors import BM25Error, MetadataError
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -364,21 +363,3 @@ def test_a_text_in_a_list_that_finds_nothing_is_warned_of(index: BM25Index) -> N
 @pytest.mark.parametrize("query", ["dates compared", ["unknown"], ["red", "red apple"], [], {}])
 def test_other_queries_that_find_nothing_are_not_warned_of(index: BM25Index, query: Any) -> None:
     index.search(query, filter={"n": 99})
-
-
-def test_settings_of_an_index_are_compared_as_those_of_a_folder(tmp_path: Path) -> None:
-    index = BM25Index(Analyzer("de"), "bm25+", k1=1.5)
-    index.save(tmp_path / "index")
-    same = {"analyzer": Analyzer("de"), "variant": "bm25+", "k1": 1.5, "delta": 1.0, "b": None}
-    check_settings(index, same, "here")
-    check_settings(index, {}, "here")
-    others: list[dict[str, Any]]
-    others = [{"analyzer": Analyzer()}, {"b": 0.5}, {"variant": "lucene"}, {"delta": 2.0}]
-    for other in others:
-        name = next(iter(other))
-        with pytest.raises(ValueError, match=f"{name} is .*the index in 'here' was made with"):
-            check_settings(index, other, "here")
-        with pytest.raises(ValueError, match=f"{name} is .*index' was made with"):
-            BM25Index.open(tmp_path / "index", mode="a", **other)
-    with pytest.raises(TypeError, match="k1 must be a number"):
-        check_settings(index, {"k1": "high"}, "here")

@@ -109,6 +109,28 @@ def test_a_missing_dense_store_is_named_and_none_does_without(
         assert found.ids == ["dog", "cat"]
 
 
+def test_an_empty_dense_store_does_not_pass_for_the_full_one(
+    nodes: list[TextNode], tmp_path: Path
+) -> None:
+    path = tmp_path / "saved"
+    hybrid(nodes).persist(str(path))
+    message = r"^dense holds 0 vectors, and the index 4 nodes, .*\(SimpleVectorStore\).*dense=None"
+    for load in (
+        lambda dense: BM25VectorStore.from_persist_path(str(path), dense=dense),
+        lambda dense: BM25VectorStore(BM25Index.open(path), dense=dense),
+        lambda dense: BM25VectorStore(path=path, dense=dense),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load(SimpleVectorStore())
+        filled = SimpleVectorStore()
+        filled.add(embedded(nodes))
+        assert answer(load(filled)) == answer(hybrid(nodes))
+    store = BM25VectorStore.from_persist_path(str(path), dense=dense_at(path))
+    store.clear()
+    store.persist(str(path))
+    assert BM25VectorStore.from_persist_path(str(path), dense=SimpleVectorStore()).get_nodes() == []
+
+
 def test_a_retriever_keeps_the_settings_of_a_store_and_a_store_those_of_a_retriever(
     nodes: list[TextNode], tmp_path: Path
 ) -> None:

@@ -52,13 +52,7 @@ class Stemming:
 def choose_index(
     existing: BM25Index | None, analysis: Analysis, parameters: dict[str, Any]
 ) -> BM25Index:
-    """Return the existing index, or an empty one of the analysis and the given parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``existing`` is anything but a core index, or settings are given with it.
-    """
+    """Return the existing index, or an empty one of the analysis and the given parameters."""
     given = {name: value for name, value in parameters.items() if value is not None}
     if existing is None:
         return BM25Index(make_analyzer(*analysis), **given)

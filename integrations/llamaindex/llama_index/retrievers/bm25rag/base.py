@@ -92,14 +92,13 @@ class BM25Retriever(NodeStore, BaseRetriever):
         ``BM25Index.expand`` does; or a mapping of its ``fb_docs``, ``fb_terms`` and
         ``original_query_weight``.
     min_score
-        The least score of a node that is returned; ``None`` for any.
+        The least score of a node that is returned; ``None`` for any. It does not apply to a
+        question without a word, whose nodes have no score.
 
     Raises
     ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If neither nodes nor an index are given, a value is wrong, or ``metadata_mode`` differs
+    TypeError, ValueError
+        If an argument is wrong, neither nodes nor an index are given, or ``metadata_mode`` differs
         from that of the nodes in ``existing_bm25``.
     MetadataError
         If the metadata of a node cannot be stored; the message names node and key.
@@ -189,16 +188,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         docstore
             A document store of nodes.
         stemmer, language, similarity_top_k, verbose, skip_stemming, token_pattern, filters
-            As in the constructor.
-        tokenizer, metadata_mode, callback_manager, existing_bm25, objects, object_map, k1, b
-            As in the constructor.
-        variant, correct, expand, min_score
-            As in the constructor.
-
-        Raises
-        ------
-        ValueError
-            If the number of these is wrong, or the index keeps its nodes elsewhere.
+            As in the constructor, as are all that follow.
         """
         sources = sum(source is not None for source in (index, nodes, docstore))
         if sources != 1 and (existing_bm25 is None or sources):
@@ -315,7 +305,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         query
             A text, a query bundle, a list of terms, or a mapping of terms to weights. Without any
             word, all nodes that pass the filters are found, in the order of the index, with score
-            0; without filters, none.
+            0, whatever ``min_score`` is; without filters, none.
         similarity_top_k
             The maximum number of nodes to return; ``None`` for the retriever's.
         filters
@@ -325,13 +315,6 @@ class BM25Retriever(NodeStore, BaseRetriever):
             As in the constructor; ``None`` for the retriever's.
         offset
             How many of the best nodes to leave out, as on a second page.
-
-        Raises
-        ------
-        TypeError
-            If an argument has the wrong type.
-        ValueError
-            If a number is out of range.
         """
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
         changed = self._changed(similarity_top_k, filters, **asked)

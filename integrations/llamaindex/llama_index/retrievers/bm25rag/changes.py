@@ -11,12 +11,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, mode_of, read_documents
-from llama_index.retrievers.bm25rag.nodes import (
-    live_object,
-    to_document,
-    to_node,
-    with_new_metadata,
-)
+from llama_index.retrievers.bm25rag.nodes import to_document, to_node, with_new_metadata
 from llama_index.retrievers.bm25rag.persistence import saved_settings
 from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
@@ -52,16 +47,7 @@ class Live(NamedTuple):
 class NodeStore:
     """Adds, deletes, returns, compares and finds nodes; ``BM25Retriever`` inherits it.
 
-    Parameters
-    ----------
-    bm25
-        The index that holds them.
-    metadata_mode
-        Which text is indexed; ``None`` for the mode of the nodes in the index, or ``EMBED``.
-    objects
-        The objects of index nodes that the user gave, by index id; they stay when nodes go.
-    verbose
-        Whether to show progress.
+    ``objects`` are those of index nodes that the user gave, by index id; they stay when nodes go.
     """
 
     def __init__(
@@ -73,7 +59,7 @@ class NodeStore:
     ) -> None:
         self.bm25 = bm25
         self._metadata_mode = choose_mode(bm25, metadata_mode)
-        self._objects, self._given_objects = dict(objects), objects
+        self._given_objects = objects
         # The index nodes that were added with an object, by node id.
         self._live: dict[str, Live] = {}
         self._verbose = verbose
@@ -89,15 +75,15 @@ class NodeStore:
     @property
     def object_map(self) -> dict[str, Any]:
         """Objects for recursive retrieval by index id: those given, and those of nodes held."""
-        if self._live:
-            stored = self.bm25.get(list(self._live))
-            held = {document.id for document in stored if self._live_of(document)}
-            self._forget_objects([id for id in list(self._live) if id not in held])
-        return self._objects
+        if not self._live:
+            return self._given_objects
+        held = filter(self._live_of, self.bm25.get(list(self._live)))
+        self._forget_objects(self._live.keys() - {document.id for document in held})
+        return self._given_objects | {each.index_id: each.obj for each in [*self._live.values()]}
 
     @object_map.setter
     def object_map(self, value: dict[str, Any]) -> None:
-        self._objects = value
+        self._given_objects = value
 
     # --- writing ------------------------------------------------------------------
 
@@ -137,11 +123,10 @@ class NodeStore:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
         pairs = [(stored.id, (node, stored)) for node, stored in zip(given, documents, strict=True)]
         for id, (node, stored) in pick_added(pairs, ids, on_duplicate).items():
-            self._forget_objects([id])
-            live = live_object(node)
-            if live is not None and isinstance(node, IndexNode):
-                self._live[id] = Live(node.index_id, live, stored)
-                self._objects[node.index_id] = live
+            self._live.pop(id, None)
+            # An object that is a node is stored with it.
+            if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode | None):
+                self._live[id] = Live(node.index_id, node.obj, stored)
         return ids
 
     def update_metadata(
@@ -347,16 +332,9 @@ class NodeStore:
 
     def _forget_objects(self, ids: Iterable[str]) -> None:
         """Remove the objects of deleted index nodes from ``object_map``."""
-        if not self._live:
-            return
-        for index_id, *_ in filter(None, [self._live.pop(id, None) for id in ids]):
-            left = [live.obj for live in list(self._live.values()) if live.index_id == index_id]
-            if left:
-                self._objects[index_id] = left[-1]
-            elif index_id in self._given_objects:
-                self._objects[index_id] = self._given_objects[index_id]
-            else:
-                self._objects.pop(index_id, None)
+        if self._live:
+            for id in ids:
+                self._live.pop(id, None)
 
     def _live_of(self, found: Document | Hit) -> Live | None:
         live = self._live.get(found.id)
@@ -416,13 +394,7 @@ def _ids_of(
 
 
 def choose_mode(index: BM25Index, given: object) -> MetadataMode:
-    """Return the given metadata mode, or that of the index, or ``EMBED``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a metadata mode, or the nodes of the index were indexed with another one.
-    """
+    """Return the given metadata mode, which must be that of the index, or its own, or ``EMBED``."""
     wanted = None
     if given is not None:
         modes = [mode.value for mode in MetadataMode]

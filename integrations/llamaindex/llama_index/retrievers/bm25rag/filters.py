@@ -75,13 +75,6 @@ def translate(
         is looked up, and may have dates.
     lasting
         Whether the result must also hold for a later state of the index.
-
-    Raises
-    ------
-    TypeError
-        If a value does not suit its operator; the message names the key.
-    ValueError
-        If a filter has an unknown operator or condition, or a value too large to translate.
     """
     if filters is None or not filters.filters:
         return None

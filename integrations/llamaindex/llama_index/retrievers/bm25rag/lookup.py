@@ -45,13 +45,7 @@ def lookup_fields_in(stored_fields: Any) -> dict[str, str]:
 
 
 def parse_payload(found: Hit | Document) -> Any:
-    """Return the fields in the payload of a document, ``None`` if it was not stored as a node.
-
-    Raises
-    ------
-    CorruptIndexError
-        If the payload is damaged.
-    """
+    """Return the fields in the payload of a document, ``None`` if it was not stored as a node."""
     payload = found.payload
     if payload is None or not payload.startswith(_START):
         return None

@@ -51,13 +51,7 @@ _TEXT_NODE = TextNode.__pydantic_validator__
 
 
 def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
-    """Return the document that stores a node: everything but its embedding.
-
-    Raises
-    ------
-    MetadataError
-        If the metadata cannot be stored; the message names node and key.
-    """
+    """Return the document that stores a node: everything but its embedding."""
     text = node.get_content(metadata_mode=mode)
     stored_fields: dict[str, Any] = {MODE: mode.value, "node": _fields(node)}
     if type(node) is not TextNode:
@@ -80,26 +74,13 @@ def to_document(node: BaseNode, mode: MetadataMode) -> Stored:
 
 
 def with_new_metadata(found: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what stands in place of a stored node's metadata: others, as ``to_document`` does.
-
-    Raises
-    ------
-    MetadataError
-        If they cannot be stored; the message names node and key.
-    """
+    """Return what stands in place of a stored node's metadata: others, as ``to_document`` does."""
     stored_fields = parse_payload(found)
     if stored_fields is None or not isinstance(metadata or {}, dict):  # the core refuses the latter
         return metadata or {}
     written, dates = _write_dates(metadata or {}, found.id)
     # Also without dates, or those in the payload would come back.
     return {**written, NODE_KEY: {**lookup_fields_in(stored_fields), DATES: dates or "{}"}}
-
-
-def live_object(node: BaseNode) -> object | None:
-    """Return an index node's object if it cannot be stored: a retriever, a query engine."""
-    if not isinstance(node, IndexNode) or isinstance(node.obj, BaseNode):
-        return None
-    return node.obj  # type: ignore[no-any-return]  # declared as Any
 
 
 def _content(node: BaseNode) -> str | None:
@@ -195,18 +176,7 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 
 
 def to_node(found: Hit | Stored) -> BaseNode:
-    """Return a new node of its original class; a text node if it was not stored as a node.
-
-    Warns
-    -----
-    UserWarning
-        If its class is not imported; the result is a text node then.
-
-    Raises
-    ------
-    CorruptIndexError
-        If the payload is damaged.
-    """
+    """Return a new node of its original class; a text node if it was not stored as a node."""
     lookup = found.metadata.pop(NODE_KEY, None)
     stored_fields = parse_payload(found)
     if stored_fields is None:

@@ -77,15 +77,7 @@ def save(index: BM25Index, folder: str | PathLike[str], settings: Settings) -> N
 
 
 def load(folder: str | PathLike[str], tokenizer: Tokenizer | None) -> tuple[BM25Index, Settings]:
-    """Open an index that can be changed in memory, and the settings.
-
-    Raises
-    ------
-    NotAnIndexError
-        If the folder was written by llama-index-retrievers-bm25, or holds no retriever.
-    CorruptIndexError
-        If the settings cannot be read.
-    """
+    """Open an index that can be changed in memory, and the settings."""
     try:
         index = BM25Index.open(folder, tokenizer=tokenizer)
     except NotAnIndexError:

@@ -97,7 +97,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
         How many nodes of each leg are fused, unless the query asks for more. ``None`` for this
-        and the three before is what was saved with the index, or 0.5, ``minmax``, 60 and 50.
+        and the three before is what was saved with the index, or 0.5, ``minmax``, 60 and 100.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
         As in ``BM25Retriever``.
     k1, b, variant
@@ -109,11 +109,10 @@ class BM25VectorStore(BasePydanticVectorStore):
 
     Raises
     ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If a value is wrong, ``dense`` or a function is missing that the index was saved with, or
-        settings of the index are given with ``existing_bm25`` or differ from those in the folder.
+    TypeError, ValueError
+        If an argument is wrong, ``dense`` or a function is missing that the index was saved with,
+        ``dense`` is empty and was not, or settings of the index are given with ``existing_bm25`` or
+        differ from those in the folder.
     NotAnIndexError
         If the folder holds something else.
     """
@@ -230,17 +229,13 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Raises
         ------
-        TypeError
-            If an element is not a node.
-        DuplicateIdError
-            If an id is there already and ``on_duplicate`` is ``"error"``.
+        TypeError, DuplicateIdError, MetadataError
+            As in ``BM25Retriever.add_nodes``.
         ValueError
             If a node has no embedding for the dense store, one of another dimension, or NaN in it;
             or nodes are searched by sparse vectors, and ``sparse_doc_fn`` is missing.
         SparseEncoderError
             If ``sparse_doc_fn`` fails, or returns anything but a finite vector for each text.
-        MetadataError
-            If the metadata of a node cannot be stored; the message names node and key.
         DenseStoreError
             If the dense store fails.
         """
@@ -253,8 +248,6 @@ class BM25VectorStore(BasePydanticVectorStore):
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a source document, and the document if it was added whole.
 
-        Nodes are deleted from the dense store first: if it fails, the index still has them.
-
         Parameters
         ----------
         ref_doc_id
@@ -265,7 +258,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         Raises
         ------
         DenseStoreError
-            If the dense store fails.
+            If the dense store fails; the index still has the nodes.
         ReadOnlyError
             If the index was opened for reading.
         """
@@ -285,17 +278,13 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Parameters
         ----------
-        node_ids
-            The ids; unknown ids are ignored.
-        filters
-            The filters that the nodes pass.
+        node_ids, filters
+            As in ``BM25Retriever.delete_nodes``, which also lists the exceptions.
         **delete_kwargs
             For ``delete_nodes`` of the dense store, which is given the ids of these nodes.
 
         Raises
         ------
-        TypeError, ValueError
-            As in ``BM25Retriever.delete_nodes``.
         DenseStoreError
             If the dense store fails; the index still has the nodes.
         """
@@ -334,13 +323,7 @@ class BM25VectorStore(BasePydanticVectorStore):
     aupdate_metadata = in_thread(update_metadata)
 
     def clear(self) -> None:
-        """Delete all nodes, from the dense store first.
-
-        Raises
-        ------
-        DenseStoreError
-            If the dense store fails; the index still has its nodes.
-        """
+        """Delete all nodes, from the dense store first: if it fails, the index still has them."""
         run(writing.clear(self._nodes), self.dense)
 
     async def aclear(self) -> None:
@@ -360,7 +343,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         node_ids, filters
-            As in ``BM25Retriever.get_nodes``, which also lists the exceptions.
+            As in ``BM25Retriever.get_nodes``.
         """
         return self._nodes.get_nodes(node_ids, filters)
 
@@ -375,7 +358,7 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Empty lists of ids let all nodes pass, as LlamaIndex's retriever gives them. If there is
         neither a word nor an embedding to search by, but filters or ids, the result is the first
-        nodes that pass, in the order of the index, with score 0.
+        nodes that pass, in the order of the index, with score 0; ``min_score`` does not apply.
 
         Parameters
         ----------
@@ -400,13 +383,11 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Raises
         ------
-        TypeError
-            If an argument or a field of the query has the wrong type.
-        ValueError
-            If the mode needs a dense store, ``sparse_query_fn``, ``query_str`` or
-            ``query_embedding`` that is missing, or does not ask what an option is for, the
-            embedding has another dimension than those in
-            the dense store, or a number is out of range.
+        TypeError, ValueError
+            If an argument or a field of the query is wrong, the mode needs a dense store,
+            ``sparse_query_fn``, ``query_str`` or ``query_embedding`` that is missing, or does not
+            ask what an option is for, or the embedding has another dimension than those in the
+            dense store.
         SparseEncoderError
             If ``sparse_query_fn`` fails, or returns anything but a finite vector.
         DenseStoreError
@@ -480,12 +461,10 @@ class BM25VectorStore(BasePydanticVectorStore):
             As it was given to ``persist``.
         fs
             ``None``, or a local file system.
-        dense
-            The dense store, such as ``SimpleVectorStore.from_persist_path(path + ".dense")``. It
-            must be given if there was one; ``None`` does without.
-        sparse_doc_fn, sparse_query_fn
-            The functions, which are not saved, as their vectors are. They must be given if there
-            were such; ``None`` does without.
+        dense, sparse_doc_fn, sparse_query_fn
+            The dense store, such as ``SimpleVectorStore.from_persist_path(path + ".dense")``, and
+            the functions, which are not saved. They must be given if there were such; ``None``
+            does without.
         alpha, method, rank_constant, fetch_k
             As in the constructor, in place of what was saved.
         tokenizer
@@ -493,14 +472,10 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Raises
         ------
-        NotAnIndexError
-            If the folder holds nothing that ``persist`` saved.
-        CorruptIndexError
-            If a file is damaged.
-        TokenizerRequiredError
-            If it was made with a tokenizer and ``tokenizer`` is missing.
+        NotAnIndexError, CorruptIndexError, TokenizerRequiredError
+            As in ``BM25Retriever.from_persist_dir``.
         ValueError
-            If ``fs`` is not local, or ``dense`` or a function is missing.
+            If ``fs`` is not local, or as in the constructor.
         """
         check_local(fs)
         index, settings = persistence.load(folder_of(persist_path), tokenizer)
@@ -542,18 +517,7 @@ class BM25VectorStore(BasePydanticVectorStore):
 
     @model_serializer(mode="wrap")
     def custom_model_dump(self, handler: Any, info: Any) -> dict[str, Any]:
-        """Return the arguments that make this store again from its folder, for ``from_dict``.
-
-        Parameters
-        ----------
-        handler, info
-            Pydantic's.
-
-        Raises
-        ------
-        ValueError
-            If the nodes are not in a folder of the store's own.
-        """
+        """Return the arguments that make this store again from its folder, for ``from_dict``."""
         if self._nodes.folder is None:
             raise ValueError(
                 "a BM25VectorStore in memory cannot be written as a dict or JSON, which do not "

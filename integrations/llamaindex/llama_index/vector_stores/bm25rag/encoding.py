@@ -23,17 +23,7 @@ SparseEncoderCallable: TypeAlias = Callable[[list[str]], BatchSparseEncoding | I
 class Encoder:
     """A function that makes sparse vectors of texts; what it returns is checked.
 
-    Parameters
-    ----------
-    argument
-        The name of the argument that it was given as, for messages.
-    function
-        The function.
-
-    Raises
-    ------
-    TypeError
-        If it cannot be called.
+    ``argument`` is the name of the argument that it was given as, for messages.
     """
 
     def __init__(self, argument: str, function: SparseEncoderCallable) -> None:
@@ -52,13 +42,7 @@ class Encoder:
         return None if function is None else cls(argument, function)
 
     def encode(self, texts: list[str]) -> list[dict[str, float]]:
-        """Return a vector for each text: weights by term.
-
-        Raises
-        ------
-        SparseEncoderError
-            If the function fails, or returns anything else.
-        """
+        """Return a vector for each text: weights by term."""
         try:
             encoded = self._function(texts)
             encoded = encoded if isinstance(encoded, tuple) else list(encoded)

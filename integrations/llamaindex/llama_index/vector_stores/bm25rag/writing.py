@@ -162,7 +162,8 @@ class Vectors:
         """Return how many vectors the store holds, where that is known without asking a server."""
         if isinstance(self.store, SimpleVectorStore):
             return len(self.store.data.embedding_dict)
-        return getattr(self.store.client, "ntotal", None)  # Faiss's
+        faiss = getattr(self.store, "_faiss_index", None)
+        return None if faiss is None else int(faiss.ntotal)
 
 
 def check_options(method: str, options: Mapping[str, Any], vectors: Vectors | None) -> None:

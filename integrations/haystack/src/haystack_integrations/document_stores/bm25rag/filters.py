@@ -18,7 +18,6 @@ from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
-from haystack_integrations.document_stores.bm25rag.conversion import from_core
 from haystack_integrations.document_stores.bm25rag.dates import (
     DateComparison,
     DateEquality,
@@ -32,8 +31,8 @@ from bm25rag.errors import FilterError as CoreFilterError
 from bm25rag.errors import MetadataError
 from bm25rag.filters import (
     And,
+    CallableFilter,
     Condition,
-    DocumentFilter,
     Filter,
     IdCondition,
     Not,
@@ -42,6 +41,8 @@ from bm25rag.filters import (
     escape_key,
     parse_filter,
 )
+
+Fetch = Callable[[str], Document]
 
 # Fields of the document itself; other names without a dot are keys of meta.
 _OWN_FIELDS = ("blob", "content", "embedding", "meta", "score", "sparse_embedding")
@@ -64,13 +65,15 @@ _EVERYTHING, _NOTHING = And(()), Or(())
 _LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
-def translate(filters: dict[str, Any] | None) -> Filter | None:
+def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
     """Translate a Haystack filter into one of the core's.
 
     Parameters
     ----------
     filters
         A comparison or a logical filter; ``None`` and ``{}`` for no filter.
+    fetch
+        Returns the document of an id, for conditions on content, blob, embeddings or score.
 
     Raises
     ------
@@ -83,29 +86,22 @@ def translate(filters: dict[str, Any] | None) -> Filter | None:
         return None
     if not isinstance(filters, dict):
         raise TypeError(f"filters must be a dict or None, got {type(filters).__name__}")
-    return _condition(filters, "filters", 1) if filters else None
+    return _condition(filters, "filters", 1, fetch) if filters else None
 
 
 def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a filter unchanged; raise as ``translate`` does if it is malformed."""
-    translate(filters)
+    translate(filters, lambda id: Document(id=id))  # never called: nothing is searched
     return filters
 
 
 def combine(
     own: dict[str, Any] | None, given: dict[str, Any] | None, policy: FilterPolicy
 ) -> dict[str, Any] | None:
-    """Combine the filters of a retriever with those of a call.
+    """Combine a retriever's own filters with those given to a call.
 
     Not as Haystack's ``apply_filter_policy``, which drops conditions on a field that both have,
     and a whole side where the operators differ.
-
-    Parameters
-    ----------
-    own, given
-        The filters of the retriever, and of the call.
-    policy
-        ``REPLACE`` for those of the call, if it has any; ``MERGE`` for both.
     """
     if given is None or given == {}:
         return own
@@ -114,19 +110,19 @@ def combine(
     return {"operator": "AND", "conditions": [own, given]}
 
 
-def _condition(condition: Any, at: str, depth: int) -> Filter:
+def _condition(condition: Any, at: str, depth: int, fetch: Fetch) -> Filter:
     if not isinstance(condition, dict):
         raise FilterError(f"{at} must be a dict, got {type(condition).__name__}")
     if depth > _DEEPEST:
         raise FilterError(f"filters are nested more than {_DEEPEST} levels deep")
     if "field" in condition:
-        return _comparison(condition, at)
+        return _comparison(condition, at, fetch)
     name = _choose(condition, at, _LOGIC)
     conditions = _need(condition, "conditions", at)
     if not isinstance(conditions, list | tuple):
         raise FilterError(f"{at}.conditions must be a list, got {type(conditions).__name__}")
     parts = tuple(
-        _condition(part, f"{at}.conditions[{number}]", depth + 1)
+        _condition(part, f"{at}.conditions[{number}]", depth + 1, fetch)
         for number, part in enumerate(conditions)
     )
     if name == "NOT":  # in Haystack it means: not all of them
@@ -178,7 +174,7 @@ class _Target(NamedTuple):
         return self.key != "$id" and (scalar or type(operand) is date)
 
 
-def _comparison(condition: dict[str, Any], at: str) -> Filter:
+def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
     name = _choose(condition, at, _COMPARISONS)
     operand = _need(condition, "value", at)
     field = condition["field"]
@@ -186,9 +182,9 @@ def _comparison(condition: dict[str, Any], at: str) -> Filter:
         raise FilterError(f"{at}.field must be a str, got {type(field).__name__}")
     _check_operand(name, operand, f"{at}.value")
     if name in _COMPLEMENTS:
-        return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at))
+        return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at, fetch))
     if field in _OWN_FIELDS:
-        return DocumentFilter(lambda stored: _passes(condition, from_core(stored)))
+        return CallableFilter(partial(_passes, condition), fetch)
     operand = _as_stored(operand, f"{at}.value")
     if field == "id":
         return _compare(_Target("$id", IdCondition), name, operand, at)
@@ -209,8 +205,9 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
     if isinstance(operand, list):
         raise FilterError(f"{at} of {name!r} must not be a list")
     if isinstance(operand, str) and read_whole(operand) is None:
-        message = f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
-        raise FilterError(message)
+        raise FilterError(
+            f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
+        )
 
 
 def _as_stored(operand: Any, at: str) -> Any:
@@ -249,7 +246,7 @@ def _membership(target: _Target, members: list[Any]) -> Filter:
         elif moment is None:
             others.append(_as_haystack(target, "==", member))
     if dates:
-        others.append(target.make(DateEquality(dates)))
+        others.append(target.make(DateEquality(python.eq, dates)))
     return Or((_parse(target, "$in", plain), *others))
 
 

@@ -18,9 +18,15 @@ from haystack_integrations.document_stores.bm25rag.filters import translate
 
 from bm25rag import BM25Index, Hit
 from bm25rag.adapters import check_count, check_flag, read_hits
+from bm25rag.filters import Filter
 
 # As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
 _SCALING_FACTOR = 8
+
+
+def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
+    """Translate a filter of the documents of an index."""
+    return translate(filters, lambda id: from_core(index.get([id])[0]))
 
 
 class Search:
@@ -31,7 +37,7 @@ class Search:
     index
         A snapshot of the index.
     filters, top_k, scale_score, min_score, offset
-        As in ``BM25DocumentStore.bm25_retrieval``.
+        As in ``BM25Retriever.run``.
     with_embedding
         Whether documents have their embeddings.
     """
@@ -50,7 +56,7 @@ class Search:
         self.limit, self.offset = check_count("top_k", top_k), check_count("offset", offset)
         self._scaled = check_flag("scale_score", scale_score)
         self._floor = check_min_score(min_score)
-        self.filter = translate(filters)
+        self.filter = filter_of(index, filters)
 
     @property
     def options(self) -> dict[str, Any]:
