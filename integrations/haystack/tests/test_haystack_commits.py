@@ -55,7 +55,7 @@ def test_a_commit_comes_by_itself_in_time(tmp_path: Path) -> None:
         while len(committed(tmp_path)) < store.count_documents():
             assert time.monotonic() < until
             time.sleep(0.01)
-    with BM25Index.open(tmp_path, mode="w") as another:  # the folder is free again
+    with BM25Index.open(tmp_path, mode="w", timeout=30) as another:  # the folder is free again
         another.add(["cat"], ids=["theirs"])
     store.write_documents(documents("ours"))
     assert store.count_documents() == 4

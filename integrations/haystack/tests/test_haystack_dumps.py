@@ -129,9 +129,9 @@ def test_numbers_of_numpy_are_dumped_as_pythons() -> None:
 class LoudStore(BM25DocumentStore):
     """A store of a user's own."""
 
-    def bm25_retrieval(self, *arguments: Any) -> list[Document]:
+    def bm25_retrieval(self, *arguments: Any, **options: Any) -> list[Document]:
         """Shout."""
-        found = super().bm25_retrieval(*arguments)
+        found = super().bm25_retrieval(*arguments, **options)
         return [Document(id=one.id, content=(one.content or "").upper()) for one in found]
 
 

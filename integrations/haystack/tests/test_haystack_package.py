@@ -42,4 +42,4 @@ def test_shared_levels_are_namespaces_without_a_file(shared: str) -> None:
 
 def test_it_asks_for_the_core_and_for_haystack() -> None:
     needed = [line for line in requires("bm25rag-haystack") or [] if "extra" not in line]
-    assert sorted(needed) == ["bm25rag>=0.1", "haystack-ai>=2.28", "numpy>=1.26"]
+    assert sorted(needed) == ["bm25rag>=0.1", "haystack-ai>=3.4", "numpy>=1.26"]

@@ -74,7 +74,7 @@ def test_a_folder_is_opened_again_with_its_settings(tmp_path: Path) -> None:
 
 def test_other_settings_than_the_folders_are_refused_by_name(tmp_path: Path) -> None:
     BM25DocumentStore(tmp_path)
-    with pytest.raises(ValueError, match=r"k1 is 2\.0, but the index at .* was made with 1\.2"):
+    with pytest.raises(ValueError, match=r"k1 is 2\.0, but the index in .* was made with 1\.2"):
         BM25DocumentStore(tmp_path, k1=2.0)
     with pytest.raises(ValueError, match="analyzer is Analyzer"):
         BM25DocumentStore(tmp_path, analyzer=Analyzer("german"))

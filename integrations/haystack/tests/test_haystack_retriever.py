@@ -201,9 +201,9 @@ def test_run_async_does_as_run_and_leaves_the_event_loop_free(
     going = threading.Event()
     search = filled.bm25_retrieval
 
-    def wait(*args: Any) -> list[Document]:
+    def wait(*args: Any, **options: Any) -> list[Document]:
         assert going.wait(timeout=30), "the loop never came to set it"
-        return search(*args)
+        return search(*args, **options)
 
     async def ask() -> dict[str, Any]:
         answer = asyncio.create_task(retriever.run_async("cat"))

@@ -145,7 +145,7 @@ def test_a_write_waits_for_another_writer_no_longer_than_it_was_told(
     patient, impatient = BM25DocumentStore(tmp_path), BM25DocumentStore(tmp_path, lock_timeout=0.1)
     cat = [Document(id="1", content="cat")]
     with BM25Index.open(tmp_path, mode="w"):
-        with pytest.raises(LockedError, match=r"after 0\.1 seconds: .* a longer lock_timeout"):
+        with pytest.raises(LockedError, match=r"after 0\.1 seconds; .* a longer lock_timeout"):
             impatient.write_documents(cat)
         assert impatient.write_documents([]) == 0  # which needs no lock
         impatient.delete_documents([])

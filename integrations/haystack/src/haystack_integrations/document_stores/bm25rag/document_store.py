@@ -72,6 +72,7 @@ class BM25DocumentStore(Operations):
 
     Examples
     --------
+    >>> from haystack import Document
     >>> store = BM25DocumentStore()
     >>> store.write_documents([Document(content="A cat sat."), Document(content="Dogs run.")])
     2
@@ -110,7 +111,7 @@ class BM25DocumentStore(Operations):
         self.return_embedding = check_flag("return_embedding", return_embedding)
         self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)
         self.commit_every = check_real("commit_every", commit_every, 0.0, math.inf)
-        settings = {
+        settings: dict[str, Any] = {
             "analyzer": _check_analyzer(analyzer),
             "variant": variant,
             "k1": k1,
@@ -233,7 +234,7 @@ def _resolve(path: object) -> str | None:
         raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}; or a Secret")
     if path == "":
         raise ValueError("path must name a folder, got ''; leave it out for memory")
-    return path if is_url(path) else str(Path(path))
+    return str(path) if is_url(path) else str(Path(path))
 
 
 def _check_analyzer(analyzer: object) -> Analyzer | None:

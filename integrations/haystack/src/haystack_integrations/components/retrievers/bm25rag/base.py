@@ -60,6 +60,8 @@ class StoreRetriever:
 class FusingRetriever(StoreRetriever):
     """A retriever that fuses two rankings, with the parameters of ``BM25SparseHybridRetriever``."""
 
+    method: FusionMethod
+
     def __init__(
         self,
         document_store: BM25DocumentStore,

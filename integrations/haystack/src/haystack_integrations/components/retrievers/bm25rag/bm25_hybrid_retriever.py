@@ -54,6 +54,10 @@ class BM25HybridRetriever(FusingRetriever):
         If an argument is wrong.
     """
 
+    embedding_retriever: EmbeddingRetriever
+    text_embedder: TextEmbedder | None
+    on_unknown: OnUnknown
+
     def __init__(
         self,
         document_store: BM25DocumentStore,
