@@ -27,15 +27,7 @@ from bm25rag.vectors import read_vector
 
 
 def to_core(documents: Iterable[Document]) -> list[Stored]:
-    """Return what ``BM25Index.add_documents`` takes.
-
-    Raises
-    ------
-    MetadataError
-        If a document cannot be stored as it is; the message names document and key.
-    ValueError
-        If a sparse embedding cannot be searched.
-    """
+    """Return what ``BM25Index.add_documents`` takes; an error names document and key."""
     stored = []
     for row, document in enumerate(documents):
         try:
@@ -53,28 +45,25 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
 def from_core(
     stored: Stored | Hit, score: float | None = None, with_embedding: bool = True
 ) -> Document:
-    """Return a new document.
-
-    Parameters
-    ----------
-    stored
-        What the core returned.
-    score
-        The score of a search; ``None`` for the score that the document was written with.
-    with_embedding
-        Whether the result has the embedding that the document was written with.
-    """
+    """Return a new document, with the score of a search or else the one it was written with."""
     if stored.payload is None:
         return Document(id=stored.id, content=stored.text, meta=stored.metadata, score=score)
     rest = decode_metadata(stored.payload)
+    made: dict[str, Any] = {}
+    if with_embedding and "embedding" in rest:
+        made["embedding"] = _read_numbers(rest["embedding"])
+    if sparse := rest.get("sparse_embedding"):
+        numbers = _read_numbers(sparse["values"])
+        made["sparse_embedding"] = SparseEmbedding(sparse["indices"], numbers)
+    if blob := rest.get("blob"):
+        data = base64.b64decode(blob["data"])
+        made["blob"] = ByteStream(data, meta=blob["meta"], mime_type=blob["mime_type"])
     return Document(
         id=stored.id,
         content=None if rest.get("no_content") else stored.text,
-        blob=_read_blob(rest.get("blob")),
         meta=stored.metadata,
         score=rest.get("score") if score is None else score,
-        embedding=_read_numbers(rest.get("embedding")) if with_embedding else None,
-        sparse_embedding=_read_sparse(rest.get("sparse_embedding")),
+        **made,
     )
 
 
@@ -128,21 +117,6 @@ def _array(
     raise MetadataError(document, at, f"expected a list of {expected}, got {numbers!r:.60}")
 
 
-def _read_numbers(written: str | None) -> list[float] | None:
-    if written is None:
-        return None
+def _read_numbers(written: str) -> list[float]:
     numbers: list[float] = np.frombuffer(base64.b64decode(written), "<f8").tolist()
     return numbers
-
-
-def _read_sparse(written: dict[str, Any] | None) -> SparseEmbedding | None:
-    if written is None:
-        return None
-    return SparseEmbedding(written["indices"], _read_numbers(written["values"]) or [])
-
-
-def _read_blob(written: dict[str, Any] | None) -> ByteStream | None:
-    if written is None:
-        return None
-    data = base64.b64decode(written["data"])
-    return ByteStream(data, meta=written["meta"], mime_type=written["mime_type"])

@@ -6,7 +6,6 @@ dateutil reads; to equate, ISO 8601 only.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime
@@ -21,7 +20,7 @@ _UNREADABLE = (ValueError, TypeError, ArithmeticError, AttributeError)
 
 
 class DateComparison(AsMoment):
-    """``<``, ``<=``, ``>`` or ``>=``."""
+    """An ordering with a date."""
 
     __slots__ = ()
 
@@ -33,13 +32,10 @@ class DateComparison(AsMoment):
         return _read(text)
 
 
-class DateEquality(AsMoment):
+class DateEquality(DateComparison):
     """Equality with any of some dates."""
 
     __slots__ = ()
-
-    def __init__(self, moments: Sequence[datetime]) -> None:
-        super().__init__(operator.eq, moments, None)
 
     def read(self, text: str) -> datetime | None:
         """Read a string as Haystack does."""

@@ -43,7 +43,6 @@ from bm25rag.filters import (
 )
 
 Fetch = Callable[[str], Document]
-"""Returns the document of an id, for the few filters that need more than id and meta."""
 
 # Fields of the document itself; other names without a dot are keys of meta.
 _OWN_FIELDS = ("blob", "content", "embedding", "meta", "score", "sparse_embedding")
@@ -74,7 +73,7 @@ def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
     filters
         A comparison or a logical filter; ``None`` and ``{}`` for no filter.
     fetch
-        Called if a condition is about content, blob, embeddings or score.
+        Returns the document of an id, for conditions on content, blob, embeddings or score.
 
     Raises
     ------
@@ -99,17 +98,10 @@ def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
 def combine(
     own: dict[str, Any] | None, given: dict[str, Any] | None, policy: FilterPolicy
 ) -> dict[str, Any] | None:
-    """Combine the filters of a retriever with those of a call.
+    """Combine a retriever's own filters with those given to a call.
 
     Not as Haystack's ``apply_filter_policy``, which drops conditions on a field that both have,
     and a whole side where the operators differ.
-
-    Parameters
-    ----------
-    own, given
-        The filters of the retriever, and of the call.
-    policy
-        ``REPLACE`` for those of the call, if it has any; ``MERGE`` for both.
     """
     if given is None or given == {}:
         return own
@@ -213,8 +205,9 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
     if isinstance(operand, list):
         raise FilterError(f"{at} of {name!r} must not be a list")
     if isinstance(operand, str) and read_whole(operand) is None:
-        message = f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
-        raise FilterError(message)
+        raise FilterError(
+            f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
+        )
 
 
 def _as_stored(operand: Any, at: str) -> Any:
@@ -253,7 +246,7 @@ def _membership(target: _Target, members: list[Any]) -> Filter:
         elif moment is None:
             others.append(_as_haystack(target, "==", member))
     if dates:
-        others.append(target.make(DateEquality(dates)))
+        others.append(target.make(DateEquality(python.eq, dates)))
     return Or((_parse(target, "$in", plain), *others))
 
 

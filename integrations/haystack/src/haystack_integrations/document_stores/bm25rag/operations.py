@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -35,7 +36,7 @@ from bm25rag.errors import DuplicateIdError, LockedError
 from bm25rag.filters import Filter
 from bm25rag.following import FollowedFolder, SharedIndex
 from bm25rag.fusion import FusionMethod
-from bm25rag.hybrid import HybridSearch, OnUnknown
+from bm25rag.hybrid import HybridSearch
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class Operations:
 
     A read sees one state of the index, whatever is written meanwhile. Every write raises
     ``bm25rag.errors.LockedError`` if another process writes to the folder for longer than
-    ``lock_timeout``.
+    ``lock_timeout``. A wrong argument raises ``TypeError`` or ``ValueError``, a malformed filter
+    Haystack's ``FilterError``; a write then changes nothing.
     """
 
     return_embedding: bool
@@ -127,32 +129,15 @@ class Operations:
     def delete_by_filter(self, filters: dict[str, Any]) -> int:
         """Delete the documents that pass, and return how many.
 
-        Raises
-        ------
-        FilterError
-            If the filter is malformed or empty; for all, use ``delete_all_documents``.
+        An empty filter is an error; for all, use ``delete_all_documents``.
         """
         with self._writing() as index:
             return len(index.delete(filter=_required(index, filters)))
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
-        """Update the meta of the documents that pass, and return how many they are.
+        """Set some fields of the meta of the documents that pass, and return how many they are.
 
-        Parameters
-        ----------
-        filters
-            Which documents.
-        meta
-            The fields to set; the others stay.
-
-        Raises
-        ------
-        FilterError
-            If the filter is malformed or empty.
-        TypeError
-            If ``meta`` is not a dict.
-        ValueError
-            If ``meta`` cannot be stored; the message names document and key.
+        The other fields stay. An empty filter is an error.
         """
         if not isinstance(meta, dict):
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
@@ -165,21 +150,9 @@ class Operations:
             return len(changed)
 
     def update_metadata(self, document_ids: list[str], metas: list[dict[str, Any]]) -> int:
-        """Replace the meta of documents, and nothing else; return how many were changed.
+        """Replace the whole meta of each document, and return how many were changed.
 
-        Parameters
-        ----------
-        document_ids
-            The documents; unknown ids are ignored.
-        metas
-            The whole new meta of each.
-
-        Raises
-        ------
-        TypeError
-            If an argument has the wrong type.
-        ValueError
-            If there are not as many of both, or a meta cannot be stored.
+        Unknown ids are ignored, and what is not meta stays.
         """
         with self._writing() as index:
             return len(index.update_metadata(check_strings("document_ids", document_ids), metas))
@@ -253,25 +226,7 @@ class Operations:
         expand: bool = False,
         offset: int = 0,
     ) -> list[list[Document]]:
-        """Do what ``bm25_retrieval`` does for many queries at once, on several threads.
-
-        Parameters
-        ----------
-        queries
-            The queries.
-        filters, top_k, scale_score, min_score, correct, expand, offset
-            As in ``bm25_retrieval``, for each query.
-
-        Returns
-        -------
-        documents
-            What ``bm25_retrieval`` returns for each query, in their order.
-
-        Raises
-        ------
-        ValueError, TypeError, FilterError
-            As from ``bm25_retrieval``; the message says which query.
-        """
+        """Do what ``bm25_retrieval`` does for each of many queries at once, on several threads."""
         if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
             raise TypeError(f"queries must be a list of str, got {queries!r:.100}")
         search = self._search(filters, top_k, offset, scale_score, min_score)
@@ -299,20 +254,11 @@ class Operations:
         filters, top_k, scale_score, min_score, offset
             As in ``bm25_retrieval``.
 
-        Returns
-        -------
-        documents
-            New documents with their scores, best first.
-
         Raises
         ------
         ValueError
-            If ``top_k`` is negative, ``min_score`` is NaN, or the embedding has an index twice, a
-            negative one, or a value that is NaN or beyond 1e30.
-        TypeError
-            If an argument has the wrong type.
-        FilterError
-            If the filter is malformed.
+            If the embedding has an index twice, a negative one, or a value that is NaN or beyond
+            1e30, or another argument is out of range.
         """
         vector = check_sparse_embedding(query_sparse_embedding)
         search = self._search(filters, top_k, offset, scale_score, min_score)
@@ -346,16 +292,6 @@ class Operations:
             How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
         method, weights, rank_constant
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
-
-        Returns
-        -------
-        documents
-            New documents with their fused scores, best first.
-
-        Raises
-        ------
-        ValueError, TypeError, FilterError
-            If an argument is wrong.
         """
         search = self._search(filters, top_k, offset)
         if asks_for_all(query, search.filter):
@@ -374,52 +310,23 @@ class Operations:
         return search.documents(hits)
 
     def hybrid_search(
-        self,
-        query: Question,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        *,
-        top_k_per_retriever: int = 100,
-        method: FusionMethod = "minmax",
-        weights: Sequence[float] | None = None,
-        rank_constant: int = 60,
-        on_unknown: OnUnknown = "error",
-        correct: bool = False,
-        expand: bool = False,
-        offset: int = 0,
+        self, query: Question, filters: dict[str, Any] | None, top_k: int, **options: Any
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 
         Parameters
         ----------
-        query, filters, top_k, correct, expand, offset
+        query, filters, top_k
             As in ``bm25_retrieval``.
-        top_k_per_retriever
-            How many documents of each retriever are fused.
-        method, weights, rank_constant, on_unknown
-            As in ``bm25rag.hybrid.HybridSearch``.
-
-        Raises
-        ------
-        ValueError, TypeError, FilterError
-            If an argument is wrong.
+        **options
+            More arguments of ``bm25rag.hybrid.HybridSearch``.
         """
         index = self._shared.current
-        return HybridSearch(
-            index,
-            check_query(query),
-            top_k,
-            filter_of(index, filters),
-            correct=correct,
-            expand=expand,
-            offset=offset,
-            fetch_k=top_k_per_retriever,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            on_unknown=on_unknown,
-            known=lambda id: id in self._shared.current,
-        )
+        asked, core_filter = check_query(query), filter_of(index, filters)
+        return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **options)
+
+    def _holds(self, id: str) -> bool:
+        return id in self._shared.current
 
     def hybrid_documents(self, search: HybridSearch) -> list[Document]:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
@@ -496,27 +403,18 @@ class Operations:
     ) -> list[Meta]:
         """Return the meta of documents that tell as much of a field as all of them."""
         index = self._shared.current
-        core_filter = filter_of(index, filters)
-        metas = sample_metadata(index, showing, field, core_filter)
-        if metas is None:  # there are too many fields for an index of each
-            metas = [document.metadata for document in index.get(index.ids(core_filter))]
-        return metas
+        return sample_metadata(index, showing, field, filter_of(index, filters))
 
 
 def _name_duplicate(index: BM25Index, documents: Iterable[Document]) -> str:
     """Say which document cannot be written, and how it could be."""
-    seen: set[str] = set()
-    for document in documents:
-        if document.id in seen or document.id in index:
-            where = (
-                "occurs twice in documents" if document.id in seen else "is in the store already"
-            )
-            return (
-                f"ID {document.id!r} {where}, and nothing was written: policy=DuplicatePolicy.SKIP "
-                "keeps the first document of an id, DuplicatePolicy.OVERWRITE the last"
-            )
-        seen.add(document.id)
-    raise AssertionError("unreachable")
+    counts = Counter(document.id for document in documents)
+    id = next(id for id, count in counts.items() if count > 1 or id in index)
+    where = "is in the store already" if id in index else "occurs twice in documents"
+    return (
+        f"ID {id!r} {where}, and nothing was written: policy=DuplicatePolicy.SKIP keeps the first "
+        "document of an id, DuplicatePolicy.OVERWRITE the last"
+    )
 
 
 def _log_skipped(documents: Iterable[Document], written: Iterable[str]) -> None:

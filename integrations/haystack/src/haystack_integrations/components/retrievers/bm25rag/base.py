@@ -57,10 +57,35 @@ class StoreRetriever:
         await self.document_store.close_async()
 
 
+class ScoringRetriever(StoreRetriever):
+    """A retriever by one kind of score, with the parameters of ``BM25Retriever``."""
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        min_score: float | None = None,
+    ) -> None:
+        self._set(
+            document_store=document_store,
+            filters=filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            filter_policy=filter_policy,
+            min_score=min_score,
+        )
+
+
 class FusingRetriever(StoreRetriever):
     """A retriever that fuses two rankings, with the parameters of ``BM25SparseHybridRetriever``."""
 
+    top_k_per_retriever: int
     method: FusionMethod
+    weights: list[float] | None
+    rank_constant: int
 
     def __init__(
         self,
@@ -89,10 +114,6 @@ class FusingRetriever(StoreRetriever):
             correct=correct,
             expand=expand,
         )
-
-    def _fusion(self) -> dict[str, Any]:
-        names = ("top_k_per_retriever", "method", "weights", "rank_constant")
-        return {name: getattr(self, name) for name in names}
 
 
 def _check_store(name: str, store: object) -> BM25DocumentStore:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from haystack import Document, component
@@ -47,11 +48,6 @@ class BM25HybridRetriever(FusingRetriever):
     on_unknown
         What to do if the other store finds a document that this one does not hold: ``"error"``, or
         ``"skip"`` where it may be written to first.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
     """
 
     embedding_retriever: EmbeddingRetriever
@@ -106,36 +102,26 @@ class BM25HybridRetriever(FusingRetriever):
             data["init_parameters"][name] = component_to_dict(part, name)
         return data
 
-    # --- resources ------------------------------------------------------------------
-
     def warm_up(self) -> None:
         """Warm up the embedder and the embedding retriever."""
-        for part in self._components.values():
-            if hasattr(part, "warm_up"):
-                part.warm_up()
+        _call(self._components.values(), "warm_up")
 
     async def warm_up_async(self) -> None:
         """Warm up the embedder and the embedding retriever on the event loop."""
-        for part in self._components.values():
-            await _call_first(part, "warm_up_async", "warm_up")
+        await _call_async(self._components.values(), "warm_up")
 
     def close(self) -> None:
         """Close the store, the embedder and the embedding retriever."""
-        for part in (self.document_store, *self._components.values()):
-            if hasattr(part, "close"):
-                part.close()
+        _call([self.document_store, *self._components.values()], "close")
 
     async def close_async(self) -> None:
         """Close the store, the embedder and the embedding retriever."""
-        for part in (self.document_store, *self._components.values()):
-            await _call_first(part, "close_async", "close")
+        await _call_async([self.document_store, *self._components.values()], "close")
 
     @property
     def _components(self) -> dict[str, Any]:
         names = ("text_embedder", "embedding_retriever")
         return {name: part for name in names if (part := getattr(self, name)) is not None}
-
-    # --- searching ------------------------------------------------------------------
 
     @component.output_types(documents=list[Document])
     def run(
@@ -172,9 +158,8 @@ class BM25HybridRetriever(FusingRetriever):
 
         Raises
         ------
-        ValueError, TypeError, FilterError
-            If an argument is wrong, there is no embedding, or the other store finds what cannot be
-            fused.
+        ValueError, TypeError
+            If there is no embedding, or the other store finds what cannot be fused.
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
@@ -201,13 +186,7 @@ class BM25HybridRetriever(FusingRetriever):
         expand: bool | None = None,
         offset: int = 0,
     ) -> dict[str, list[Document]]:
-        """Do what ``run`` does, with the asynchronous methods of the components that have them.
-
-        Parameters
-        ----------
-        query, filters, top_k, query_embedding, correct, expand, offset
-            As in ``run``.
-        """
+        """Do what ``run`` does, with the asynchronous methods of the components that have them."""
         store = self.document_store
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         if asks_for_all(query, asked["filters"]):
@@ -228,7 +207,10 @@ class BM25HybridRetriever(FusingRetriever):
         return self.document_store.hybrid_search(
             query,
             **asked,
-            **self._fusion(),
+            fetch_k=self.top_k_per_retriever,
+            method=self.method,
+            weights=self.weights,
+            rank_constant=self.rank_constant,
             on_unknown=self.on_unknown,
             offset=check_count("offset", offset),
         )
@@ -257,22 +239,17 @@ class BM25HybridRetriever(FusingRetriever):
             enough = search.take([(one.id, 0.0 if ranks_alone else one.score) for one in found])
 
     def _run(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Run a component; name it if it fails."""
         part = self._components[name]
-        try:
+        with _naming(name, part):
             result: dict[str, Any] = part.run(**inputs)
-        except Exception as error:
-            raise _failed(name, part, error) from error
         return result
 
     async def _run_async(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
         part = self._components[name]
         if not hasattr(part, "run_async"):
             return await asyncio.to_thread(self._run, name, inputs)
-        try:
+        with _naming(name, part):
             result: dict[str, Any] = await part.run_async(**inputs)
-        except Exception as error:
-            raise _failed(name, part, error) from error
         return result
 
 
@@ -291,16 +268,25 @@ def _check_component(name: str, value: object, takes: str) -> None:
         raise TypeError(f"{name} must be a component whose run takes {takes}, got {got}")
 
 
-def _failed(name: str, part: object, error: Exception) -> RuntimeError:
-    why = f"{type(error).__name__}: {error}"
-    return RuntimeError(f"the {name}, {type(part).__name__}, failed: {why}")
+@contextmanager
+def _naming(name: str, part: object) -> Iterator[None]:
+    """Name the component that fails."""
+    try:
+        yield
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise RuntimeError(f"the {name}, {type(part).__name__}, failed: {why}") from error
 
 
-async def _call_first(part: object, *methods: str) -> None:
-    """Call the first of these methods that a component has, and await it if it must be."""
-    for method in methods:
+def _call(parts: Iterable[Any], method: str) -> None:
+    for part in parts:
         if hasattr(part, method):
-            result = getattr(part, method)()
-            if inspect.isawaitable(result):
-                await result
-            return
+            getattr(part, method)()
+
+
+async def _call_async(parts: Iterable[Any], method: str) -> None:
+    """Call the asynchronous version of a method where a component has one."""
+    for part in parts:
+        call = getattr(part, f"{method}_async", None) or getattr(part, method, None)
+        if call is not None and inspect.isawaitable(result := call()):
+            await result

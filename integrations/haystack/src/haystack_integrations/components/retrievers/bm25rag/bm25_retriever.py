@@ -6,14 +6,14 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.document_stores.types import FilterPolicy
-from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
+from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 
 @component
-class BM25Retriever(StoreRetriever):
+class BM25Retriever(ScoringRetriever):
     """Finds documents in a ``BM25DocumentStore`` by keywords.
 
     It replaces ``InMemoryBM25Retriever``, and is a ``TextRetriever``.
@@ -70,16 +70,11 @@ class BM25Retriever(StoreRetriever):
         correct: bool = False,
         expand: bool = False,
     ) -> None:
-        self._set(
-            document_store=document_store,
-            filters=filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            filter_policy=filter_policy,
-            min_score=min_score,
-            correct=correct,
-            expand=expand,
+        # Not super(), which knows the class only as it was before ``component`` made it anew.
+        ScoringRetriever.__init__(
+            self, document_store, filters, top_k, scale_score, filter_policy, min_score
         )
+        self._set(correct=correct, expand=expand)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -166,7 +161,7 @@ class BM25Retriever(StoreRetriever):
         Parameters
         ----------
         queries
-            The queries.
+            The queries; an error says which one is wrong.
         filters, top_k, scale_score, min_score, correct, expand, offset
             As in ``run``, for each query.
 
@@ -174,11 +169,6 @@ class BM25Retriever(StoreRetriever):
         -------
         result
             ``documents``: what ``run`` finds for each query, in their order.
-
-        Raises
-        ------
-        ValueError, TypeError, FilterError
-            As from ``run``; the message says which query.
         """
         asked = self._settled(
             filters,

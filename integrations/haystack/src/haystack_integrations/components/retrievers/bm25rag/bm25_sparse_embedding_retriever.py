@@ -6,14 +6,12 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
-from haystack.document_stores.types import FilterPolicy
-from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
-from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 
 @component
-class BM25SparseEmbeddingRetriever(StoreRetriever):
+class BM25SparseEmbeddingRetriever(ScoringRetriever):
     """Finds documents in a ``BM25DocumentStore`` by their sparse embeddings.
 
     The score is the exact dot product of the query's sparse embedding and the document's.
@@ -22,11 +20,6 @@ class BM25SparseEmbeddingRetriever(StoreRetriever):
     ----------
     document_store, filters, top_k, scale_score, filter_policy, min_score
         As in ``BM25Retriever``.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
 
     Examples
     --------
@@ -39,24 +32,6 @@ class BM25SparseEmbeddingRetriever(StoreRetriever):
     >>> found[0].content, found[0].score
     ('A cat sat.', 3.0)
     """
-
-    def __init__(
-        self,
-        document_store: BM25DocumentStore,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
-        min_score: float | None = None,
-    ) -> None:
-        self._set(
-            document_store=document_store,
-            filters=filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            filter_policy=filter_policy,
-            min_score=min_score,
-        )
 
     @component.output_types(documents=list[Document])
     def run(
@@ -81,11 +56,6 @@ class BM25SparseEmbeddingRetriever(StoreRetriever):
         -------
         result
             ``documents``: new documents with their scores, best first.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         asked = self._settled(filters, top_k=top_k, scale_score=scale_score, min_score=min_score)
         store = self.document_store

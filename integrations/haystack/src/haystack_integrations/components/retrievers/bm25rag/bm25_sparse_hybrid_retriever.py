@@ -30,11 +30,6 @@ class BM25SparseHybridRetriever(FusingRetriever):
         The weights of BM25 and of the sparse embeddings; ``None`` for equal ones.
     rank_constant
         The constant of ``"rrf"``, >= 0.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
     """
 
     @component.output_types(documents=list[Document])
@@ -68,15 +63,17 @@ class BM25SparseHybridRetriever(FusingRetriever):
         -------
         result
             ``documents``: new documents with their fused scores, best first.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         found = self.document_store.sparse_hybrid_retrieval(
-            query, query_sparse_embedding, **asked, **self._fusion(), offset=offset
+            query,
+            query_sparse_embedding,
+            **asked,
+            top_k_per_retriever=self.top_k_per_retriever,
+            method=self.method,
+            weights=self.weights,
+            rank_constant=self.rank_constant,
+            offset=offset,
         )
         return {"documents": found}
 
