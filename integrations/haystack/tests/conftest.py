@@ -9,18 +9,8 @@ import pytest
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
 
-import haystack
 from haystack import Document
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip a test of Haystack's that no store can pass."""
-    if haystack.__version__.startswith("2.28."):
-        reason = "the suite of haystack-ai 2.28 takes the test's own class for the store here"
-        for item in items:
-            if item.name == "test_count_not_empty_async":
-                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(params=["memory", "folder"])

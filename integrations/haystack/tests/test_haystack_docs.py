@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import inspect
 import re
 from pathlib import Path
 from typing import Any
 
-import haystack
 import pytest
-from haystack import Document, Pipeline
+from haystack import Document
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
 HERE = Path(__file__).parents[1]
-HAYSTACK = tuple(map(int, haystack.__version__.split(".")[:2]))
 PAGES = [HERE / "README.md", HERE.parents[1] / "docs" / "migrate-haystack.md"]
 
 
@@ -72,18 +69,6 @@ def test_the_projects_readme_shows_what_the_adapter_does(
     assert capsys.readouterr().out.splitlines() == re.findall(r"^# (.*)$", block, re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_says_since_when_haystack_has_an_allowlist(page: Path) -> None:
-    if not page.is_file():
-        pytest.skip(f"{page.name} is in the repository, not in the distribution")
-    text = " ".join(page.read_text("utf-8").split())
-    has_it = "allowed_modules" in inspect.signature(Pipeline.loads).parameters
-    assert has_it == (HAYSTACK >= (3, 0))
-    assert "allowed_modules" in text
-    assert re.search(r"[Bb]efore (haystack-ai )?3\.0 .*imports whatever (the )?YAML names", text)
-
-
-@pytest.mark.skipif(HAYSTACK < (3, 4), reason="its BM25L has been right for absent words since 3.4")
 def test_the_pages_recipe_gives_the_old_scores_in_all_scripts(
     documents: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

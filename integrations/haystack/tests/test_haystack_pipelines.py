@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import haystack
 import pytest
 from haystack import Document, Pipeline, SuperComponent, component
 from haystack.components.agents import Agent
@@ -44,8 +43,6 @@ SPLITTERS = {
     ),
 }
 HIERARCHY = HierarchicalDocumentSplitter({60, 20, 10}, split_overlap=2, split_by="word")
-# Before 3.0, pipelines that can run asynchronously were of a class of their own.
-AsyncPipeline = getattr(haystack, "AsyncPipeline", Pipeline)
 
 
 def found(result: dict[str, Any]) -> list[str]:
@@ -80,11 +77,10 @@ def test_an_indexing_pipeline_with_overlap_writes_what_a_sentence_window_needs(
     assert [one.meta for one in stored] == [as_stored(one.meta) for one in passages]
     ranges = [each["range"] for one in stored for each in one.meta["_split_overlap"]]
     assert all(type(each) is list for each in ranges)
-    assert ranges or haystack.__version__.startswith("2.")  # where the recursive one noted none
+    assert ranges
     assert [(one.id, one.content) for one in stored] == [(one.id, one.content) for one in passages]
 
-    source = "source_id" if "source_id" in stored[0].meta else "parent_id"  # of older Haystacks
-    options = {"window_size": 1, "source_id_meta_field": source}
+    options = {"window_size": 1, "source_id_meta_field": "source_id"}
     asking = Pipeline()
     asking.add_component("retriever", BM25Retriever(store, top_k=1))
     asking.add_component("window", SentenceWindowRetriever(store, **options))
@@ -120,9 +116,6 @@ def test_leaves_of_a_hierarchy_merge_into_their_parents(store: BM25DocumentStore
     assert [one.id for one in merged] == [one.id for one in expected]
 
 
-@pytest.mark.skipif(
-    not hasattr(AutoMergingRetriever, "run_async"), reason="this Haystack has no run_async here"
-)
 def test_windows_and_parents_are_fetched_asynchronously(store: BM25DocumentStore) -> None:
     nodes = HIERARCHY.run([Document(content=TEXT)])["documents"]
     store.write_documents(nodes)
@@ -172,7 +165,7 @@ def test_scaled_scores_are_ranked_together_with_meta(filled: BM25DocumentStore) 
     ["concatenate", "merge", "reciprocal_rank_fusion", "distribution_based_rank_fusion"],
 )
 def test_results_of_two_queries_join_in_every_way(mode: str, filled: BM25DocumentStore) -> None:
-    pipeline = AsyncPipeline()
+    pipeline = Pipeline()
     for name in ("one", "other"):
         pipeline.add_component(name, BM25Retriever(filled))
     pipeline.add_component("join", DocumentJoiner(mode))
@@ -253,7 +246,6 @@ def test_a_pipeline_may_be_one_component_of_another(store: BM25DocumentStore) ->
     assert again.run({"whole": {"query": "cat?"}})["whole"]["prompt"] == "Cats purr. cat?"
 
 
-@pytest.mark.skipif(not hasattr(Pipeline, "close"), reason="this Haystack closes no pipelines")
 def test_a_closed_pipeline_can_be_run_again(filled: BM25DocumentStore) -> None:
     pipeline = Pipeline()
     pipeline.add_component("retriever", BM25Retriever(filled))

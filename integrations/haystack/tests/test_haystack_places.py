@@ -209,19 +209,6 @@ def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) ->
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("language", ["english", "french", "arabic"])
-def test_a_folder_of_version_0_1_is_opened_by_the_program_that_made_it(
-    tmp_path: Path, language: str
-) -> None:
-    stemmer = "arabic" if language == "arabic" else "auto"
-    then = Analyzer(language, token_pattern="auto-0.1", stemmer=stemmer)
-    BM25Index.from_texts(["cat"], ids=["1"], analyzer=then).save(tmp_path / "index")
-    store = BM25DocumentStore(str(tmp_path / "index"), analyzer=Analyzer(language))
-    assert store.count_documents() == 1
-    with pytest.raises(ValueError, match="analyzer is"):
-        BM25DocumentStore(str(tmp_path / "index"), analyzer=Analyzer("german"))
-
-
 def test_a_url_is_read_at_the_commit_that_was_the_last_when_a_store_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

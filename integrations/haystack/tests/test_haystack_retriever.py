@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import haystack
 import pytest
 from haystack import Document, Pipeline
 from haystack.components.joiners import DocumentJoiner
@@ -216,8 +215,7 @@ def test_run_async_does_as_run_and_leaves_the_event_loop_free(
 
 
 def test_it_runs_in_an_asynchronous_pipeline(filled: BM25DocumentStore) -> None:
-    # Before 3.0, pipelines that can were of a class of their own.
-    pipeline = getattr(haystack, "AsyncPipeline", Pipeline)()
+    pipeline = Pipeline()
     pipeline.add_component("retriever", BM25Retriever(filled))
     result = asyncio.run(pipeline.run_async({"retriever": {"query": "mat"}}))
     assert found(result["retriever"]) == ["cat"]

@@ -86,6 +86,15 @@ def test_a_least_score_cuts_what_is_returned_scaled_scores_too(
         assert filled.bm25_retrieval("cat mat", scale_score=scaled, min_score=99) == []
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_least_score_does_not_apply_to_a_filter_alone_which_has_no_scores(
+    filled: BM25DocumentStore, scaled: bool
+) -> None:
+    found = filled.bm25_retrieval(" ", EN, scale_score=scaled, min_score=99)
+    assert found == filled.filter_documents(EN) != []
+    assert filled.bm25_retrieval_batch(["", "cat"], EN, min_score=99) == [found, []]
+
+
 def test_a_batch_is_what_one_query_after_the_other_finds(filled: BM25DocumentStore) -> None:
     queries = ["cat mat", "swim", "unheard of", "the"]
     for options in (

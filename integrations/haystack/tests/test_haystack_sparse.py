@@ -24,8 +24,6 @@ from haystack_integrations.components.retrievers.bm25rag import (
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import BM25Index
-from bm25rag import Document as Stored
-from bm25rag.adapters import encode_metadata
 from bm25rag.fusion import fuse
 
 ENGLISH = {"field": "meta.lang", "operator": "==", "value": "en"}
@@ -283,24 +281,6 @@ def test_a_sharded_index_is_searched_like_a_plain_one(
         for each in (plain, sharded):
             each.write_documents(more, DuplicatePolicy.OVERWRITE)
             each.delete_documents(["hund"])
-
-
-def test_documents_of_earlier_versions_are_found_once_they_are_written_again(
-    tmp_path: Path,
-) -> None:
-    """Their sparse embeddings were in the payload alone."""
-    document = Document(id="1", content="cat", sparse_embedding=SparseEmbedding([7, 1], [0.5, 1.0]))
-    payload = {"sparse_embedding": {"indices": [7, 1], "values": "AAAAAAAA4D8AAAAAAADwPw=="}}
-    index = BM25Index()
-    index.add_documents([Stored("1", "cat", {}, encode_metadata(payload, "1"))])
-    index.save(tmp_path / "it")
-    store = BM25DocumentStore(tmp_path / "it")
-    assert store.filter_documents() == [document]
-    assert search(store, "cat") == []
-    retriever = BM25SparseEmbeddingRetriever(store)
-    assert ask(retriever, SparseEmbedding([1], [2.0])) == []
-    store.write_documents(store.filter_documents(), DuplicatePolicy.OVERWRITE)
-    assert ask(retriever, SparseEmbedding([1], [2.0])) == [replace(document, score=2.0)]
 
 
 # --- in pipelines -------------------------------------------------------------------

@@ -175,40 +175,8 @@ class Operations:
 
         Parameters
         ----------
-        query
-            A text, a list of terms as the analyzer makes them, or a dict of terms and their
-            weights. Stop words alone match nothing, and so does a blank query; but with filters, a
-            blank query finds all documents that pass, in the order of writing, without scores.
-        filters
-            Which documents may be found.
-        top_k
-            The maximum number of documents, >= 0.
-        scale_score
-            Whether to scale scores to the range 0 to 1, as Haystack's in-memory store does.
-        min_score
-            The lowest score that is returned, on the scaled range if scores are scaled;
-            ``None`` for any. It does not apply to a blank query with filters.
-        correct
-            Whether to replace terms that no document has by terms that are spelt alike.
-        expand
-            Whether to add terms of the best documents to the query (RM3), as ``BM25Index.expand``.
-        offset
-            How many of the best documents to leave out: the next page begins at ``offset + top_k``.
-
-        Returns
-        -------
-        documents
-            New documents with their scores, best first.
-
-        Raises
-        ------
-        ValueError
-            If the query is empty and there are no filters, ``top_k`` or ``offset`` is negative, or
-            ``min_score`` is NaN.
-        TypeError
-            If an argument has the wrong type.
-        FilterError
-            If the filter is malformed.
+        query, filters, top_k, scale_score, min_score, correct, expand, offset
+            As in ``BM25Retriever.run``.
         """
         search = self._search(filters, top_k, offset, scale_score, min_score)
         (found,) = search.by_words({"query": query}, correct, expand)
@@ -250,15 +218,10 @@ class Operations:
         Parameters
         ----------
         query_sparse_embedding
-            The sparse embedding of the query; an empty one matches nothing.
+            The sparse embedding of the query; an empty one matches nothing. An index that occurs
+            twice or is negative, and a value that is NaN or beyond 1e30, is a ``ValueError``.
         filters, top_k, scale_score, min_score, offset
-            As in ``bm25_retrieval``.
-
-        Raises
-        ------
-        ValueError
-            If the embedding has an index twice, a negative one, or a value that is NaN or beyond
-            1e30, or another argument is out of range.
+            As in ``BM25Retriever.run``.
         """
         vector = check_sparse_embedding(query_sparse_embedding)
         search = self._search(filters, top_k, offset, scale_score, min_score)
@@ -285,7 +248,7 @@ class Operations:
         Parameters
         ----------
         query, filters, top_k, correct, expand, offset
-            As in ``bm25_retrieval``.
+            As in ``BM25Retriever.run``.
         query_sparse_embedding
             As in ``sparse_embedding_retrieval``.
         top_k_per_retriever
@@ -317,7 +280,7 @@ class Operations:
         Parameters
         ----------
         query, filters, top_k
-            As in ``bm25_retrieval``.
+            As in ``BM25Retriever.run``.
         **options
             More arguments of ``bm25rag.hybrid.HybridSearch``.
         """

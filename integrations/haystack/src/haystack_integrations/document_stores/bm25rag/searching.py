@@ -37,7 +37,7 @@ class Search:
     index
         A snapshot of the index.
     filters, top_k, scale_score, min_score, offset
-        As in ``BM25DocumentStore.bm25_retrieval``.
+        As in ``BM25Retriever.run``.
     with_embedding
         Whether documents have their embeddings.
     """
