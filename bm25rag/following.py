@@ -198,6 +198,8 @@ class FollowedFolder:
         """Forget the writer, in a child process."""
         if self._writer is not None:
             _OF_PARENTS.append(self._writer)  # whose lock would be given up with it
+        if self._shown is not None and self._reader is not None:
+            self._reader._state = self._shown._state  # until a newer commit
         self._writer = self._shown = self._timer = None
 
 

@@ -33,13 +33,13 @@ Showing: TypeAlias = Literal["ends", "extremes", "values"]
 
 def sample_metadata(
     index: BM25Index, showing: Showing, key: str | None = None, filter: FilterSpec | None = None
-) -> list[dict[str, Any]] | None:
-    """Return the metadata of some documents, in document order; ``None`` if it must be all.
+) -> list[dict[str, Any]]:
+    """Return the metadata of some documents, in document order; of all, if the fields are too many.
 
     Parameters
     ----------
     index
-        The index.
+        A snapshot of the index.
     showing
         ``"ends"`` for the first and the last document with each key, ``"extremes"`` for the first
         with the least and with the greatest value of each type, ``"values"`` for one or more
@@ -61,7 +61,7 @@ def sample_metadata(
             stored = view.metadata_of(np.unique(np.concatenate(chosen)).tolist())
             found += map(decode_metadata, stored)
     except KeyError:  # a field was not kept, see MAX_FIELDS
-        return None
+        return [document.metadata for document in index.get(index.ids(parsed))]
     return found
 
 
