@@ -20,15 +20,13 @@ from bm25rag.common.checks import (
 )
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
-from bm25rag.live.index import LiveIndex
-from bm25rag.live.state import Mode, OnDuplicate, State, new_state
+from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
 from bm25rag.opening import local_folder, open_index, verify_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.arguments import check_search, parse_filter
-from bm25rag.search.filtered_search import search_filtered, search_one
+from bm25rag.search.finding import Wanted, check_wanted, find, find_one, parse_filter
 from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
-from bm25rag.search.results import BatchResult
+from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED, Attachment
 from bm25rag.storage.folder_reader import FolderReader
@@ -290,13 +288,15 @@ class BM25Index:
             If no term of a list is known and one holds white space: it looks like a text.
         """
         snapshot = self._snapshot
-        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
+        wanted = check_wanted(snapshot, k, filter, min_score, offset)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
-            (corrected,) = _correct(snapshot, [terms], parsed)
+            (corrected,) = _correct(snapshot, [terms], wanted.filter)
             terms, corrections = corrected.terms, corrected.corrections
-        rows, scores = search_one(snapshot, terms, most, parsed, floor, first)
-        if not rows and parsed is None:  # or a warning would tell what rejected documents hold
+        rows, scores = find_one(snapshot, terms, wanted)
+        if (
+            not rows and wanted.filter is None
+        ):  # or a warning would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
         return snapshot.hits(rows, scores, corrections)
 
@@ -337,18 +337,16 @@ class BM25Index:
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
         snapshot = self._snapshot
-        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
-        terms = terms_of_each(snapshot.analyzer, batch)
-        corrections = []
+        wanted = check_wanted(snapshot, k, filter, min_score, offset)
+        terms, corrections = terms_of_each(snapshot.analyzer, batch), None
         if check_flag("correct", correct):
-            corrected = _correct(snapshot, terms, parsed)
+            corrected = _correct(snapshot, terms, wanted.filter)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
-        result = search_filtered(snapshot, terms, most, parsed, floor, first, workers)
-        result.corrections = corrections
-        if parsed is None:  # as in ``search``
-            warn_of_texts(snapshot, batch, result.counts.tolist())
-        return result
+        found = find(snapshot, terms, wanted, workers)
+        if wanted.filter is None:  # as in ``search``
+            warn_of_texts(snapshot, batch, found.counts.tolist())
+        return batch_result(snapshot, found, corrections)
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.
@@ -433,10 +431,10 @@ class BM25Index:
         snapshot = self._snapshot
         parsed = parse_filter(filter, snapshot)
         terms = terms_of(snapshot.analyzer, query)
-        feedback = search_filtered(snapshot, [terms], documents, parsed, None, 0, 1)
+        feedback = find(snapshot, [terms], Wanted(documents, parsed), 1)
         from bm25rag.search.expansion import expand
 
-        return expand(terms, feedback, most, share)
+        return expand(snapshot, terms, feedback, most, share)
 
     def correct(self, query: Query, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
@@ -520,17 +518,17 @@ class BM25Index:
         from bm25rag.vectors import vector_terms
 
         snapshot = self._snapshot
-        most, parsed, _, first = check_search(snapshot, k, filter, None, offset)
-        depth = max(most, check_count("fetch_k", fetch_k))
+        wanted = check_wanted(snapshot, k, filter, None, offset)
+        fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
         terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
         rankings = [
             [(str(row), score) for row, score in zip(*found, strict=True)]
             for found in (
-                search_one(snapshot, terms, depth, parsed, None, 0),
-                search_one(snapshot.by_vectors, weighted, depth, parsed, None, 0),
+                find_one(snapshot, terms, fetched),
+                find_one(snapshot.by_vectors, weighted, fetched),
             )
         ]
-        fused = fuse(rankings, method, weights, first + most if most else 0, rank_constant)[first:]
+        fused = fuse(rankings, method, weights, wanted.depth, rank_constant)[wanted.offset :]
         return snapshot.hits([int(row) for row, _ in fused], [score for _, score in fused])
 
     # --- documents and statistics ------------------------------------------------------

@@ -16,7 +16,7 @@ from bm25rag.common.checks import check_count
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Hit
 from bm25rag.index import BM25Index
-from bm25rag.live.state import State
+from bm25rag.live.index import State
 from bm25rag.opening import local_folder
 from bm25rag.sharded.folder import ShardedReader
 from bm25rag.sharded.kind import mirror_shards

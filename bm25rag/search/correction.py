@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
-from bm25rag.search.filtered_search import search_filtered
+from bm25rag.search.finding import Wanted, find
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.spelling import LONGEST
@@ -88,7 +88,7 @@ def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> s
         found = [number >= 0 for number in snapshot.term_numbers(terms)[1]]
     else:
         asked = [[term] for term in terms]
-        found = (search_filtered(snapshot, asked, 1, filter, None, 0, 1).counts > 0).tolist()
+        found = (find(snapshot, asked, Wanted(1, filter), 1).counts > 0).tolist()
     return {term for term, is_there in zip(terms, found, strict=True) if is_there}
 
 
