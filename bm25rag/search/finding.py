@@ -58,13 +58,13 @@ def check_wanted(
 ) -> Wanted:
     """Check the arguments that all searches share; raise as ``BM25Index.search``."""
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-    most, first = check_count("k", k), check_count("offset", offset)
-    return Wanted(most, parse_filter(filter, snapshot), floor, first)
+    parsed = None if filter is None else parse_filter(filter, snapshot)
+    return Wanted(check_count("k", k), parsed, floor, check_count("offset", offset))
 
 
 def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None:
     """Parse a filter, and check that documents have the fields that it relies on."""
-    if filter is None:  # for most searches, and nothing to import
+    if filter is None:  # nothing to import
         return None
     from bm25rag.filters import parse_filter
 
@@ -87,11 +87,14 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     scores
         Their scores.
     """
-    known, asked = _split(wanted.filter)
+    k, filter, min_score, offset = wanted
+    known, asked = (None, None) if filter is None else _split(filter)
     if asked is None:
-        masks, floor = snapshot.masks(known), wanted.min_score
-        rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, floor)
-        return (rows[wanted.offset :], scores[wanted.offset :]) if wanted.offset else (rows, scores)
+        masks = snapshot.masks(known)
+        if not offset:
+            return ranking.rank_one(snapshot, terms, k, masks, min_score)
+        rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
+        return rows[offset:], scores[offset:]
     found = find(snapshot, [terms], wanted, 1)
     count = int(found.counts[0])
     return found.numbers[0, :count].tolist(), found.scores[0, :count].tolist()
@@ -116,7 +119,7 @@ def find(
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
-    known, asked = _split(wanted.filter)
+    known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
     masks = snapshot.masks(known)
     if asked is None or not wanted.k:
         found = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
@@ -158,9 +161,7 @@ def _ask(
     return result
 
 
-def _split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
-    if filter is None:
-        return None, None
+def _split(filter: Filter) -> tuple[Filter | None, Filter | None]:
     from bm25rag.filters import split  # as in ``Snapshot.masks``
 
     return split(filter)

@@ -195,6 +195,20 @@ class Snapshot:
         )
         return Document(view.segment.id_of(number), text, metadata, payload)
 
+    def stats(self) -> dict[str, int | float]:
+        """Return counts and sizes; see ``BM25Index.stats``."""
+        frequencies = self.frequencies()[1]
+        return {
+            "documents": self.count,
+            "terms": len(frequencies),
+            "postings": int(frequencies.sum()),
+            "tokens": self.tokens,
+            "average_length": self.average_length,
+            "segments": len(self.views),
+            "impact_codes": sum(len(view.segment.postings.code_tf) for view in self.views),
+            "bytes": sum(view.segment.nbytes for view in self.views),
+        }
+
     def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
         """Return fresh documents, those of the ids that there are and pass."""
         places = (self.find(id) for id in ids)
