@@ -333,10 +333,10 @@ class BM25Index:
             corrected = _correct(snapshot, terms, wanted.filter)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
-        found = find(snapshot, terms, wanted, workers)
+        matches = find(snapshot, terms, wanted, workers)
         if wanted.filter is None:  # as in ``search``
-            warn_of_texts(snapshot, batch, found.counts.tolist())
-        return batch_result(snapshot, found, corrections)
+            warn_of_texts(snapshot, batch, matches.counts.tolist())
+        return batch_result(snapshot, matches, corrections)
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.

@@ -122,13 +122,13 @@ class LiveIndex:
 
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
         if threads is None:
-            most = max(1, cores() - others_read())
+            workers = max(1, cores() - others_read())
         else:
-            most = check_count("threads", threads, least=1)
+            workers = check_count("threads", threads, least=1)
         with self._lock.taken():
             snapshot = self._changeable()
             new = analyse_documents(
-                documents, snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, most
+                documents, snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, workers
             )
             if new.ids:
                 views = [*_without(snapshot, new.replaced), SegmentView(new.segment)]
@@ -141,20 +141,20 @@ class LiveIndex:
         with self._lock.taken():
             snapshot = self._changeable()
             if ids is None:
-                found = {
+                deleted = {
                     snapshot.views[place].segment.id_of(number): (place, number)
                     for place, number in releasing_gil(snapshot.passing(filter))
                 }
             else:
                 places = ((id, snapshot.find(id)) for id in releasing_gil(ids))
-                found = {
+                deleted = {
                     id: place
                     for id, place in places
                     if place is not None and snapshot.passes(*place, filter)
                 }
-            if found:
-                self._install(_without(snapshot, found.values()))
-        return list(found)
+            if deleted:
+                self._install(_without(snapshot, deleted.values()))
+        return list(deleted)
 
     def update_metadata(
         self, ids: Sequence[str], metadata: Iterable[dict[str, Any] | None]

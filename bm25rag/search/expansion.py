@@ -53,18 +53,18 @@ def expand(
     return expanded
 
 
-def _relevance_model(snapshot: Snapshot, feedback: Matches, most: int) -> dict[str, float]:
+def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[str, float]:
     count, asked = int(feedback.counts[0]), feedback.numbers.shape[1]
     vectors = _vectors(snapshot, feedback.numbers[0, :count].tolist(), asked)
     model: dict[str, float] = defaultdict(float)
     for vector, score in zip(vectors, feedback.scores[0, :count].tolist(), strict=True):
         if score <= 0.0:  # a share cannot be negative
             continue
-        chosen = _largest(vector, most)
+        chosen = _largest(vector, limit)
         length = sum(chosen.values())
         for term, tf in chosen.items():
             model[term] += tf / length * score
-    return _scaled(_largest(model, most))
+    return _scaled(_largest(model, limit))
 
 
 def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[str, int]]:
@@ -82,12 +82,12 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     terms = list(dict.fromkeys(term for vector in vectors for term in vector))
     cache, numbers = snapshot.term_numbers(terms)
     frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
-    most = max(snapshot.count / _COMMON, least)
+    limit = max(snapshot.count / _COMMON, least)
     return [
         {
             term: tf
             for term, tf in vector.items()
-            if frequencies[term] <= most and _SHORTEST <= len(term) <= _LONGEST
+            if frequencies[term] <= limit and _SHORTEST <= len(term) <= _LONGEST
         }
         for vector in vectors
     ]
@@ -107,10 +107,10 @@ def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
 
 
-def _largest(values: Mapping[str, float], most: int) -> dict[str, float]:
+def _largest(values: Mapping[str, float], limit: int) -> dict[str, float]:
     """Return the largest values, largest first; ties go to the first term by code point."""
     ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
-    return dict(ordered[:most])
+    return dict(ordered[:limit])
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:

@@ -95,9 +95,9 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
             return ranking.rank_one(snapshot, terms, k, masks, min_score)
         rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
         return rows[offset:], scores[offset:]
-    found = find(snapshot, [terms], wanted, 1)
-    count = int(found.counts[0])
-    return found.numbers[0, :count].tolist(), found.scores[0, :count].tolist()
+    matches = find(snapshot, [terms], wanted, 1)
+    count = int(matches.counts[0])
+    return matches.numbers[0, :count].tolist(), matches.scores[0, :count].tolist()
 
 
 def find(
@@ -122,15 +122,15 @@ def find(
     known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
     masks = snapshot.masks(known)
     if asked is None or not wanted.k:
-        found = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
+        matches = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
     else:
         answers = _Answers(snapshot, asked)
-        found = _ask(snapshot, queries, wanted, masks, answers, threads)
+        matches = _ask(snapshot, queries, wanted, masks, answers, threads)
     first = wanted.offset
     if not first:
-        return found
-    rows, scores = found.numbers[:, first:].copy(), found.scores[:, first:].copy()
-    return Matches(rows, scores, np.maximum(found.counts - first, 0))
+        return matches
+    rows, scores = matches.numbers[:, first:].copy(), matches.scores[:, first:].copy()
+    return Matches(rows, scores, np.maximum(matches.counts - first, 0))
 
 
 def _ask(
@@ -152,10 +152,10 @@ def _ask(
         for first in range(0, len(pending), step):
             numbers = pending[first : first + step]
             some = [queries[number] for number in numbers]
-            found = ranking.rank(snapshot, some, width, masks, wanted.min_score, threads)
+            ranked = ranking.rank(snapshot, some, width, masks, wanted.min_score, threads)
             for found_row, number in enumerate(numbers):
-                done = _fill(result, number, found, found_row, answers)
-                if not done and found.counts[found_row] < snapshot.count:
+                done = _fill(result, number, ranked, found_row, answers)
+                if not done and ranked.counts[found_row] < snapshot.count:
                     unfinished.append(number)
         pending, width = unfinished, min(_GROWTH * width, max(snapshot.count, 1))
     return result
@@ -178,13 +178,15 @@ class _Answers(dict[int, bool]):
         return self[row]
 
 
-def _fill(result: Matches, number: int, found: Matches, found_row: int, answers: _Answers) -> bool:
+def _fill(
+    result: Matches, number: int, ranked: Matches, row_of_ranked: int, answers: _Answers
+) -> bool:
     """Copy the matches of a query that pass; return whether no more need be found."""
-    count, width = int(found.counts[found_row]), result.numbers.shape[1]
-    rows = found.numbers[found_row, :count].tolist()
+    count, width = int(ranked.counts[row_of_ranked]), result.numbers.shape[1]
+    rows = ranked.numbers[row_of_ranked, :count].tolist()
     passing = list(islice((cell for cell, row in enumerate(rows) if answers[row]), width))
-    result.numbers[number, : len(passing)] = found.numbers[found_row, passing]
-    result.scores[number, : len(passing)] = found.scores[found_row, passing]
+    result.numbers[number, : len(passing)] = ranked.numbers[row_of_ranked, passing]
+    result.scores[number, : len(passing)] = ranked.scores[row_of_ranked, passing]
     result.counts[number] = len(passing)
-    done: bool = count < found.numbers.shape[1] or len(passing) == width
+    done: bool = count < ranked.numbers.shape[1] or len(passing) == width
     return done

@@ -87,8 +87,8 @@ def rank(
             if mask is None or mask.any():
                 _search_segment(batch, segment, mask, hot)
 
-    most = backend.cores() if threads is None else threads
-    workers = min(most, len(queries) // _QUERIES_PER_THREAD)
+    allowed = backend.cores() if threads is None else threads
+    workers = min(allowed, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
         fill(0, len(queries))
         return result

@@ -56,9 +56,9 @@ class BatchResult:
 
 
 def batch_result(
-    snapshot: Snapshot, found: Matches, corrections: list[dict[str, str]] | None = None
+    snapshot: Snapshot, matches: Matches, corrections: list[dict[str, str]] | None = None
 ) -> BatchResult:
     """Return what was found in a snapshot as users get it."""
-    result = BatchResult(*found, [] if corrections is None else corrections)
+    result = BatchResult(*matches, [] if corrections is None else corrections)
     result._snapshot = snapshot
     return result

@@ -99,11 +99,11 @@ class Snapshot:
         except TermCacheFullError:
             wanted = len(set(terms))
             room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
-            most = min(_MOST_TERMS, room)
-            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, most), wanted)
+            largest = min(_MOST_TERMS, room)
+            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, largest), wanted)
             cache = cache.larger(capacity, wanted)
             numbers = cache.numbers(terms)
-            if capacity <= most:
+            if capacity <= largest:
                 self._term_cache = cache
             return cache, numbers
 
