@@ -11,26 +11,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import (
-    check_count,
-    check_flag,
-    check_ids,
-    check_real,
-    check_sequence,
-)
+from bm25rag.common.checks import check_count, check_flag, check_ids, check_real, check_sequence
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
-from bm25rag.live.index import LiveIndex
-from bm25rag.live.state import Mode, OnDuplicate, State, new_state
+from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
 from bm25rag.opening import local_folder, open_index, verify_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.arguments import check_search, parse_filter
-from bm25rag.search.filtered_search import search_filtered, search_one
+from bm25rag.search.finding import Wanted, check_wanted, find, find_one, parse_filter
 from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
-from bm25rag.search.results import BatchResult
+from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED, Attachment
+from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.state import State as StoredState
@@ -59,16 +51,16 @@ class _Unchanged:
         return "<unchanged>"
 
 
-_KEEP: Any = _Unchanged()
+UNCHANGED: Any = _Unchanged()
 
 
 class BM25Index:
     """An exact BM25 index that can be updated, filtered, tuned and saved.
 
-    Reading is safe from many threads while one writes: a reader sees the state before
-    or after a write, never between. A copy is an index of its own, in memory, which can be
-    changed; so are deep copies and pickles, except those of a reader of a folder: they are
-    readers of that folder, and such a pickle is small.
+    Many threads may read while one writes: a reader sees the state before or after a write,
+    never between. A copy is an index of its own, in memory, which can be changed. So are deep
+    copies and pickles, unless the index was opened for reading: then they read the same folder,
+    and the pickle is small.
 
     Parameters
     ----------
@@ -182,8 +174,8 @@ class BM25Index:
         """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
 
         The folder gets the files that ``add`` and ``save`` would write. Documents are read
-        once, gathered part by part in the folder, and merged. If that is interrupted, call it
-        again with the same documents and settings: it goes on where it was.
+        once, gathered part by part in the folder, and merged. After an interruption, call it
+        again with the same documents and settings: it continues where it stopped.
 
         Parameters
         ----------
@@ -209,8 +201,8 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument or a document has the wrong type; the message says which.
+        TypeError, DuplicateIdError, MetadataError
+            As ``add``.
         ValueError
             If ``shards`` is less than 1, ``memory`` is too little, or an interrupted build had
             other documents or settings.
@@ -218,8 +210,6 @@ class BM25Index:
             If the folder holds an index.
         NotAnIndexError
             If the folder holds something else.
-        DuplicateIdError, MetadataError
-            As ``add``.
         LockedError
             If another process builds there.
         OSError
@@ -289,14 +279,14 @@ class BM25Index:
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
         """
-        snapshot = self._snapshot
-        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
+        snapshot = self._live.snapshot
+        wanted = check_wanted(snapshot, k, filter, min_score, offset)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
-            (corrected,) = _correct(snapshot, [terms], parsed)
+            (corrected,) = _correct(snapshot, [terms], wanted.filter)
             terms, corrections = corrected.terms, corrected.corrections
-        rows, scores = search_one(snapshot, terms, most, parsed, floor, first)
-        if not rows and parsed is None:  # or a warning would tell what rejected documents hold
+        rows, scores = find_one(snapshot, terms, wanted)
+        if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
         return snapshot.hits(rows, scores, corrections)
 
@@ -336,19 +326,17 @@ class BM25Index:
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
-        snapshot = self._snapshot
-        most, parsed, floor, first = check_search(snapshot, k, filter, min_score, offset)
-        terms = terms_of_each(snapshot.analyzer, batch)
-        corrections = []
+        snapshot = self._live.snapshot
+        wanted = check_wanted(snapshot, k, filter, min_score, offset)
+        terms, corrections = terms_of_each(snapshot.analyzer, batch), None
         if check_flag("correct", correct):
-            corrected = _correct(snapshot, terms, parsed)
+            corrected = _correct(snapshot, terms, wanted.filter)
             terms = [one.terms for one in corrected]
             corrections = [one.corrections for one in corrected]
-        result = search_filtered(snapshot, terms, most, parsed, floor, first, workers)
-        result.corrections = corrections
-        if parsed is None:  # as in ``search``
-            warn_of_texts(snapshot, batch, result.counts.tolist())
-        return result
+        matches = find(snapshot, terms, wanted, workers)
+        if wanted.filter is None:  # as in ``search``
+            warn_of_texts(snapshot, batch, matches.counts.tolist())
+        return batch_result(snapshot, matches, corrections)
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.
@@ -363,7 +351,7 @@ class BM25Index:
         scores
             In document order, float64 (N,).
         """
-        snapshot = self._snapshot
+        snapshot = self._live.snapshot
         return score_all(snapshot, terms_of(snapshot.analyzer, query))
 
     def explain(self, query: Query, id: str, filter: FilterSpec | None = None) -> Explanation:
@@ -383,12 +371,11 @@ class BM25Index:
         DocumentNotFoundError
             If there is no such document, or the filter rejects it.
         """
-        snapshot = self._snapshot
-        parsed = parse_filter(filter, snapshot)
-        terms = terms_of(snapshot.analyzer, query)
         from bm25rag.search.explain import explain
 
-        return explain(snapshot, terms, id, parsed)
+        snapshot = self._live.snapshot
+        parsed = parse_filter(filter, snapshot)
+        return explain(snapshot, terms_of(snapshot.analyzer, query), id, parsed)
 
     def expand(
         self,
@@ -401,9 +388,9 @@ class BM25Index:
     ) -> dict[str, float]:
         """Expand a query by terms of the documents that answer it best (RM3).
 
-        It finds more where questions are short and collections of one subject, and less
-        where words are pairs of characters, as in Chinese: measure before you use it. It
-        reads all postings of the index, which takes longer than a search.
+        It helps short questions on collections about one subject, and hurts where words are
+        pairs of characters, as in Chinese: measure before you use it. It reads all postings of
+        the index, which takes longer than a search.
 
         Parameters
         ----------
@@ -428,24 +415,22 @@ class BM25Index:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        documents, most = check_count("fb_docs", fb_docs), check_count("fb_terms", fb_terms)
-        share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
-        snapshot = self._snapshot
-        parsed = parse_filter(filter, snapshot)
-        terms = terms_of(snapshot.analyzer, query)
-        feedback = search_filtered(snapshot, [terms], documents, parsed, None, 0, 1)
         from bm25rag.search.expansion import expand
 
-        return expand(terms, feedback, most, share)
+        snapshot, wanted_terms = self._live.snapshot, check_count("fb_terms", fb_terms)
+        share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
+        wanted = check_wanted(snapshot, check_count("fb_docs", fb_docs), filter, None, 0)
+        terms = terms_of(snapshot.analyzer, query)
+        return expand(snapshot, terms, find(snapshot, [terms], wanted, 1), wanted_terms, share)
 
     def correct(self, query: Query, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
 
-        Of the terms that one edit makes of an unknown one, the most frequent stands for it;
-        if there is none and it has 8 characters or more, of those that two edits make and
-        that have the same first character. An edit inserts, deletes or replaces a character,
-        or swaps two. Terms of less than 4 or more than 40 characters, or with digits, stay
-        as they are, as do unknown terms of a query after the first thirty.
+        The most frequent term that is one edit away replaces an unknown term. If there is none
+        and the unknown term has 8 characters or more, the most frequent one replaces it that is
+        two edits away and has the same first character. An edit inserts, deletes or replaces a
+        character, or swaps two. Terms with digits, of less than 4 or more than 40 characters,
+        and unknown terms of a query after the first thirty stay as they are.
 
         Parameters
         ----------
@@ -464,7 +449,7 @@ class BM25Index:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        snapshot = self._snapshot
+        snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
         return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
 
@@ -519,18 +504,13 @@ class BM25Index:
         from bm25rag.fusion import fuse
         from bm25rag.vectors import vector_terms
 
-        snapshot = self._snapshot
-        most, parsed, _, first = check_search(snapshot, k, filter, None, offset)
-        depth = max(most, check_count("fetch_k", fetch_k))
-        terms, weighted = terms_of(snapshot.analyzer, query), vector_terms(vector)
-        rankings = [
-            [(str(row), score) for row, score in zip(*found, strict=True)]
-            for found in (
-                search_one(snapshot, terms, depth, parsed, None, 0),
-                search_one(snapshot.by_vectors, weighted, depth, parsed, None, 0),
-            )
-        ]
-        fused = fuse(rankings, method, weights, first + most if most else 0, rank_constant)[first:]
+        snapshot = self._live.snapshot
+        wanted = check_wanted(snapshot, k, filter, None, offset)
+        fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
+        by_words = find_one(snapshot, terms_of(snapshot.analyzer, query), fetched)
+        by_vectors = find_one(snapshot.by_vectors, vector_terms(vector), fetched)
+        rankings = [list(zip(map(str, rows), s, strict=True)) for rows, s in (by_words, by_vectors)]
+        fused = fuse(rankings, method, weights, wanted.depth, rank_constant)[wanted.offset :]
         return snapshot.hits([int(row) for row, _ in fused], [score for _, score in fused])
 
     # --- documents and statistics ------------------------------------------------------
@@ -547,7 +527,7 @@ class BM25Index:
         filter
             As in ``search``.
         """
-        wanted, snapshot = check_ids(ids), self._snapshot
+        wanted, snapshot = check_ids(ids), self._live.snapshot
         return snapshot.documents(wanted, parse_filter(filter, snapshot))
 
     def count(self, filter: FilterSpec | None = None) -> int:
@@ -558,7 +538,7 @@ class BM25Index:
         filter
             As in ``search``; ``None`` for all documents.
         """
-        snapshot = self._snapshot
+        snapshot = self._live.snapshot
         return snapshot.count_passing(parse_filter(filter, snapshot))
 
     def ids(
@@ -582,22 +562,22 @@ class BM25Index:
         """
         first = check_count("offset", offset)
         stop = None if k is None else first + check_count("k", k)
-        snapshot = self._snapshot
+        snapshot = self._live.snapshot
         return snapshot.ids(parse_filter(filter, snapshot), first, stop)
 
     def __len__(self) -> int:
         return self._live.state.snapshot.count
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self._snapshot.find(id) is not None
+        return isinstance(id, str) and self._live.snapshot.find(id) is not None
 
     def vocabulary(self) -> list[str]:
         """Return the terms of the living documents, by code point."""
-        return self._snapshot.frequencies()[0]
+        return self._live.snapshot.frequencies()[0]
 
     def document_frequencies(self) -> Int64:
         """Return in how many documents each term of ``vocabulary()`` occurs, int64 (V,)."""
-        return self._snapshot.frequencies()[1]
+        return self._live.snapshot.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
         """Return the eager scores: float32 (N, V), columns as ``vocabulary()``, without the shift.
@@ -609,23 +589,11 @@ class BM25Index:
         """
         from bm25rag.search.matrix import score_matrix
 
-        return score_matrix(self._snapshot)
+        return score_matrix(self._live.snapshot)
 
     def stats(self) -> dict[str, int | float]:
         """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
-        snapshot = self._snapshot
-        frequencies = snapshot.frequencies()[1]
-        return {
-            "documents": snapshot.count,
-            "terms": len(frequencies),
-            "postings": int(frequencies.sum()),
-            "tokens": snapshot.tokens,
-            "average_length": snapshot.average_length,
-            "segments": len(snapshot.views),
-            "shards": self._live.attachment.shard_count,
-            "impact_codes": sum(len(view.segment.postings.code_tf) for view in snapshot.views),
-            "bytes": sum(view.segment.nbytes for view in snapshot.views),
-        }
+        return self._live.snapshot.stats() | {"shards": self._live.attachment.shard_count}
 
     # --- parameters --------------------------------------------------------------------
 
@@ -787,8 +755,8 @@ class BM25Index:
         ids
             The documents; ``None`` for all that the filter passes.
         filter
-            As in ``search``: documents that it rejects at this moment stay, also those that
-            another thread has replaced since their ids were looked up.
+            As in ``search``. Documents that it rejects now stay, even if they passed when you
+            looked up their ids and another thread has replaced them since.
 
         Returns
         -------
@@ -801,10 +769,8 @@ class BM25Index:
             If ``ids`` is a bare string or holds anything but strings, or nothing is given.
         ValueError
             If there are no ids and the filter, ``{}``, rejects nothing.
-        FilterError
-            If the filter is malformed.
-        ReadOnlyError
-            If the index is a view or was opened for reading.
+        FilterError, ReadOnlyError
+            If the filter is malformed, or the index a view or opened for reading.
         """
         wanted = None if ids is None else check_ids(ids)
         parsed = parse_filter(filter, self._live.state.snapshot)
@@ -835,14 +801,10 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument or an element has the wrong type.
+        TypeError, MetadataError, ReadOnlyError
+            As ``add``.
         ValueError
             If the two differ in length.
-        MetadataError
-            If metadata cannot be stored.
-        ReadOnlyError
-            If the index is a view or was opened for reading.
         """
         return self._live.update_metadata(check_ids(ids), metadata)
 
@@ -879,12 +841,12 @@ class BM25Index:
 
     def tune(
         self,
-        variant: VariantName = _KEEP,
+        variant: VariantName = UNCHANGED,
         *,
-        k1: float = _KEEP,
-        b: float = _KEEP,
-        delta: float | None = _KEEP,
-        delta_on: DeltaOn = _KEEP,
+        k1: float = UNCHANGED,
+        b: float = UNCHANGED,
+        delta: float | None = UNCHANGED,
+        delta_on: DeltaOn = UNCHANGED,
     ) -> Self:
         """Return a read-only view of the same documents under other parameters.
 
@@ -898,22 +860,20 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If a value has the wrong type.
-        ValueError
-            If a value is outside its formula's domain.
+        TypeError, ValueError
+            As the constructor.
         """
         given = {"variant": variant, "k1": k1, "b": b, "delta": delta, "delta_on": delta_on}
-        given = {name: value for name, value in given.items() if value is not _KEEP}
+        given = {name: value for name, value in given.items() if value is not UNCHANGED}
         state = self._live.state
         snapshot = state.snapshot
         parameters = snapshot.parameters.changed(given)
         tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
-        return self._from_state(state._replace(snapshot=tuned), TUNED)
+        return self._from_live(LiveIndex(state._replace(snapshot=tuned), TUNED))
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
-        return self._from_state(self._live.state, SNAPSHOT)
+        return self._from_live(LiveIndex(self._live.state, SNAPSHOT))
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -1023,25 +983,24 @@ class BM25Index:
         tokenizer
             The callable of an analyzer that was made with one.
         verify
-            Whether to check all now, as ``verify`` does, and not each part before its first use.
+            Whether to check everything now, as ``verify`` does, instead of each part at first use.
         untrusted
-            Whether the folder may come from a stranger: refuses an analyzer with a
-            ``token_pattern`` of its own, which could keep a search busy without end, and
-            verifies; also at every ``refresh``.
+            Whether the folder may come from a stranger: an analyzer with a ``token_pattern`` of
+            its own is refused, since it could keep a search busy forever, and everything is
+            verified, at each ``refresh`` too.
         timeout
-            How many seconds a writer waits for another one to close, also for one that has just
-            made the index, >= 0.
+            How many seconds a writer waits for another writer to close, >= 0.
         analyzer, variant, k1, b, delta, delta_on
-            As in the constructor, for an index that mode ``"a"`` makes. Those given, an index
-            that is there must have, in every mode; ``None``: it may have any.
+            As in the constructor. Mode ``"a"`` makes an index with them; an index that exists
+            must have those that are not ``None``, in every mode.
         cache
             For a URL: the folder that holds the cache of each URL; ``None`` for
             ``$BM25RAG_CACHE``, or ``bm25rag`` in the user's folder of caches.
         storage_options
             For a URL: credentials, endpoints and time limits for fsspec; not stored.
         offline
-            For a URL: whether to open what the cache holds and not ask the store, which may
-            hold a newer index. Caches of two endpoints are not the same.
+            For a URL: whether to open what the cache holds without asking the store, which may
+            hold a newer index. Each endpoint has a cache of its own.
 
         Raises
         ------
@@ -1105,10 +1064,8 @@ class BM25Index:
         ------
         StorageError
             If this index was not opened with ``mode="r"``.
-        NotAnIndexError
-            If the folder holds no index any more; what was opened can still be searched.
-        CorruptIndexError, RemoteError
-            If a file is damaged, or a store refuses; what was opened can still be searched.
+        NotAnIndexError, CorruptIndexError, RemoteError
+            As ``open``; what was opened can still be searched.
         """
         return self._live.refresh()
 
@@ -1133,14 +1090,8 @@ class BM25Index:
 
         Raises
         ------
-        NotAnIndexError
-            If the folder holds no index.
-        FormatVersionError
-            If a newer bm25rag wrote it.
-        CorruptIndexError
-            If a file is damaged; the message names it.
-        RemoteError, MissingDependencyError
-            As from ``open``.
+        NotAnIndexError, FormatVersionError, CorruptIndexError, RemoteError, MissingDependencyError
+            As ``open``; the message names a damaged file.
         """
         verify_index(path, cache, storage_options)
 
@@ -1196,10 +1147,6 @@ class BM25Index:
     # --- state and attachment -------------------------------------------------------
 
     @classmethod
-    def _from_state(cls, state: State, attachment: Attachment) -> Self:
-        return cls._from_live(LiveIndex(state, attachment))
-
-    @classmethod
     def _from_live(cls, live: LiveIndex) -> Self:
         index = cls.__new__(cls)
         index._live = live
@@ -1216,7 +1163,7 @@ class BM25Index:
     def __deepcopy__(self, memo: dict[int, Any]) -> BM25Index:
         attachment = self._live.attachment
         if isinstance(attachment, FolderReader):
-            return self._from_state(self._live.state, copy.copy(attachment))
+            return self._from_live(LiveIndex(self._live.state, copy.copy(attachment)))
         restore, arguments = self.__reduce__()
         return restore(*copy.deepcopy(arguments, memo))
 
@@ -1238,7 +1185,7 @@ def _open_again(kind: type[BM25Index], opened_by: dict[str, Any]) -> BM25Index:
 
 
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
-    return kind._from_state(State.of(state), MEMORY)
+    return kind._from_live(LiveIndex(State.of(state), MEMORY))
 
 
 def _correct(

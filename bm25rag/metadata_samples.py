@@ -24,8 +24,8 @@ from bm25rag.metadata.field import (
     Field,
 )
 from bm25rag.metadata.fields import Fields
-from bm25rag.search.arguments import parse_filter
 from bm25rag.search.filter_masks import masks_of
+from bm25rag.search.finding import parse_filter
 from bm25rag.segments.view import SegmentView
 
 Showing: TypeAlias = Literal["ends", "extremes", "values"]

@@ -16,7 +16,7 @@ from bm25rag.common.checks import check_count
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Hit
 from bm25rag.index import BM25Index
-from bm25rag.live.state import State
+from bm25rag.live.index import LiveIndex, State
 from bm25rag.opening import local_folder
 from bm25rag.sharded.folder import ShardedReader
 from bm25rag.sharded.kind import mirror_shards
@@ -87,7 +87,7 @@ def open_shard(
     reader = ShardedReader(path, mmap, tokenizer, untrusted, only)
     reader.mirror = mirror
     with reader.synced():
-        searcher = BM25Index._from_state(State.of(reader.read()), _SHARD)
+        searcher = BM25Index._from_live(LiveIndex(State.of(reader.read()), _SHARD))
     return OpenShard(searcher, only, reader.sharded.first_rows[only], reader.sharded.commit)
 
 

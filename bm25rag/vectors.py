@@ -15,10 +15,9 @@ from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count, check_ids
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.documents import Hit
-from bm25rag.search.arguments import check_search, parse_filter
-from bm25rag.search.filtered_search import search_filtered, search_one
+from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
 from bm25rag.search.ranking import score_all
-from bm25rag.search.results import BatchResult
+from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.stored_vectors import read_vectors
 
@@ -87,9 +86,8 @@ class Vectors:
             If an argument is wrong.
         """
         whole = self._whole()
-        limits = check_search(whole, k, filter, min_score, offset)
-        snapshot = whole.by_vectors
-        return snapshot.hits(*search_one(snapshot, vector_terms(vector), *limits))
+        wanted, snapshot = check_wanted(whole, k, filter, min_score, offset), whole.by_vectors
+        return snapshot.hits(*find_one(snapshot, vector_terms(vector), wanted))
 
     def search_batch(
         self,
@@ -118,8 +116,8 @@ class Vectors:
         batch = vector_terms_each(vectors)
         workers = None if threads is None else check_count("threads", threads, least=1)
         whole = self._whole()
-        limits = check_search(whole, k, filter, min_score, offset)
-        return search_filtered(whole.by_vectors, batch, *limits, workers)
+        wanted, snapshot = check_wanted(whole, k, filter, min_score, offset), whole.by_vectors
+        return batch_result(snapshot, find(snapshot, batch, wanted, workers))
 
     def scores(self, vector: Vector) -> Float64:
         """Score every document, in document order, float64 (N,); 0 for what does not match.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 from bm25rag.building.memory import check_memory, most_threads
 from bm25rag.common.checks import check_choice, check_count, check_flag
 from bm25rag.kernels.backend import cores
-from bm25rag.live.state import OnDuplicate
+from bm25rag.live.index import OnDuplicate
 from bm25rag.storage.state import State, check_extra
 
 

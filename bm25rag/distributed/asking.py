@@ -193,8 +193,8 @@ def ask(
     """
     question = _Question(parts, operation, arguments, deadline, avoided)
     question.run()
-    found = [part.answer for part in question.parts if part.answer is not None]
-    count = found[0].shards if found else shards
+    answered = [part.answer for part in question.parts if part.answer is not None]
+    count = answered[0].shards if answered else shards
     edges = even_edges(count, len(parts))
     missing: dict[int, str] = {}
     for number, part in enumerate(question.parts):
@@ -202,4 +202,4 @@ def ask(
             missing |= dict.fromkeys(range(edges[number], edges[number + 1]), part.problem)
         else:
             missing |= part.answer.failed
-    return Answers(question.commit, count, found, missing)
+    return Answers(question.commit, count, answered, missing)

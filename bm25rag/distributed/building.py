@@ -29,7 +29,7 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.documents import Document
 from bm25rag.index import BM25Index
-from bm25rag.live.state import new_state
+from bm25rag.live.index import new_state
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
 from bm25rag.scoring.variants import DeltaOn, VariantName

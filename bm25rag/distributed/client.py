@@ -170,9 +170,9 @@ class RayIndex:
         self._check_fields(filter, deadline)
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         answers = self._ask("search_hybrid", arguments, deadline, False)
-        found = [one.items[0] for one in _merged("search_hybrid", answers, arguments)]
-        rankings = [[(hit.id, hit.score) for hit in hits] for hits in found]
-        hits = {hit.id: hit for hits in found for hit in hits}
+        both = [one.items[0] for one in _merged("search_hybrid", answers, arguments)]
+        rankings = [[(hit.id, hit.score) for hit in hits] for hits in both]
+        hits = {hit.id: hit for hits in both for hit in hits}
         fused = []
         for id, score in fuse(rankings, method, weights, last, rank_constant)[first:]:
             hits[id].score = score
@@ -196,15 +196,15 @@ class RayIndex:
         check_flag("partial", partial)
         self._check_fields(filter, deadline)
         answers = self._ask(operation, arguments, deadline, partial)
-        found = _merged(operation, answers, arguments)
-        rows, scores, counts = found.ranking
+        merged = _merged(operation, answers, arguments)
+        rows, scores, counts = merged.ranking
         return RayBatch(
             rows[:, first:],
             scores[:, first:],
             np.maximum(counts - first, 0),
             answers.commit,
             answers.missing,
-            [items[first:] for items in found.items],
+            [items[first:] for items in merged.items],
         )
 
     def explain(
@@ -231,11 +231,13 @@ class RayIndex:
         """
         arguments = (query, check_id("id", id), filter)
         self._check_fields(filter, deadline)
-        found = _merged("explain", self._ask("explain", arguments, deadline, False), arguments)
-        if found is None:
+        explanation = _merged(
+            "explain", self._ask("explain", arguments, deadline, False), arguments
+        )
+        if explanation is None:
             passing = "" if filter is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
-        return cast("Explanation", found)
+        return cast("Explanation", explanation)
 
     def get(
         self,
@@ -259,8 +261,8 @@ class RayIndex:
         wanted = check_ids(ids)
         arguments = (wanted, filter)
         self._check_fields(filter, deadline)
-        found = _merged("get", self._ask("get", arguments, deadline, False), arguments)
-        return [found[id] for id in wanted if id in found]
+        documents = _merged("get", self._ask("get", arguments, deadline, False), arguments)
+        return [documents[id] for id in wanted if id in documents]
 
     def count(self, filter: FilterSpec | None = None, *, deadline: float = DEADLINE) -> int:
         """Count the documents that the filter passes, as ``BM25Index.count`` does.
@@ -276,8 +278,8 @@ class RayIndex:
             As ``search``.
         """
         self._check_fields(filter, deadline)
-        found = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
-        return cast("int", found)
+        total = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
+        return cast("int", total)
 
     def __len__(self) -> int:
         return self.count()
@@ -427,8 +429,8 @@ class RayIndex:
 
 def _page(k: int, offset: int) -> tuple[int, int]:
     """Return the ranks, from 0, of the first match wanted and of the first one not wanted."""
-    most, first = check_count("k", k), check_count("offset", offset)
-    return first, first + most if most else 0
+    wanted, first = check_count("k", k), check_count("offset", offset)
+    return first, first + wanted if wanted else 0
 
 
 def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:

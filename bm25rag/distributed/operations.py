@@ -79,27 +79,27 @@ def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
     return Found(ranking, batch.hits() if contents else batch.ids())
 
 
-def _read_hits(found: Found) -> None:
-    for row in found.items:
+def _read_hits(answer: Found) -> None:
+    for row in answer.items:
         for hit in row:
             if isinstance(hit, Hit):
                 hit.__reduce__()  # reads text, metadata and payload, as sending it does
 
 
-def _merge_found(found: Sequence[Found], queries: Sequence[object], k: int, *_: object) -> Found:
-    if len(found) == 1:
-        return found[0]
-    if not found:
+def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_: object) -> Found:
+    if len(answers) == 1:
+        return answers[0]
+    if not answers:
         empty = np.empty((len(queries), 0))
         counts = np.zeros(len(queries), np.int64)
         none: list[list[str]] = [[] for _ in queries]
         return Found(Ranking(empty.astype(np.int64), empty, counts), none)
-    ranking = merge_rankings([one.ranking for one in found], [0] * len(found), k)
+    ranking = merge_rankings([one.ranking for one in answers], [0] * len(answers), k)
     items = []
     for number, count in enumerate(ranking.counts.tolist()):
         row: list[Any] = []
         scores = []
-        for one in found:
+        for one in answers:
             row += one.items[number]
             scores.append(one.ranking.scores[number, : one.ranking.counts[number]])
         # As in ``merge_rankings``: of equal scores, the earlier shard's first.
@@ -124,15 +124,15 @@ def _search_hybrid(
     ]
 
 
-def _read_both(found: Iterable[Found]) -> None:
-    for one in found:
+def _read_both(answers: Iterable[Found]) -> None:
+    for one in answers:
         _read_hits(one)
 
 
 def _merge_hybrid(
-    found: Sequence[Sequence[Found]], query: Query, vector: Vector, k: int, *_: object
+    answers: Sequence[Sequence[Found]], query: Query, vector: Vector, k: int, *_: object
 ) -> list[Found]:
-    return [_merge_found([both[n] for both in found], [query], k) for n in range(2)]
+    return [_merge_found([both[n] for both in answers], [query], k) for n in range(2)]
 
 
 def _get(
@@ -145,16 +145,16 @@ def _get(
     return {document.id: document for document in shard.get(ids, filter)}
 
 
-def _merge_got(found: Iterable[dict[str, Document]], *_: object) -> dict[str, Document]:
-    return {id: document for one in found for id, document in one.items()}
+def _merge_got(answers: Iterable[dict[str, Document]], *_: object) -> dict[str, Document]:
+    return {id: document for one in answers for id, document in one.items()}
 
 
 def _count(shard: BM25Index, first_row: int, threads: int, filter: FilterSpec | None) -> int:
     return shard.count(filter)
 
 
-def _merge_counts(found: Iterable[int], *_: object) -> int:
-    return sum(found)
+def _merge_counts(counts: Iterable[int], *_: object) -> int:
+    return sum(counts)
 
 
 def _explain(
@@ -181,16 +181,16 @@ def _fields(
     return {path for path in paths if has_field(snapshot, path)}
 
 
-def _merge_fields(found: Iterable[set[tuple[str, ...]]], *_: object) -> set[tuple[str, ...]]:
-    return set().union(*found)
+def _merge_fields(answers: Iterable[set[tuple[str, ...]]], *_: object) -> set[tuple[str, ...]]:
+    return set().union(*answers)
 
 
 def _analyzer(shard: BM25Index, first_row: int, threads: int) -> Analyzer:
     return shard.analyzer
 
 
-def _first(found: Iterable[Any], *_: object) -> Any:
-    return next((one for one in found if one is not None), None)
+def _first(answers: Iterable[Any], *_: object) -> Any:
+    return next((one for one in answers if one is not None), None)
 
 
 OPERATIONS = {

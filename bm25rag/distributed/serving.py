@@ -156,15 +156,15 @@ def connect(name: str = "bm25rag") -> RayIndex:
         If Ray is not installed.
     """
     ray = start()
-    found = _find(ray, name)
-    if not found:
+    actors = _find(ray, name)
+    if not actors:
         raise ClusterError(
             f"no index is served as {name!r} on this cluster: serve it first, or connect to "
             "another cluster by ray.init(address=...)"
         )
-    parts = int(next(iter(found.values())).rpartition(".")[2])
+    parts = int(next(iter(actors.values())).rpartition(".")[2])
     hosts: list[list[Any]] = [[] for _ in range(parts)]
-    for (_, part), actor in sorted(found.items()):
+    for (_, part), actor in sorted(actors.items()):
         with suppress(ValueError):  # it has ended meanwhile
             hosts[part].append(ray.get_actor(actor, namespace=NAMESPACE))
     return RayIndex(name, hosts)
@@ -187,9 +187,9 @@ def stop(name: str = "bm25rag") -> None:
 
 def _find(ray: Any, name: str) -> dict[tuple[int, int], str]:
     """Return the names of the actors of an index, by replica and part."""
-    found = {}
+    actors = {}
     for actor in ray.util.list_named_actors(all_namespaces=True):
         parsed = _ACTOR.fullmatch(actor["name"])
         if actor["namespace"] == NAMESPACE and parsed and parsed[1] == name:
-            found[int(parsed[2]), int(parsed[3])] = actor["name"]
-    return found
+            actors[int(parsed[2]), int(parsed[3])] = actor["name"]
+    return actors

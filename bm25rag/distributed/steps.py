@@ -336,11 +336,11 @@ def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merge
                 built_folder(plan.folder, number, receipt),
                 tokenizer=plan.empty.analyzer.tokenizer,
             )
-            found = shard._snapshot.find(id)
-            if found is not None:
+            place = shard._snapshot.find(id)
+            if place is not None:
                 edges = [*accumulate(receipt.documents)]
                 files = [file.path for file in receipt.files] or [f"shard {number}"]
-                places.append(files[bisect_right(edges, found[1]) if len(edges) > 1 else 0])
+                places.append(files[bisect_right(edges, place[1]) if len(edges) > 1 else 0])
         raise _duplicate(id, *places[:2])
 
 

@@ -1,4 +1,4 @@
-"""LiveIndex: an index beneath its face, which changes under one lock."""
+"""LiveIndex: an index beneath its face, whose state each write replaces under one lock."""
 
 from __future__ import annotations
 
@@ -7,28 +7,77 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from weakref import WeakSet
 
-from bm25rag.common.caller import warn
+from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import check_choice, check_count, check_sequence
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
 from bm25rag.live.lock import WriteLock
-from bm25rag.live.state import OnDuplicate, State
+from bm25rag.scoring.variants import Parameters
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import CLOSED, MEMORY, Attachment
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.saved_copy import SavedCopy
+from bm25rag.storage.state import State as StoredState
 
 if TYPE_CHECKING:
     from bm25rag.additions import Source
     from bm25rag.filters import Filter
 
+Mode: TypeAlias = Literal["r", "w", "a"]
+"""How a folder is opened."""
+
+OnDuplicate: TypeAlias = Literal["error", "skip", "replace"]
+"""What ``add`` does with an id that is there already."""
+
 _Choose: TypeAlias = Callable[[Sequence[SegmentView]], Sequence[Sequence[SegmentView]]]
+
+
+class State(NamedTuple):
+    """All there is to an index at one moment; a write replaces it as a whole.
+
+    ``probe`` holds words and their stems at the time they were indexed, ``extra`` what a
+    caller keeps with the index.
+    """
+
+    snapshot: Snapshot
+    next_id: int
+    probe: dict[str, str]
+    extra: dict[str, Any]
+
+    @classmethod
+    def of(cls, stored: StoredState) -> State:
+        """Return the state that was stored."""
+        snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer, stored.statistics)
+        return cls(snapshot, stored.next_id, stored.probe, stored.extra)
+
+    def stored(self) -> StoredState:
+        """Return the state as it is stored."""
+        snapshot, next_id, probe, extra = self
+        views = list(snapshot.views)
+        settings = snapshot.analyzer, snapshot.parameters
+        return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics)
+
+
+def new_state(analyzer: Analyzer | None = None, **parameters: Any) -> State:
+    """Return the state of an index without documents; raise as the constructor."""
+    check_analyzer(analyzer)
+    chosen = Parameters(**parameters)
+    return State(Snapshot((), chosen, Analyzer() if analyzer is None else analyzer), 0, {}, {})
+
+
+def check_analyzer(analyzer: object) -> None:
+    """Check that an argument is an analyzer or ``None``."""
+    if analyzer is not None and not isinstance(analyzer, Analyzer):
+        hint = f" {analyzer!r}: write Analyzer({analyzer!r})" if isinstance(analyzer, str) else ""
+        raise TypeError(
+            f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
+        )
 
 
 class LiveIndex:
@@ -73,13 +122,13 @@ class LiveIndex:
 
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
         if threads is None:
-            most = max(1, cores() - others_read())
+            workers = max(1, cores() - others_read())
         else:
-            most = check_count("threads", threads, least=1)
+            workers = check_count("threads", threads, least=1)
         with self._lock.taken():
             snapshot = self._changeable()
             new = analyse_documents(
-                documents, snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, most
+                documents, snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, workers
             )
             if new.ids:
                 views = [*_without(snapshot, new.replaced), SegmentView(new.segment)]
@@ -92,20 +141,20 @@ class LiveIndex:
         with self._lock.taken():
             snapshot = self._changeable()
             if ids is None:
-                found = {
+                deleted = {
                     snapshot.views[place].segment.id_of(number): (place, number)
                     for place, number in releasing_gil(snapshot.passing(filter))
                 }
             else:
                 places = ((id, snapshot.find(id)) for id in releasing_gil(ids))
-                found = {
+                deleted = {
                     id: place
                     for id, place in places
                     if place is not None and snapshot.passes(*place, filter)
                 }
-            if found:
-                self._install(_without(snapshot, found.values()))
-        return list(found)
+            if deleted:
+                self._install(_without(snapshot, deleted.values()))
+        return list(deleted)
 
     def update_metadata(
         self, ids: Sequence[str], metadata: Iterable[dict[str, Any] | None]
@@ -291,6 +340,8 @@ def _warn_at_exit() -> None:
 
 
 def _warn_of_loss(folder: str) -> None:
+    from bm25rag.common.caller import warn
+
     warn(
         f"the changes to {folder} since the last commit() are lost: call commit() before close() "
         'and before the program ends, or write within \'with BM25Index.open(path, mode="w") as '

@@ -7,8 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Tokenizer
-from bm25rag.live.index import LiveIndex
-from bm25rag.live.state import Mode, State
+from bm25rag.live.index import LiveIndex, Mode, State
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.state import State as StoredState

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bm25rag.additions import NewRecords
 from bm25rag.analysis import Analyzer
 from bm25rag.errors import ReadOnlyError
-from bm25rag.live.index import LiveIndex
-from bm25rag.live.state import new_state
+from bm25rag.live.index import LiveIndex, new_state
 from bm25rag.search.stored_vectors import read_vectors
 from bm25rag.storage.attachment import MEMORY
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
-from bm25rag.search.filtered_search import search_filtered
+from bm25rag.search.finding import Wanted, find
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.spelling import LONGEST
@@ -65,7 +65,7 @@ def correct_queries(
     words = list(dict.fromkeys(term for query in queries for term in query if _is_word(term)))
     unknown = set(words) - _known(snapshot, words, filter)
     replacements: dict[str, str | None] = {}
-    found = []
+    corrected = []
     for query in queries:
         corrections = {}
         for term in islice((term for term in dict.fromkeys(query) if term in unknown), MOST):
@@ -73,8 +73,8 @@ def correct_queries(
                 replacements[term] = _replacement(snapshot, term, filter)
             if (replacement := replacements[term]) is not None:
                 corrections[term] = replacement
-        found.append(_corrected(query, corrections))
-    return found
+        corrected.append(_corrected(query, corrections))
+    return corrected
 
 
 def _is_word(term: str) -> bool:
@@ -85,11 +85,11 @@ def _is_word(term: str) -> bool:
 def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> set[str]:
     """Return the terms that occur in a document that passes the filter."""
     if filter is None:
-        found = [number >= 0 for number in snapshot.term_numbers(terms)[1]]
+        are_known = [number >= 0 for number in snapshot.term_numbers(terms)[1]]
     else:
         asked = [[term] for term in terms]
-        found = (search_filtered(snapshot, asked, 1, filter, None, 0, 1).counts > 0).tolist()
-    return {term for term, is_there in zip(terms, found, strict=True) if is_there}
+        are_known = (find(snapshot, asked, Wanted(1, filter), 1).counts > 0).tolist()
+    return {term for term, is_there in zip(terms, are_known, strict=True) if is_there}
 
 
 def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | None:
@@ -105,13 +105,13 @@ def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | 
 def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
     """Return the terms of all segments that are near; some may occur in dead documents only."""
     forms = utf8_each(_stems(snapshot.analyzer, term)) if distance == 1 else []
-    found: set[str] = set()
+    names: set[str] = set()
     for view in snapshot.views:
         postings = view.segment.postings
-        found.update(postings.spelling.near(term, distance))
+        names.update(postings.spelling.near(term, distance))
         stems = postings.terms.find_all(forms).tolist()
-        found.update(name or "" for name in postings.terms.column.texts(stems))
-    return found
+        names.update(name or "" for name in postings.terms.column.texts(stems))
+    return names
 
 
 def _stems(analyzer: Analyzer, term: str) -> list[str]:

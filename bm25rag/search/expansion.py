@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bm25rag.common.strings import text_of
+from bm25rag.kernels.records import Matches
 from bm25rag.search.queries import Terms
-from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import LivingPostings, Postings
 
@@ -24,12 +24,14 @@ _SHORTEST, _LONGEST = 2, 20
 
 
 def expand(
-    terms: Terms, feedback: BatchResult, fb_terms: int, original_query_weight: float
+    snapshot: Snapshot, terms: Terms, feedback: Matches, fb_terms: int, original_query_weight: float
 ) -> dict[str, float]:
     """Interpolate a query with the relevance model of its feedback documents.
 
     Parameters
     ----------
+    snapshot
+        Where the query was searched for.
     terms
         The query.
     feedback
@@ -40,7 +42,7 @@ def expand(
         The share of the query, from 0 to 1.
     """
     query: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
-    original, model = _scaled(query), _relevance_model(feedback, fb_terms)
+    original, model = _scaled(query), _relevance_model(snapshot, feedback, fb_terms)
     rest = 1.0 - original_query_weight
     expanded = {
         term: original_query_weight * weight + rest * model.pop(term, 0.0)
@@ -51,18 +53,18 @@ def expand(
     return expanded
 
 
-def _relevance_model(feedback: BatchResult, most: int) -> dict[str, float]:
-    count, asked = int(feedback.counts[0]), feedback.rows.shape[1]
-    vectors = _vectors(feedback._snapshot, feedback.rows[0, :count].tolist(), asked)
+def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[str, float]:
+    count, asked = int(feedback.counts[0]), feedback.numbers.shape[1]
+    vectors = _vectors(snapshot, feedback.numbers[0, :count].tolist(), asked)
     model: dict[str, float] = defaultdict(float)
     for vector, score in zip(vectors, feedback.scores[0, :count].tolist(), strict=True):
         if score <= 0.0:  # a share cannot be negative
             continue
-        chosen = _largest(vector, most)
+        chosen = _largest(vector, limit)
         length = sum(chosen.values())
         for term, tf in chosen.items():
             model[term] += tf / length * score
-    return _scaled(_largest(model, most))
+    return _scaled(_largest(model, limit))
 
 
 def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[str, int]]:
@@ -80,12 +82,12 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     terms = list(dict.fromkeys(term for vector in vectors for term in vector))
     cache, numbers = snapshot.term_numbers(terms)
     frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
-    most = max(snapshot.count / _COMMON, least)
+    limit = max(snapshot.count / _COMMON, least)
     return [
         {
             term: tf
             for term, tf in vector.items()
-            if frequencies[term] <= most and _SHORTEST <= len(term) <= _LONGEST
+            if frequencies[term] <= limit and _SHORTEST <= len(term) <= _LONGEST
         }
         for vector in vectors
     ]
@@ -105,10 +107,10 @@ def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
 
 
-def _largest(values: Mapping[str, float], most: int) -> dict[str, float]:
+def _largest(values: Mapping[str, float], limit: int) -> dict[str, float]:
     """Return the largest values, largest first; ties go to the first term by code point."""
     ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
-    return dict(ordered[:most])
+    return dict(ordered[:limit])
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:

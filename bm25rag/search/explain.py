@@ -98,11 +98,11 @@ def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) ->
     DocumentNotFoundError
         If there is no such document, or the filter rejects it.
     """
-    found = snapshot.find(check_id("id", id))
-    if found is None or not snapshot.passes(*found, filter):
+    place = snapshot.find(check_id("id", id))
+    if place is None or not snapshot.passes(*place, filter):
         passing = "" if filter is None else " that the filter passes"
         raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
-    segment_index, number = found
+    segment_index, number = place
     view = snapshot.views[segment_index]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     cache, numbers = snapshot.term_numbers(counts)

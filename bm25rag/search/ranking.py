@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import Limits, Matches
 from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
-from bm25rag.search.results import BatchResult
 from bm25rag.search.snapshot import Snapshot, by_row
+
+Masks: TypeAlias = Sequence[Bool | None]
+"""Which documents of each segment may be returned; ``None``: all."""
 
 # With fewer queries for each thread, another thread costs more than it saves.
 _QUERIES_PER_THREAD = 32
@@ -40,14 +43,14 @@ SPARSE = 4
 COARSE = 80
 
 
-def search(
+def rank(
     snapshot: Snapshot,
     queries: Sequence[Terms],
     k: int,
-    masks: Sequence[Bool | None],
+    masks: Masks,
     min_score: float | None,
     threads: int | None,
-) -> BatchResult:
+) -> Matches:
     """Find the best k matches of each query.
 
     Parameters
@@ -59,7 +62,7 @@ def search(
     k
         How many matches at most, >= 0.
     masks
-        Which documents of each segment may be returned; ``None``: all.
+        Which documents of each segment may be returned.
     min_score
         The least score returned; ``None``: any.
     threads
@@ -68,24 +71,24 @@ def search(
     width = min(k, snapshot.count)
     shape = (len(queries), width)
     counts = np.zeros(len(queries), np.int64)
-    result = BatchResult._of(snapshot, np.empty(shape, np.int64), np.empty(shape), counts)
+    result = Matches(np.empty(shape, np.int64), np.empty(shape), counts)
     if not width or not queries:
         return result
     if len(snapshot.views) > 1 or masks[0] is not None:  # segments may be skipped
-        result.rows.fill(-1)
+        result.numbers.fill(-1)
         result.scores.fill(-np.inf)
     resolved = resolve_queries(snapshot, queries)
     floor = _floor(min_score)
     hot = backend.current()
 
     def fill(first: int, last: int) -> None:
-        block = _Block(result, resolved, first, last, floor)
+        batch = QueryBatch(snapshot, result, resolved, first, last, floor)
         for segment, mask in enumerate(masks):
             if mask is None or mask.any():
-                _search_segment(block, segment, mask, hot)
+                _search_segment(batch, segment, mask, hot)
 
-    most = backend.cores() if threads is None else threads
-    workers = min(most, len(queries) // _QUERIES_PER_THREAD)
+    allowed = backend.cores() if threads is None else threads
+    workers = min(allowed, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
         fill(0, len(queries))
         return result
@@ -110,15 +113,21 @@ def search(
     return result
 
 
-class _Block:
+class QueryBatch:
     """The consecutive queries that one thread answers, segment by segment."""
 
     def __init__(
-        self, result: BatchResult, resolved: ResolvedQueries, first: int, last: int, floor: float
+        self,
+        snapshot: Snapshot,
+        result: Matches,
+        resolved: ResolvedQueries,
+        first: int,
+        last: int,
+        floor: float,
     ) -> None:
-        self.snapshot, self.cache = result._snapshot, resolved.cache
+        self.snapshot, self.cache = snapshot, resolved.cache
         self.queries = resolved.queries.between(first, last)
-        self.rows, self.scores = result.rows[first:last], result.scores[first:last]
+        self.rows, self.scores = result.numbers[first:last], result.scores[first:last]
         self.counts = result.counts[first:last]
         self.floors = np.empty(last - first)
         self.floors.fill(floor)
@@ -134,42 +143,42 @@ class _Block:
         self.counts[:] = np.minimum(self.counts + counts, width)
 
 
-def _search_segment(block: _Block, index: int, mask: Bool | None, hot: Backend) -> None:
-    """Search the segment at ``index``, and merge its matches into those of the block."""
-    snapshot = block.snapshot
+def _search_segment(batch: QueryBatch, index: int, mask: Bool | None, hot: Backend) -> None:
+    """Search the segment at ``index``, and merge its matches into those of the batch."""
+    snapshot = batch.snapshot
     view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
-    width = block.rows.shape[1]
+    width = batch.rows.shape[1]
     direct = index == 0 and width <= segment.size  # the matches of the first need no merging
     if direct:
-        rows, scores, counts = block.rows, block.scores, block.counts
+        rows, scores, counts = batch.rows, batch.scores, batch.counts
     else:
-        shape = (len(block.rows), min(width, segment.size))
+        shape = (len(batch.rows), min(width, segment.size))
         rows, scores = np.empty(shape, np.int64), np.empty(shape)
         counts = np.empty(shape[0], np.int64)
     limits, matches = _limits(rows.shape[1], mask), Matches(rows, scores, counts)
-    terms = block.cache.arrays[index]
-    hot.search(segment, terms, block.queries, block.floors, limits, matches)
+    terms = batch.cache.arrays[index]
+    hot.search(segment, terms, batch.queries, batch.floors, limits, matches)
     if not direct and not counts.any():
         return  # no match of a small segment beats those found before
     if len(view.deleted) or base:
         used = rows >= 0
         rows[used] = view.ranks(rows[used]) + base
     if not direct:
-        block.merge(rows, scores, counts)
+        batch.merge(rows, scores, counts)
     if index + 1 < len(snapshot.views):
         # From now on, a match must beat the last one of a full row.
-        np.maximum(block.floors, block.scores[:, -1], out=block.floors)
+        np.maximum(batch.floors, batch.scores[:, -1], out=batch.floors)
 
 
-def search_one(
-    snapshot: Snapshot, terms: Terms, k: int, masks: Sequence[Bool | None], min_score: float | None
+def rank_one(
+    snapshot: Snapshot, terms: Terms, k: int, masks: Masks, min_score: float | None
 ) -> tuple[list[int], list[float]]:
-    """Find the best k matches of one query: ``search`` without arrays, in half the time.
+    """Find the best k matches of one query: ``rank`` without arrays, in half the time.
 
     Parameters
     ----------
     snapshot, k, masks, min_score
-        As for ``search``.
+        As for ``rank``.
     terms
         The terms of the query, or their weights.
 

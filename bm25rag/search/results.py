@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Self
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
+from bm25rag.kernels.records import Matches
 from bm25rag.search.snapshot import Snapshot
 
 
@@ -36,12 +36,6 @@ class BatchResult:
     # The state of the index that was searched.
     _snapshot: Snapshot = field(init=False)
 
-    @classmethod
-    def _of(cls, snapshot: Snapshot, rows: Int64, scores: Float64, counts: Int64) -> Self:
-        result = cls(rows, scores, counts)
-        result._snapshot = snapshot
-        return result
-
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
         id_at = self._snapshot.id_at
@@ -59,3 +53,12 @@ class BatchResult:
     def __repr__(self) -> str:
         queries, width = self.rows.shape
         return f"BatchResult({queries} queries, up to {width} matches each)"
+
+
+def batch_result(
+    snapshot: Snapshot, matches: Matches, corrections: list[dict[str, str]] | None = None
+) -> BatchResult:
+    """Return what was found in a snapshot as users get it."""
+    result = BatchResult(*matches, [] if corrections is None else corrections)
+    result._snapshot = snapshot
+    return result

@@ -99,11 +99,11 @@ class Snapshot:
         except TermCacheFullError:
             wanted = len(set(terms))
             room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
-            most = min(_MOST_TERMS, room)
-            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, most), wanted)
+            largest = min(_MOST_TERMS, room)
+            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, largest), wanted)
             cache = cache.larger(capacity, wanted)
             numbers = cache.numbers(terms)
-            if capacity <= most:
+            if capacity <= largest:
                 self._term_cache = cache
             return cache, numbers
 
@@ -194,6 +194,20 @@ class Snapshot:
             _read(view, name, (number,)) for name in ("text", "metadata", "payload")
         )
         return Document(view.segment.id_of(number), text, metadata, payload)
+
+    def stats(self) -> dict[str, int | float]:
+        """Return counts and sizes; see ``BM25Index.stats``."""
+        frequencies = self.frequencies()[1]
+        return {
+            "documents": self.count,
+            "terms": len(frequencies),
+            "postings": int(frequencies.sum()),
+            "tokens": self.tokens,
+            "average_length": self.average_length,
+            "segments": len(self.views),
+            "impact_codes": sum(len(view.segment.postings.code_tf) for view in self.views),
+            "bytes": sum(view.segment.nbytes for view in self.views),
+        }
 
     def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
         """Return fresh documents, those of the ids that there are and pass."""

@@ -143,8 +143,8 @@ class TermCache(dict[str, int]):
     @lazy_property
     def _idfs(self) -> Float32:
         """The idf of the least document frequencies, which most terms have, from 1 on."""
-        most = min(_TABLED, self._documents)
-        return self._parameters.idf(self._documents, np.arange(1.0, most + 1))
+        tabled = min(_TABLED, self._documents)
+        return self._parameters.idf(self._documents, np.arange(1.0, tabled + 1))
 
     def _idf_of(self, frequency: int) -> float:
         if frequency <= len(self._idfs):

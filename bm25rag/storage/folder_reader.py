@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.stemming import snowball_version
-from bm25rag.common.caller import warn
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
@@ -153,6 +152,8 @@ def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str)
         if old != new
     ]
     if changed:
+        from bm25rag.common.caller import warn
+
         warn(
             "the stemmer has changed since these documents were indexed "
             f"(Snowball {version:.40}, now {snowball_version()}): "

@@ -29,7 +29,7 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.distributed.vectors import RayVectors
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
-from bm25rag.live.state import new_state
+from bm25rag.live.index import new_state
 from bm25rag.readers import Fields
 from support.cluster import (
     QUERIES,

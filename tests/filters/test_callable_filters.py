@@ -124,7 +124,7 @@ def test_a_large_batch_of_wide_results_is_searched_some_queries_at_a_time(
 ) -> None:
     queries, rare = ["red", "tea"] * 10, {"$and": [lambda metadata: metadata["n"] > 390]}
     expected = index.search_batch(queries, k=5, filter=rare)
-    monkeypatch.setattr("bm25rag.search.filtered_search._CELLS", 50)
+    monkeypatch.setattr("bm25rag.search.finding._CELLS", 50)
     found = index.search_batch(queries, k=5, filter=rare)
     assert found.rows.tolist() == expected.rows.tolist()
 

@@ -23,6 +23,7 @@ from bm25rag.errors import (
     StorageError,
     TokenizerRequiredError,
 )
+from bm25rag.live.index import LiveIndex
 from bm25rag.sharded.manifest import read_sharded
 from bm25rag.shards import open_shard
 from bm25rag.storage.folder_writer import FolderWriter
@@ -265,14 +266,14 @@ def test_a_build_does_not_do_again_what_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysed = []
-    analyse = BM25Index._add
+    analyse = LiveIndex.add
 
-    def counting(self: BM25Index, *args: Any) -> list[str]:
+    def counting(self: LiveIndex, *args: Any) -> list[str]:
         ids = analyse(self, *args)
         analysed.extend(ids)
         return ids
 
-    monkeypatch.setattr(BM25Index, "_add", counting)
+    monkeypatch.setattr(LiveIndex, "add", counting)
 
     def failing() -> Iterator[Document]:
         yield from documents(25)

@@ -1,0 +1,192 @@
+"""Finding the matches of queries: what a search asks for, checked, and its best matches.
+
+A filter is a mask as far as it can be looked up; matches are asked about the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bm25rag.common.checks import check_count, check_real
+from bm25rag.kernels.records import Matches
+from bm25rag.search import ranking
+from bm25rag.search.queries import Terms
+from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from bm25rag.filters import Filter, FilterSpec
+
+# How many times more matches are looked at if too few of those before have passed.
+_GROWTH = 4
+# The most matches that are held at once when there are many queries.
+_CELLS = 1 << 22
+
+
+class Wanted(NamedTuple):
+    """Which matches of a query are wanted.
+
+    Parameters
+    ----------
+    k
+        How many at most, >= 0.
+    filter
+        The filter that they must pass; ``None``: no filter.
+    min_score
+        The least score; ``None``: any.
+    offset
+        How many of the best are left out, >= 0.
+    """
+
+    k: int
+    filter: Filter | None = None
+    min_score: float | None = None
+    offset: int = 0
+
+    @property
+    def depth(self) -> int:
+        """How many must be found, with those that are left out."""
+        return self.k + self.offset if self.k else 0
+
+
+def check_wanted(
+    snapshot: Snapshot, k: int, filter: FilterSpec | None, min_score: float | None, offset: int
+) -> Wanted:
+    """Check the arguments that all searches share; raise as ``BM25Index.search``."""
+    floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
+    parsed = None if filter is None else parse_filter(filter, snapshot)
+    return Wanted(check_count("k", k), parsed, floor, check_count("offset", offset))
+
+
+def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None:
+    """Parse a filter, and check that documents have the fields that it relies on."""
+    if filter is None:  # nothing to import
+        return None
+    from bm25rag.filters import parse_filter
+
+    parsed = parse_filter(filter)
+    # Other parts of a collection may have a field, and nothing has one if it is empty.
+    if parsed is not None and parsed.demands and snapshot.count and not snapshot.is_part:
+        from bm25rag.search.known_fields import check_demands, fields_of, has_field
+
+        check_demands(parsed.demands, partial(has_field, snapshot), partial(fields_of, snapshot))
+    return parsed
+
+
+def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int], list[float]]:
+    """Find the matches of one query, as ``find`` does: as lists, in half the time.
+
+    Returns
+    -------
+    rows
+        The rows of the matches, by score descending, then ascending.
+    scores
+        Their scores.
+    """
+    k, filter, min_score, offset = wanted
+    known, asked = (None, None) if filter is None else _split(filter)
+    if asked is None:
+        masks = snapshot.masks(known)
+        if not offset:
+            return ranking.rank_one(snapshot, terms, k, masks, min_score)
+        rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
+        return rows[offset:], scores[offset:]
+    matches = find(snapshot, [terms], wanted, 1)
+    count = int(matches.counts[0])
+    return matches.numbers[0, :count].tolist(), matches.scores[0, :count].tolist()
+
+
+def find(
+    snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
+) -> Matches:
+    """Find the matches of each query.
+
+    Callables are asked about the matches that pass the rest of the filter, best first, until
+    enough have passed. They are asked once about each document, however many queries match it.
+
+    Parameters
+    ----------
+    snapshot
+        Where to search.
+    queries
+        The terms of each query, or their weights.
+    wanted
+        Which matches.
+    threads
+        How many to use at most; ``None``: as many as there are cores for this process.
+    """
+    known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
+    masks = snapshot.masks(known)
+    if asked is None or not wanted.k:
+        matches = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
+    else:
+        answers = _Answers(snapshot, asked)
+        matches = _ask(snapshot, queries, wanted, masks, answers, threads)
+    first = wanted.offset
+    if not first:
+        return matches
+    rows, scores = matches.numbers[:, first:].copy(), matches.scores[:, first:].copy()
+    return Matches(rows, scores, np.maximum(matches.counts - first, 0))
+
+
+def _ask(
+    snapshot: Snapshot,
+    queries: Sequence[Terms],
+    wanted: Wanted,
+    masks: ranking.Masks,
+    answers: _Answers,
+    threads: int | None,
+) -> Matches:
+    """Find the best matches of each query that pass when they are asked about."""
+    shape = (len(queries), min(wanted.depth, snapshot.count))
+    counts = np.zeros(len(queries), np.int64)
+    result = Matches(np.full(shape, -1, np.int64), np.full(shape, -np.inf), counts)
+    pending, width = list(range(len(queries))), wanted.depth
+    while pending:
+        unfinished: list[int] = []
+        step = max(1, _CELLS // width)
+        for first in range(0, len(pending), step):
+            numbers = pending[first : first + step]
+            some = [queries[number] for number in numbers]
+            ranked = ranking.rank(snapshot, some, width, masks, wanted.min_score, threads)
+            for found_row, number in enumerate(numbers):
+                done = _fill(result, number, ranked, found_row, answers)
+                if not done and ranked.counts[found_row] < snapshot.count:
+                    unfinished.append(number)
+        pending, width = unfinished, min(_GROWTH * width, max(snapshot.count, 1))
+    return result
+
+
+def _split(filter: Filter) -> tuple[Filter | None, Filter | None]:
+    from bm25rag.filters import split  # as in ``Snapshot.masks``
+
+    return split(filter)
+
+
+class _Answers(dict[int, bool]):
+    """Maps a row to whether its document passes a filter, which is asked once."""
+
+    def __init__(self, snapshot: Snapshot, filter: Filter) -> None:
+        self._snapshot, self._filter = snapshot, filter
+
+    def __missing__(self, row: int) -> bool:
+        self[row] = self._snapshot.passes(*self._snapshot.locate(row), self._filter)
+        return self[row]
+
+
+def _fill(
+    result: Matches, number: int, ranked: Matches, row_of_ranked: int, answers: _Answers
+) -> bool:
+    """Copy the matches of a query that pass; return whether no more need be found."""
+    count, width = int(ranked.counts[row_of_ranked]), result.numbers.shape[1]
+    rows = ranked.numbers[row_of_ranked, :count].tolist()
+    passing = list(islice((cell for cell, row in enumerate(rows) if answers[row]), width))
+    result.numbers[number, : len(passing)] = ranked.numbers[row_of_ranked, passing]
+    result.scores[number, : len(passing)] = ranked.scores[row_of_ranked, passing]
+    result.counts[number] = len(passing)
+    done: bool = count < ranked.numbers.shape[1] or len(passing) == width
+    return done
