@@ -373,8 +373,8 @@ def drain(
             drained[count] = sums[place] * unit
             count += 1
             mask &= mask - 1
-        for i in range(first, first + 64):
-            sums[i] = 0
+        for i in range(64):
+            sums[first + i] = 0
         first += 64
         chunk += 1
     return count
