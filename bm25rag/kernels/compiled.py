@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from bm25rag.kernels.scanner import Scanner
 
 find("shared")  # which all import
-load("selecting")  # which another one imports
+load("selecting")  # which others import
+scratch = load("scratch")
+for _name in ("collecting", "planning", "exact", "coarse"):
+    load(_name)  # which `searching` imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")
 for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
@@ -139,7 +142,7 @@ def _prepare_strings(arrays: StringArrays) -> Any:
 def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:
     """Return what the kernels have made of a segment and of terms, once for all searches."""
     if segment.prepared is None:
-        segment.prepared = searching.prepare_segment(segment)
+        segment.prepared = scratch.prepare_segment(segment)
     if terms.prepared is None:
-        terms.prepared = searching.prepare_terms(terms)
+        terms.prepared = scratch.prepare_terms(terms)
     return segment.prepared, terms.prepared

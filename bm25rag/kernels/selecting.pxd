@@ -83,13 +83,16 @@ cdef extern from * nogil:
             last = most[j] > last ? most[j] : last;
         return last;
     }
-    static inline void bm25rag_clear(short *numbers) { __builtin_memset(numbers, 0, 128); }
     """
     double largest_of_eights "bm25rag_largest" (const double *numbers, Py_ssize_t count)
-    void clear_units "bm25rag_clear" (short *numbers)
     unsigned long long units_above "bm25rag_units_above" (const short *numbers, short least)
     unsigned long long above "bm25rag_above" (const double *numbers, double least)
     int lowest_bit "__builtin_ctzll" (unsigned long long mask)
+
+# Scores, or coarse sums.
+ctypedef fused Sums:
+    double
+    short
 
 cpdef double kth(double[::1] scores, Py_ssize_t count, Py_ssize_t k, double[::1] spare,
                  long long[::1] work) noexcept nogil
@@ -97,15 +100,15 @@ cpdef double largest(double[::1] scores, Py_ssize_t start, Py_ssize_t stop) noex
 cpdef void sort(long long[::1] numbers, double[::1] scores, Py_ssize_t count,
                 long long[::1] spare_numbers, double[::1] spare_scores,
                 long long[::1] work) noexcept nogil
-cpdef Py_ssize_t drain(double[::1] sums, Py_ssize_t count, double least, double[::1] maxima,
-                       Py_ssize_t known, long long[::1] places, double[::1] drained) noexcept nogil
+cpdef Py_ssize_t drain(Sums[::1] sums, Py_ssize_t start, Py_ssize_t end, double least, double unit,
+                       double[::1] maxima, Py_ssize_t known, long long[::1] places,
+                       double[::1] drained) noexcept nogil
 cpdef Py_ssize_t chunk_length(Py_ssize_t count, Py_ssize_t k) noexcept nogil
-cpdef Py_ssize_t collect(double[::1] sums, long long[::1] places, double[::1] drained,
-                         unsigned long long[::1] bits, Py_ssize_t listed, Py_ssize_t count,
-                         double least) noexcept nogil
-cpdef double kth_of_maxima(double[::1] sums, Py_ssize_t count, Py_ssize_t k, double[::1] maxima,
-                           double[::1] spare, long long[::1] work) noexcept nogil
-cpdef Py_ssize_t drain_units(short[::1] units, Py_ssize_t base, Py_ssize_t end, double least,
-                             double unit, long long[::1] places, double[::1] drained) noexcept nogil
-cpdef double kth_of_units(short[::1] units, Py_ssize_t base, Py_ssize_t end, Py_ssize_t k,
-                          double[::1] maxima, double[::1] spare, long long[::1] work) noexcept nogil
+cpdef Py_ssize_t drain_in_order(double[::1] sums, long long[::1] places, double[::1] drained,
+                                unsigned long long[::1] bits, Py_ssize_t listed, Py_ssize_t count,
+                                double least) noexcept nogil
+cpdef double kth_lower_bound(Sums[::1] sums, Py_ssize_t start, Py_ssize_t end, Py_ssize_t k,
+                             double[::1] maxima, double[::1] spare,
+                             long long[::1] work) noexcept nogil
+cdef void mask(Sums[::1] sums, Py_ssize_t start, Py_ssize_t end, const unsigned char[::1] allowed,
+               Py_ssize_t first) noexcept nogil

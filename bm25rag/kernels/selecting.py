@@ -12,6 +12,8 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
+    # Scores, or coarse sums.
+    Sums = cython.fused_type(cython.double, cython.short)
 
     def lowest_bit(mask: int) -> int:
         """Return the number of the lowest bit that is set."""
@@ -94,15 +96,15 @@ def largest(
     scores: cython.double[::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> cython.double:
     """Return the largest of some scores."""
-    most: cython.double = scores[start]
+    highest: cython.double = scores[start]
     i: cython.Py_ssize_t = start
     if cython.compiled and stop - start >= 8:
         i = stop - ((stop - start) & 7)
-        most = largest_of_eights(cython.address(scores[start]), i - start)  # noqa: F821 - of .pxd
+        highest = largest_of_eights(cython.address(scores[start]), i - start)  # noqa: F821 - of .pxd
     while i < stop:
-        most = max(most, scores[i])
+        highest = max(highest, scores[i])
         i += 1
-    return most
+    return highest
 
 
 @cython.cfunc
@@ -133,12 +135,12 @@ def _least(scores: cython.double[::1], stop: cython.Py_ssize_t) -> cython.double
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _scale(bins: cython.Py_ssize_t, least: cython.double, most: cython.double) -> cython.double:
+def _scale(bins: cython.Py_ssize_t, least: cython.double, highest: cython.double) -> cython.double:
     """Return what a difference of scores is times to be its bin; 0 if there is no such number."""
     scale: cython.double
-    if not least < most:
+    if not least < highest:
         return 0.0
-    scale = (bins - 1) / (most - least)
+    scale = (bins - 1) / (highest - least)
     return scale if scale <= _LARGEST else 0.0
 
 
@@ -160,13 +162,13 @@ def kth(
     bins: cython.Py_ssize_t
     wanted: cython.Py_ssize_t = 0
     better: cython.Py_ssize_t = 0
-    found: cython.Py_ssize_t = 0
-    most: cython.double = 0.0
+    in_bin: cython.Py_ssize_t = 0
+    highest: cython.double = 0.0
     scale: cython.double = 0.0
     if count > _FEW:
-        most = largest(scores, 0, count)
+        highest = largest(scores, 0, count)
         bins = _FEW_BINS if count <= _SOME else _BINS
-        scale = _scale(bins, _least(scores, count), most)
+        scale = _scale(bins, _least(scores, count), highest)
     if not scale > 0.0:
         for i in range(count):
             spare[i] = scores[i]
@@ -174,14 +176,14 @@ def kth(
     for i in range(bins):
         work[i] = 0
     for i in range(count):
-        work[cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale)] += 1
+        work[cython.cast(cython.Py_ssize_t, (highest - scores[i]) * scale)] += 1
     while better + work[wanted] < k:
         better += work[wanted]
         wanted += 1
     for i in range(count):
-        spare[found] = scores[i]
-        found += cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale) == wanted
-    return _quickselect(spare, found, k - better)
+        spare[in_bin] = scores[i]
+        in_bin += cython.cast(cython.Py_ssize_t, (highest - scores[i]) * scale) == wanted
+    return _quickselect(spare, in_bin, k - better)
 
 
 @cython.cfunc
@@ -285,12 +287,12 @@ def sort(
     start: cython.Py_ssize_t = 0
     number: cython.longlong
     score: cython.double
-    most: cython.double = 0.0
+    highest: cython.double = 0.0
     scale: cython.double = 0.0
     if count > _RUN:
-        most = largest(scores, 0, count)
+        highest = largest(scores, 0, count)
         bins = min(_SPREAD * count, work.shape[0] - 1)
-        scale = _scale(bins, _least(scores, count), most)
+        scale = _scale(bins, _least(scores, count), highest)
     if not scale > 0.0:
         _merge_sort(numbers, scores, 0, count, spare_numbers, spare_scores)
         return
@@ -298,11 +300,11 @@ def sort(
     for i in range(bins + 1):
         work[i] = 0
     for i in range(count):
-        work[cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale) + 1] += 1
+        work[cython.cast(cython.Py_ssize_t, (highest - scores[i]) * scale) + 1] += 1
     for i in range(bins):
         work[i + 1] += work[i]
     for i in range(count):
-        bin_ = cython.cast(cython.Py_ssize_t, (most - scores[i]) * scale)
+        bin_ = cython.cast(cython.Py_ssize_t, (highest - scores[i]) * scale)
         spare_numbers[work[bin_]] = numbers[i]
         spare_scores[work[bin_]] = scores[i]
         work[bin_] += 1
@@ -329,49 +331,77 @@ def sort(
 @cython.nogil
 @cython.exceptval(check=False)
 def drain(
-    sums: cython.double[::1],
-    count: cython.Py_ssize_t,
+    sums: Sums[::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     least: cython.double,
+    unit: cython.double,
     maxima: cython.double[::1],
     known: cython.Py_ssize_t,
     places: cython.longlong[::1],
     drained: cython.double[::1],
 ) -> cython.Py_ssize_t:
-    """Move sums greater than ``least`` out, with their places; leave zeros; return how many.
+    """Move the sums of a window that are greater than ``least`` and 0 out; return how many.
 
-    Of the first ``known`` chunks of 64, ``maxima`` say which need not be looked at. To clear a
-    chunk while it is in the cache takes half the time of doing so later.
+    ``places`` takes where they are in the window, ``drained`` what they are times ``unit``; zeros
+    are left. Of the first ``known`` chunks of 64, ``maxima`` say which need not be looked at. To
+    clear a chunk while it is in the cache takes half the time of doing so later.
     """
-    found: cython.Py_ssize_t = 0
-    first: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = 0
+    first: cython.Py_ssize_t = start
+    chunk: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t
     i: cython.Py_ssize_t
     mask: cython.ulonglong
-    while first < count:
-        if (first >> 6) < known and maxima[first >> 6] <= least:
-            mask = 0
-        elif cython.compiled:
-            mask = above(cython.address(sums[first]), least)  # noqa: F821 - of the .pxd
-        else:
-            mask = 0
-            for i in range(64):
-                mask |= (sums[first + i] > least) << i
+    units: cython.short = 0
+    least = max(least, 0.0)
+    if Sums is cython.short:
+        units = cython.cast(cython.short, min(least, _MOST_UNITS))
+    while first < end:
+        mask = 0
+        if chunk >= known or maxima[chunk] > least:
+            if not cython.compiled:
+                for i in range(64):
+                    mask |= (sums[first + i] > least) << i
+            elif Sums is cython.short:
+                mask = units_above(cython.address(sums[first]), units)  # noqa: F821 - of the .pxd
+            else:
+                mask = above(cython.address(sums[first]), least)  # noqa: F821 - of the .pxd
         while mask:
             place = first + lowest_bit(mask)
-            places[found] = place
-            drained[found] = sums[place]
-            found += 1
+            places[count] = place - start
+            drained[count] = sums[place] * unit
+            count += 1
             mask &= mask - 1
-        for i in range(first, first + 64):
-            sums[i] = 0.0
+        for i in range(64):
+            sums[first + i] = 0
         first += 64
-    return found
+        chunk += 1
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def mask(
+    sums: Sums[::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    allowed: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+) -> cython.void:
+    """Leave zeros for documents that may not be returned; ``first`` is that of place 0."""
+    i: cython.Py_ssize_t
+    sum_: Sums
+    for i in range(start, end):
+        sum_ = sums[i]
+        sums[i] = sum_ if allowed[first + i] else 0
 
 
 @cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def collect(
+def drain_in_order(
     sums: cython.double[::1],
     places: cython.longlong[::1],
     drained: cython.double[::1],
@@ -380,8 +410,8 @@ def collect(
     count: cython.Py_ssize_t,
     least: cython.double,
 ) -> cython.Py_ssize_t:
-    """Do as ``drain`` where only ``listed`` places are not 0, in any order."""
-    found: cython.Py_ssize_t = 0
+    """Do as ``drain`` where only ``listed`` places are not 0, and put these in order."""
+    kept: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     word: cython.Py_ssize_t
     place: cython.Py_ssize_t
@@ -399,12 +429,12 @@ def collect(
         bits[word] = 0
         while mask:
             place = word * 64 + lowest_bit(mask)
-            places[found] = place
-            drained[found] = sums[place]
+            places[kept] = place
+            drained[kept] = sums[place]
             sums[place] = 0.0
-            found += 1
+            kept += 1
             mask &= mask - 1
-    return found
+    return kept
 
 
 @cython.ccall
@@ -421,9 +451,10 @@ def chunk_length(count: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.Py_ss
 @cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def kth_of_maxima(
-    sums: cython.double[::1],
-    count: cython.Py_ssize_t,
+def kth_lower_bound(
+    sums: Sums[::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     k: cython.Py_ssize_t,
     maxima: cython.double[::1],
     spare: cython.double[::1],
@@ -433,83 +464,19 @@ def kth_of_maxima(
 
     The k-th largest of the maxima of chunks is one.
     """
-    length: cython.Py_ssize_t = chunk_length(count, k)
-    chunks: cython.Py_ssize_t = count // length
+    length: cython.Py_ssize_t = chunk_length(end - start, k)
+    chunks: cython.Py_ssize_t = (end - start) // length
     chunk: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    highest: cython.short
     if chunks < k:
         return 0.0
     for chunk in range(chunks):
-        maxima[chunk] = largest(sums, chunk * length, (chunk + 1) * length)
-    return kth(maxima, chunks, k, spare, work)
-
-
-@cython.ccall
-@cython.nogil
-@cython.exceptval(check=False)
-def drain_units(
-    units: cython.short[::1],
-    base: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    least: cython.double,
-    unit: cython.double,
-    places: cython.longlong[::1],
-    drained: cython.double[::1],
-) -> cython.Py_ssize_t:
-    """Do as ``drain`` with sums in units, of a window that begins at ``base``.
-
-    ``drained`` takes them times ``unit``; a ``least`` below 0 is taken for 0.
-    """
-    found: cython.Py_ssize_t = 0
-    first: cython.Py_ssize_t = base
-    place: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    most: cython.short = cython.cast(cython.short, min(max(least, 0.0), _MOST_UNITS))
-    mask: cython.ulonglong
-    while first < end:
-        if cython.compiled:
-            mask = units_above(cython.address(units[first]), most)  # noqa: F821 - of the .pxd
+        if Sums is cython.double:
+            maxima[chunk] = largest(sums, start + chunk * length, start + (chunk + 1) * length)
         else:
-            mask = 0
-            for i in range(64):
-                mask |= (units[first + i] > most) << i
-        while mask:
-            place = first + lowest_bit(mask)
-            places[found] = place - base
-            drained[found] = units[place] * unit
-            found += 1
-            mask &= mask - 1
-        if cython.compiled:
-            clear_units(cython.address(units[first]))  # noqa: F821 - of the .pxd
-        else:
-            for i in range(first, first + 64):
-                units[i] = 0
-        first += 64
-    return found
-
-
-@cython.ccall
-@cython.nogil
-@cython.exceptval(check=False)
-def kth_of_units(
-    units: cython.short[::1],
-    base: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    k: cython.Py_ssize_t,
-    maxima: cython.double[::1],
-    spare: cython.double[::1],
-    work: cython.longlong[::1],
-) -> cython.double:
-    """Do as ``kth_of_maxima`` with sums in units, of a window that begins at ``base``."""
-    length: cython.Py_ssize_t = chunk_length(end - base, k)
-    chunks: cython.Py_ssize_t = (end - base) // length
-    chunk: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    most: cython.short
-    if chunks < k:
-        return 0.0
-    for chunk in range(chunks):
-        most = 0
-        for i in range(base + chunk * length, base + (chunk + 1) * length):
-            most = max(most, units[i])
-        maxima[chunk] = most
+            highest = 0
+            for i in range(start + chunk * length, start + (chunk + 1) * length):
+                highest = max(highest, sums[i])
+            maxima[chunk] = highest
     return kth(maxima, chunks, k, spare, work)

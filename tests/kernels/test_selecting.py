@@ -71,7 +71,9 @@ def test_sums_above_a_value_are_taken_out(
     maxima = view(sums.reshape(-1, 64).max(axis=1))
     for known in (0, data.draw(st.integers(0, len(values) // 64)), len(values) // 64):
         dense = sums.copy()
-        found = selecting.drain(view(dense), len(values), least, maxima, known, *taken_out)
+        found = selecting.drain(
+            view(dense), 0, len(values), least, 1.0, maxima, known, *taken_out
+        )
         assert taken(places, drained, found) == expected
         assert not dense.any()
 
@@ -79,7 +81,9 @@ def test_sums_above_a_value_are_taken_out(
     touched = data.draw(st.permutations(np.flatnonzero(sums).tolist()))
     places[: len(touched)] = touched
     bits = np.zeros(width // 64, np.uint64)
-    found = selecting.collect(view(sums), *taken_out, view(bits), len(touched), len(values), least)
+    found = selecting.drain_in_order(
+        view(sums), *taken_out, view(bits), len(touched), len(values), least
+    )
     assert taken(places, drained, found) == expected
     assert not sums.any()
     assert not bits.any()
@@ -91,7 +95,7 @@ def test_at_least_k_sums_reach_what_is_returned(values: list[float], k: int) -> 
     for place, value in enumerate(values):
         sums[place] = value
     spare = empty(len(sums)), empty(len(sums))
-    reached = selecting.kth_of_maxima(sums, len(values), k, *spare, work(len(sums)))
+    reached = selecting.kth_lower_bound(sums, 0, len(values), k, *spare, work(len(sums)))
     assert reached == 0.0 or sum(value >= reached for value in values) >= k
 
 
@@ -109,7 +113,9 @@ def test_sums_in_units_above_a_value_are_taken_out(
     units[end // 64 * 64 + 64 :] = 7  # of the next window
     units[:base] = 7
     places, drained = np.empty(256, np.int64), np.empty(256)
-    found = selecting.drain_units(view(units), base, end, least, 0.5, view(places), view(drained))
+    maxima = empty(4)
+    taken_out = view(places), view(drained)
+    found = selecting.drain(view(units), base, end, least, 0.5, maxima, 0, *taken_out)
     expected = [(place, one / 2) for place, one in enumerate(values) if one > max(least, 0)]
     assert list(zip(places[:found].tolist(), drained[:found].tolist(), strict=True)) == expected
     assert not units[base : end // 64 * 64 + 64].any()
@@ -122,6 +128,6 @@ def test_at_least_k_sums_in_units_reach_what_is_returned(values: list[int], k: i
     units = np.zeros(64 + len(values), np.int16)
     units[:64], units[64:] = 32000, values
     spare = empty(len(units)), empty(len(units))
-    reached = selecting.kth_of_units(view(units), 64, len(units), k, *spare, work(len(units)))
+    reached = selecting.kth_lower_bound(view(units), 64, len(units), k, *spare, work(len(units)))
     assert (reached > 0.0) == (len(values) >= selecting.chunk_length(len(values), k) * k)
     assert reached == 0.0 or sum(value >= reached for value in values) >= k

@@ -1,0 +1,315 @@
+"""Search by coarse sums first.
+
+Sums of 16 bits, in units, which take two thirds of the time of scores, say which few documents can
+be among the best; these are looked up and scored as defined.
+
+A part is at least as much as its units, which are rounded down, and exceeds them by less than
+1 + 2^-15 of its bound in units: by the unit lost and by what level and multiplier lose. So a sum
+exceeds its units by less than one for each term and 1 more. The rest of the slack, a unit, is far
+more than any rounding of float64.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from math import nextafter
+
+    from bm25rag.kernels.collecting import collect, enter_block, has_room, look_up, sift
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
+    from bm25rag.kernels.selecting import drain, kth_lower_bound, mask
+
+    def size_if(taken: bool, size: int) -> int:
+        """Return ``size``, or 0."""
+        return size if taken else 0
+
+
+Codes = cython.fused_type(cython.ushort, cython.uint)
+
+# All terms can add so many units.
+_UNITS = cython.declare(cython.double, 32000.0)
+# The share of what a sum must exceed that the terms which are looked up may add.
+_LEFT = cython.declare(cython.double, 0.25)
+# Postings of the next term that are fetched; the processor finds the others.
+_FETCHED = cython.declare(cython.Py_ssize_t, 128)
+_INFINITY = cython.declare(cython.double, float("inf"))
+
+
+# --- walking the postings of one term in one block -------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_units(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    levels: cython.const[cython.ushort][::1],
+    multiplier: cython.ulonglong,
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    units: cython.short[::1],
+) -> cython.void:
+    """Add a term's parts to the coarse sums of a block: a level is ``multiplier`` 2^-32 units."""
+    i: cython.Py_ssize_t
+    while posting + 4 <= stop:
+        for i in range(posting, posting + 4):
+            units[documents[i]] += cython.cast(cython.short, (levels[codes[i]] * multiplier) >> 32)
+        posting += 4
+    while posting < stop:
+        units[documents[posting]] += cython.cast(
+            cython.short, (levels[codes[posting]] * multiplier) >> 32
+        )
+        posting += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fetch(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.void:
+    """Have a term's first postings fetched while another is walked: a sixth of a query's time."""
+    stop = min(stop, posting + _FETCHED)
+    while posting < stop:
+        prefetch(cython.address(documents[posting]))  # noqa: F821 - of the .pxd
+        prefetch(cython.address(codes[posting]))  # noqa: F821
+        posting += 32
+
+
+# --- a block, and its windows ----------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    scale: cython.double,
+) -> cython.void:
+    """Add up the units of the first terms in a block; the largest level is ``scale`` times 2^16."""
+    term: cython.Py_ssize_t
+    block: cython.Py_ssize_t = scratch.block
+    for term in range(walked):
+        if cython.compiled and term + 1 < walked:
+            _fetch(
+                segment.documents, codes,
+                query.starts[term + 1, block], query.starts[term + 1, block + 1],
+            )  # fmt: skip
+        _add_units(
+            segment.documents, codes, segment.levels,
+            cython.cast(cython.ulonglong, query.idf[term] * query.counts[term] * scale),
+            query.starts[term, block], query.starts[term, block + 1], scratch.units,
+        )  # fmt: skip
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _least(
+    plan: Plan, query: Query, scratch: Scratch, unit: cython.double, slack: cython.double
+) -> cython.double:
+    """Return what a coarse sum of a window must exceed with all that may be added to it."""
+    least: cython.double = least_sum(scratch.floor, query.shift)
+    reached: cython.double
+    if scratch.cut == 0:  # the floor has not risen yet
+        reached = kth_lower_bound(
+            scratch.units, scratch.base, scratch.end, plan.k,
+            scratch.maxima, scratch.spare, scratch.work,
+        )  # fmt: skip
+        least = max(least, reached * unit)
+    return least - slack
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def rank_coarsely(
+    segment: Segment, plan: Plan, query: Query, ordered: Query, scratch: Scratch
+) -> cython.bint:
+    """Collect the best k above the floor, and some more; return whether coarse sums tell which.
+
+    Terms are walked by bound descending, until those that are left can add so little that few
+    documents must be looked up in them. Before each block, all units are 0.
+    """
+    unit: cython.double = ordered.rest[0] / _UNITS
+    scale: cython.double = segment.highest * 65536.0 / unit
+    slack: cython.double = (query.length + 2) * unit
+    walked: cython.Py_ssize_t = query.length
+    waiting: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    least: cython.double
+    # The last block may be a small one; what the best of it exceed is known in the others.
+    for block in range(segment.blocks - 1, -1, -1):
+        enter_block(segment, ordered, scratch, block)
+        least = least_sum(scratch.floor, query.shift)
+        while walked > 0 and ordered.rest[walked - 1] <= least * _LEFT:
+            walked -= 1
+        if segment.is_narrow:
+            _walk(segment, segment.narrow, ordered, scratch, walked, scale)
+        else:
+            _walk(segment, segment.wide, ordered, scratch, walked, scale)
+        if plan.allowed.shape[0]:
+            mask(scratch.units, 0, scratch.in_block, plan.allowed, scratch.first)
+        while scratch.base < scratch.in_block:
+            scratch.end = min(scratch.base + scratch.width, scratch.in_block)
+            least = _least(plan, query, scratch, unit, slack)
+            if least < ordered.rest[walked]:  # a document may be among the best that has no units
+                return _give_up(scratch)
+            waiting = drain(
+                scratch.units, scratch.base, scratch.end, (least - ordered.rest[walked]) / unit, unit,
+                scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
+            )  # fmt: skip
+            waiting = look_up(segment, ordered, scratch, walked, least, waiting)
+            collect(scratch, waiting, plan.k, query.shift, slack)
+            if not has_room(scratch, slack):
+                return _give_up(scratch)
+            scratch.base = scratch.end
+    sift(scratch, scratch.floor - slack)
+    if segment.is_narrow:
+        _score(segment, segment.narrow, query, scratch)
+    else:
+        _score(segment, segment.wide, query, scratch)
+    sift(scratch, nextafter(scratch.floor, _INFINITY))
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _give_up(scratch: Scratch) -> cython.bint:
+    """Leave zeros in a block; return false."""
+    i: cython.Py_ssize_t
+    for i in range(scratch.in_block):
+        scratch.units[i] = 0
+    return False
+
+
+# --- the scores of what has been collected ---------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find(
+    documents: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    wanted: cython.longlong[::1],
+    count: cython.Py_ssize_t,
+    postings: cython.longlong[::1],
+) -> cython.void:
+    """Say for each wanted document where the last one <= it is in ``start`` to ``stop``, or start.
+
+    Four at a time, without branches, so that the processor looks for several at once; there is
+    room for three more than are wanted.
+    """
+    half: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    b: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    d: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    while i < count:
+        a = b = c = d = start
+        size = stop - start
+        while size > 1:
+            half = size >> 1
+            a += size_if(documents[a + half] <= wanted[i], half)
+            b += size_if(documents[b + half] <= wanted[i + 1], half)
+            c += size_if(documents[c + half] <= wanted[i + 2], half)
+            d += size_if(documents[d + half] <= wanted[i + 3], half)
+            size -= half
+        postings[i] = a
+        postings[i + 1] = b
+        postings[i + 2] = c
+        postings[i + 3] = d
+        i += 4
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _score(
+    segment: Segment, codes: cython.const[Codes][::1], query: Query, scratch: Scratch
+) -> cython.void:
+    """Compute the scores of what has been collected as they are defined.
+
+    Documents of one block, which follow each other, are scored together, as many as may wait.
+    """
+    begin: cython.Py_ssize_t = 0
+    some: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    while begin < scratch.collected:
+        block = scratch.numbers[begin] // segment.block_size
+        some = _gather(scratch, begin, block, segment.block_size)
+        _score_some(segment, codes, query, scratch, block, some)
+        for i in range(some):
+            scratch.scores[begin + i] = scratch.waiting_sums[i] + query.shift
+        begin += some
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _gather(
+    scratch: Scratch,
+    begin: cython.Py_ssize_t,
+    block: cython.Py_ssize_t,
+    block_size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Let collected documents of one block wait, from ``begin`` on; return how many wait."""
+    some: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    while (
+        some + 4 < scratch.width
+        and begin + some < scratch.collected
+        and scratch.numbers[begin + some] // block_size == block
+    ):
+        scratch.waiting[some] = scratch.numbers[begin + some] - block * block_size
+        scratch.waiting_sums[some] = 0.0
+        some += 1
+    for i in range(some, some + 3):
+        scratch.waiting[i] = 0
+    return some
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _score_some(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    block: cython.Py_ssize_t,
+    some: cython.Py_ssize_t,
+) -> cython.void:
+    """Add up the parts of the documents that wait, in the order of the query."""
+    postings: cython.longlong[::1] = scratch.spare_numbers
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    added: cython.double
+    matches: cython.bint
+    i: cython.Py_ssize_t
+    for term in range(query.length):
+        start = query.starts[term, block]
+        stop = query.starts[term, block + 1]
+        if start == stop:
+            continue
+        _find(segment.documents, start, stop, scratch.waiting, some, postings)
+        for i in range(some):
+            added = part(segment.weights[codes[postings[i]]], query.idf[term], query.counts[term])
+            matches = segment.documents[postings[i]] == scratch.waiting[i]
+            scratch.waiting_sums[i] += added if matches else 0.0

@@ -1,0 +1,265 @@
+"""What every way to search does in each window: look terms up, and collect what may be the best.
+
+A histogram of the sums collected so far says what the k-th best of them reaches at least, and that
+becomes the floor.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from math import nextafter
+
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, part
+    from bm25rag.kernels.selecting import largest, sort
+
+
+Codes = cython.fused_type(cython.ushort, cython.uint)
+
+# How many times the largest sum of the first window the histogram reaches up to.
+_RANGE = cython.declare(cython.double, 3.0)
+# A sum times a scale may be rounded up into a bin, by less than this.
+_BELOW = cython.declare(cython.double, 1.0 - 1e-12)
+_INFINITY = cython.declare(cython.double, float("inf"))
+
+
+# --- where a search is -----------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def start(scratch: Scratch, floor: cython.double) -> cython.void:
+    """Begin with nothing collected; the histogram's scale depends on the first sums."""
+    i: cython.Py_ssize_t
+    for i in range(scratch.tallies.shape[0]):
+        scratch.tallies[i] = 0
+    scratch.scale = -1.0
+    scratch.cut = 0
+    scratch.tallied = 0
+    scratch.collected = 0
+    scratch.floor = floor
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def enter_block(
+    segment: Segment, query: Query, scratch: Scratch, block: cython.Py_ssize_t
+) -> cython.void:
+    """Put the cursor of each term at its first posting in a block."""
+    term: cython.Py_ssize_t
+    scratch.block = block
+    scratch.first = block * segment.block_size
+    scratch.in_block = min(segment.block_size, segment.size - scratch.first)
+    scratch.base = 0
+    for term in range(query.length):
+        scratch.cursors[term] = query.starts[term, block]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def skip_to_base(segment: Segment, query: Query, scratch: Scratch) -> cython.void:
+    """Move the cursors of terms that were looked up on to the window's first document."""
+    term: cython.Py_ssize_t
+    for term in range(query.length):
+        scratch.cursors[term] = _first_at_least(
+            segment.documents, scratch.cursors[term], query.starts[term, scratch.block + 1],
+            scratch.base,
+        )  # fmt: skip
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _first_at_least(
+    documents: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Return where the first document >= ``wanted`` is in ``start`` to ``stop``, by galloping."""
+    low: cython.Py_ssize_t = start
+    step: cython.Py_ssize_t = 1
+    high: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    if start >= stop or documents[start] >= wanted:
+        return start
+    while low + step < stop and documents[low + step] < wanted:
+        low += step
+        step <<= 1
+    high = min(low + step, stop)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if documents[middle] < wanted:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# --- documents that wait, and those that are collected ---------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def look_up(
+    segment: Segment,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    least: cython.double,
+    waiting: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Add the parts of the terms that were not walked to the documents that wait.
+
+    Those that can not exceed ``least`` any more are dropped. Return how many still wait.
+    """
+    term: cython.Py_ssize_t
+    for term in range(walked, query.length):
+        if segment.is_narrow:
+            waiting = _look_up(
+                segment, segment.narrow, query, scratch, term, least - query.rest[term + 1], waiting
+            )
+        else:
+            waiting = _look_up(
+                segment, segment.wide, query, scratch, term, least - query.rest[term + 1], waiting
+            )
+    return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_up(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+    least: cython.double,
+    waiting: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Do so for one term. Its cursor moves on."""
+    kept: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    document: cython.Py_ssize_t
+    posting: cython.Py_ssize_t = scratch.cursors[term]
+    stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
+    sum_: cython.double
+    for i in range(waiting):
+        document = scratch.base + scratch.waiting[i]
+        sum_ = scratch.waiting_sums[i]
+        posting = _first_at_least(segment.documents, posting, stop, document)
+        if posting < stop and segment.documents[posting] == document:
+            sum_ += part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
+        scratch.waiting[kept] = scratch.waiting[i]
+        scratch.waiting_sums[kept] = sum_
+        kept += sum_ > least
+    scratch.cursors[term] = posting
+    return kept
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def collect(
+    scratch: Scratch,
+    waiting: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
+    shift: cython.double,
+    slack: cython.double,
+) -> cython.void:
+    """Collect the documents that wait, count their sums, and raise the floor.
+
+    What does not exceed the floor less ``slack`` is left out.
+    """
+    least: cython.double = scratch.floor - slack
+    first: cython.Py_ssize_t = scratch.first + scratch.base
+    last_bin: cython.double = scratch.tallies.shape[0] - 1
+    scale: cython.double
+    collected: cython.Py_ssize_t = scratch.collected
+    cut: cython.Py_ssize_t = scratch.cut
+    tallied: cython.Py_ssize_t = scratch.tallied
+    position: cython.double
+    score: cython.double
+    bin_: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    kept: cython.bint
+    if waiting == 0:
+        return
+    if scratch.scale < 0.0:
+        scratch.scale = last_bin / (_RANGE * largest(scratch.waiting_sums, 0, waiting))
+    scale = scratch.scale
+    for i in range(waiting):
+        score = scratch.waiting_sums[i] + shift
+        scratch.numbers[collected] = first + scratch.waiting[i]
+        scratch.scores[collected] = score
+        position = scratch.waiting_sums[i] * scale
+        # Also if it is not a number: a sum may be infinite, and the scale 0.
+        bin_ = cython.cast(cython.Py_ssize_t, position if position < last_bin else last_bin)
+        kept = score > least
+        scratch.tallies[bin_] += kept
+        tallied += kept & (bin_ >= cut)
+        collected += kept
+    while tallied - scratch.tallies[cut] >= k:
+        tallied -= scratch.tallies[cut]
+        cut += 1
+    scratch.collected = collected
+    scratch.cut = cut
+    scratch.tallied = tallied
+    scratch.floor = _raised_floor(scratch, shift)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _raised_floor(scratch: Scratch, shift: cython.double) -> cython.double:
+    """Return the floor, or one that the best k exceed that are collected."""
+    if scratch.cut == 0:
+        return scratch.floor
+    return max(
+        scratch.floor, nextafter(scratch.cut / scratch.scale * _BELOW + shift, -_INFINITY)
+    )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def has_room(scratch: Scratch, slack: cython.double) -> cython.bint:
+    """Whether there is room for a window more, after dropping what is below the floor by now."""
+    room: cython.Py_ssize_t = scratch.numbers.shape[0] - scratch.width
+    if scratch.collected > room:
+        sift(scratch, scratch.floor - slack)
+    return scratch.collected <= room
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def sift(scratch: Scratch, least: cython.double) -> cython.void:
+    """Drop what has been collected and is less than ``least``."""
+    kept: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    score: cython.double
+    for i in range(scratch.collected):
+        score = scratch.scores[i]
+        scratch.numbers[kept] = scratch.numbers[i]
+        scratch.scores[kept] = score
+        kept += score >= least
+    scratch.collected = kept
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def keep_best(scratch: Scratch, k: cython.Py_ssize_t) -> cython.void:
+    """Sort what has been collected, and keep the best k."""
+    sort(
+        scratch.numbers, scratch.scores, scratch.collected,
+        scratch.spare_numbers, scratch.spare, scratch.work,
+    )  # fmt: skip
+    scratch.collected = min(scratch.collected, k)

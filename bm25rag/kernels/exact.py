@@ -1,0 +1,543 @@
+"""Search by the scores themselves.
+
+Parts are positive, so a sum only grows: a document that can be among the best is listed by the
+posting that takes its sum beyond what it must exceed, and the sums of all others are never
+looked at. Windows are small at first, so that the floor rises soon. Where a window has very many
+postings, or many and all documents, all its sums are looked at instead, which is less work for
+every posting.
+
+``_add``, ``_list`` and ``_list_rarely`` are one loop written three times, since a choice inside it
+would be made for every posting.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from math import nextafter
+
+    from bm25rag.kernels.collecting import (
+        collect,
+        enter_block,
+        has_room,
+        keep_best,
+        look_up,
+        sift,
+        skip_to_base,
+    )
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
+    from bm25rag.kernels.selecting import (
+        chunk_length,
+        drain,
+        drain_in_order,
+        kth_lower_bound,
+        lowest_bit,
+        mask,
+    )
+
+
+Codes = cython.fused_type(cython.ushort, cython.uint)
+
+# The documents of the first window, at least and for each document wanted.
+_FIRST_WINDOW = cython.declare(cython.Py_ssize_t, 512)
+_FIRST_BY_K = cython.declare(cython.Py_ssize_t, 16)
+# If so many times fewer documents are listed than there are postings, they are listed rarely.
+_RARELY = cython.declare(cython.Py_ssize_t, 24)
+# Postings for each document from which on all sums of a window are looked at.
+_FULL = cython.declare(cython.Py_ssize_t, 1)
+# Documents for each posting from which on every posting's sum is cleared, instead of a window's.
+_CLEARED = cython.declare(cython.Py_ssize_t, 16)
+# Postings that are walked in the time of one look-up.
+_LOOK_UP = cython.declare(cython.double, 40.0)
+# How much of its estimate of waiting documents a window keeps of those before.
+_FADING = cython.declare(cython.double, 0.95)
+_INFINITY = cython.declare(cython.double, float("inf"))
+
+
+# --- walking the postings of one term in one window -----------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _add(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    weights: cython.const[cython.float][::1],
+    idf: cython.float,
+    count: cython.double,
+    cursors: cython.longlong[::1],
+    term: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    sums: cython.double[::1],
+) -> cython.void:
+    """Add a term's parts to the sums of a window.
+
+    The term's cursor is at its first posting in the window, and then behind it.
+    """
+    posting: cython.Py_ssize_t = cursors[term]
+    i: cython.Py_ssize_t
+    # Four at a time take three quarters of the time.
+    if posting < stop and documents[stop - 1] < end:
+        while posting + 4 <= stop:
+            for i in range(posting, posting + 4):
+                sums[documents[i] - base] += part(weights[codes[i]], idf, count)
+            posting += 4
+    while posting + 4 <= stop and documents[posting + 3] < end:
+        for i in range(posting, posting + 4):
+            sums[documents[i] - base] += part(weights[codes[i]], idf, count)
+        posting += 4
+    while posting < stop and documents[posting] < end:
+        sums[documents[posting] - base] += part(weights[codes[posting]], idf, count)
+        posting += 1
+    cursors[term] = posting
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _list(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    weights: cython.const[cython.float][::1],
+    idf: cython.float,
+    count: cython.double,
+    cursors: cython.longlong[::1],
+    term: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    least: cython.double,
+    sums: cython.double[::1],
+    listed: cython.longlong[::1],
+    total: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Do as ``_add``, and list the places whose sums exceed ``least`` now, and did not before.
+
+    Return how many are listed then; ``total`` are before, and there is room for one more than
+    there are places.
+    """
+    posting: cython.Py_ssize_t = cursors[term]
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    before: cython.double
+    after: cython.double
+    while posting + 4 <= stop and documents[posting + 3] < end:
+        for i in range(posting, posting + 4):
+            place = documents[i] - base
+            before = sums[place]
+            after = before + part(weights[codes[i]], idf, count)
+            sums[place] = after
+            listed[total] = place
+            total += (after > least) & (before <= least)
+        posting += 4
+    while posting < stop and documents[posting] < end:
+        place = documents[posting] - base
+        before = sums[place]
+        after = before + part(weights[codes[posting]], idf, count)
+        sums[place] = after
+        listed[total] = place
+        total += (after > least) & (before <= least)
+        posting += 1
+    cursors[term] = posting
+    return total
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _list_rarely(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    weights: cython.const[cython.float][::1],
+    idf: cython.float,
+    count: cython.double,
+    cursors: cython.longlong[::1],
+    term: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    least: cython.double,
+    sums: cython.double[::1],
+    listed: cython.longlong[::1],
+    total: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Do as ``_list``, in less time if few places are listed: a branch is predicted then."""
+    posting: cython.Py_ssize_t = cursors[term]
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    before: cython.double
+    after: cython.double
+    while posting + 4 <= stop and documents[posting + 3] < end:
+        for i in range(posting, posting + 4):
+            place = documents[i] - base
+            before = sums[place]
+            after = before + part(weights[codes[i]], idf, count)
+            sums[place] = after
+            if after > least:
+                listed[total] = place
+                total += before <= least
+        posting += 4
+    while posting < stop and documents[posting] < end:
+        place = documents[posting] - base
+        before = sums[place]
+        after = before + part(weights[codes[posting]], idf, count)
+        sums[place] = after
+        if after > least:
+            listed[total] = place
+            total += before <= least
+        posting += 1
+    cursors[term] = posting
+    return total
+
+
+# --- a window ------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    least: cython.double,
+    full: cython.bint,
+    rarely: cython.bint,
+) -> cython.Py_ssize_t:
+    """Walk the first terms in a window; return how many places are listed: none if ``full``.
+
+    Then, a place is listed if its sum exceeds ``least``, and a sum is not 0 only where one of
+    these terms has a posting.
+    """
+    listed: cython.Py_ssize_t = 0
+    base: cython.Py_ssize_t = scratch.base
+    end: cython.Py_ssize_t = scratch.end
+    stop: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    for term in range(walked):
+        scratch.begins[term] = scratch.cursors[term]
+        stop = query.starts[term, scratch.block + 1]
+        if full:
+            _add(
+                segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
+                scratch.cursors, term, stop, base, end, scratch.sums,
+            )  # fmt: skip
+        elif rarely:
+            listed = _list_rarely(
+                segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
+                scratch.cursors, term, stop, base, end, least, scratch.sums, scratch.waiting, listed,
+            )  # fmt: skip
+        else:
+            listed = _list(
+                segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
+                scratch.cursors, term, stop, base, end, least, scratch.sums, scratch.waiting, listed,
+            )  # fmt: skip
+    return listed
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _mask(
+    plan: Plan, scratch: Scratch, listed: cython.Py_ssize_t, full: cython.bint
+) -> cython.void:
+    """Leave zeros for the documents of a window that may not be returned."""
+    first: cython.Py_ssize_t = scratch.first + scratch.base
+    i: cython.Py_ssize_t
+    if full:
+        mask(scratch.sums, 0, scratch.end - scratch.base, plan.allowed, first)
+        return
+    for i in range(listed):
+        if not plan.allowed[first + scratch.waiting[i]]:
+            scratch.sums[scratch.waiting[i]] = 0.0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_out(
+    plan: Plan,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    listed: cython.Py_ssize_t,
+    least: cython.double,
+    full: cython.bint,
+) -> cython.Py_ssize_t:
+    """Move the sums of documents that may be among the best out; return how many wait.
+
+    They wait in order if there are terms to look up. All sums that were looked at are 0 then.
+    """
+    width: cython.Py_ssize_t = scratch.end - scratch.base
+    known: cython.Py_ssize_t = 0
+    if full:
+        if least == 0.0 and walked == query.length:
+            least = kth_lower_bound(
+                scratch.sums, 0, width, plan.k, scratch.maxima, scratch.spare, scratch.work
+            )
+            least = nextafter(least, 0.0)
+            known = width // 64 if chunk_length(width, plan.k) == 64 else 0
+        return drain(
+            scratch.sums, 0, width, least, 1.0, scratch.maxima, known,
+            scratch.waiting, scratch.waiting_sums,
+        )  # fmt: skip
+    if walked < query.length:
+        return drain_in_order(
+            scratch.sums, scratch.waiting, scratch.waiting_sums, scratch.bits, listed, width, least
+        )
+    return _drain_listed(scratch, listed)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _drain_listed(scratch: Scratch, listed: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Move the sums of listed places out, but zeros; leave zeros; return how many wait."""
+    waiting: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    for i in range(listed):
+        place = scratch.waiting[i]
+        scratch.waiting[waiting] = place
+        scratch.waiting_sums[waiting] = scratch.sums[place]
+        waiting += scratch.sums[place] > 0.0
+        scratch.sums[place] = 0.0
+    return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _clear_walked(
+    segment: Segment,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    postings: cython.Py_ssize_t,
+) -> cython.void:
+    """Leave zeros in a window where the first terms have been walked."""
+    width: cython.Py_ssize_t = scratch.end - scratch.base
+    term: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    if postings * _CLEARED < width:
+        for term in range(walked):
+            for i in range(scratch.begins[term], scratch.cursors[term]):
+                scratch.sums[segment.documents[i] - scratch.base] = 0.0
+    else:
+        for i in range(width):
+            scratch.sums[i] = 0.0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _postings_walked(scratch: Scratch, terms: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return how many postings of the first terms were in the window walked last."""
+    total: cython.Py_ssize_t = 0
+    term: cython.Py_ssize_t
+    for term in range(terms):
+        total += scratch.cursors[term] - scratch.begins[term]
+    return total
+
+
+# --- how many terms to walk ------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _expect(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython.Py_ssize_t:
+    """Say how many postings each term has in a window on average; return how many there are."""
+    widest: cython.double = min(min(plan.window, segment.block_size), segment.size)
+    share: cython.double = widest / segment.size
+    postings: cython.Py_ssize_t
+    total: cython.Py_ssize_t = 0
+    term: cython.Py_ssize_t
+    for term in range(query.length):
+        postings = query.starts[term, segment.blocks] - query.starts[term, 0]
+        scratch.postings[term] = postings * share
+        scratch.waited[term] = 0.0
+        total += postings
+    scratch.waited[query.length] = 0.0
+    return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _choose_walked(
+    scratch: Scratch, essential: cython.Py_ssize_t, terms: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Choose how many terms to walk: the rest is looked up for the documents still waiting.
+
+    ``postings`` are those of each term in a window, ``waited`` how many documents waited
+    when so many terms were last walked; it fades, so that every number is tried again.
+    """
+    expected: cython.double = 0.0
+    cost: cython.double
+    least: cython.double = _INFINITY
+    best: cython.Py_ssize_t = terms
+    walked: cython.Py_ssize_t
+    for walked in range(essential):
+        expected += scratch.postings[walked]
+    for walked in range(essential, terms + 1):
+        scratch.waited[walked] *= _FADING
+        cost = expected + scratch.waited[walked] * _LOOK_UP * (terms - walked)
+        if cost < least:
+            best = walked
+            least = cost
+        if walked < terms:
+            expected += scratch.postings[walked]
+    return best
+
+
+# --- a query ---------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def rank(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython.void:
+    """Collect the best k above the floor, and some more, where every part is positive.
+
+    A sum of 0 is no match, then. Before each window, all sums are 0, and of the documents before
+    it, those are collected that may be among the best.
+    """
+    widest: cython.Py_ssize_t = min(min(plan.window, segment.block_size), segment.size)
+    window: cython.Py_ssize_t = min(widest, max(_FIRST_WINDOW, plan.k * _FIRST_BY_K))
+    essential: cython.Py_ssize_t = query.length
+    walked: cython.Py_ssize_t = query.length
+    rarely: cython.bint = False
+    full: cython.bint
+    postings: cython.Py_ssize_t = _expect(segment, plan, query, scratch)
+    waiting: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    least: cython.double
+    walked_least: cython.double
+    if postings == 0:
+        return
+    full = not query.prune and (
+        postings >= _FULL * segment.size
+        or (segment.size <= widest and postings * plan.sparse >= segment.size)
+    )
+    if full:
+        window = widest
+    for block in range(segment.blocks):
+        enter_block(segment, query, scratch, block)
+        while scratch.base < scratch.in_block:
+            if query.prune:
+                # Without one of the essential terms, a document does not exceed the floor.
+                while essential > 0 and query.rest[essential - 1] + query.shift <= scratch.floor:
+                    essential -= 1
+                if essential == 0:
+                    sift(scratch, scratch.floor)
+                    return
+                walked = _choose_walked(scratch, essential, query.length)
+                skip_to_base(segment, query, scratch)
+            scratch.end = min(scratch.base + window, scratch.in_block)
+            least = least_sum(scratch.floor, query.shift)
+            walked_least = max(least - query.rest[walked], 0.0)
+            if segment.is_narrow:
+                waiting = _walk(
+                    segment, segment.narrow, query, scratch, walked, walked_least, full, rarely
+                )
+            else:
+                waiting = _walk(
+                    segment, segment.wide, query, scratch, walked, walked_least, full, rarely
+                )
+            postings = _postings_walked(scratch, walked)
+            if plan.allowed.shape[0]:
+                _mask(plan, scratch, waiting, full)
+            waiting = _take_out(plan, query, scratch, walked, waiting, walked_least, full)
+            if walked_least > 0.0 and not full:
+                _clear_walked(segment, scratch, walked, postings)
+            rarely = waiting * _RARELY < postings
+            full = postings >= _FULL * (scratch.end - scratch.base)
+            scratch.waited[walked] = waiting
+            waiting = look_up(segment, query, scratch, walked, least, waiting)
+            collect(scratch, waiting, plan.k, query.shift, 0.0)
+            if not has_room(scratch, 0.0):
+                keep_best(scratch, plan.k)
+                scratch.floor = max(scratch.floor, scratch.scores[plan.k - 1])
+            scratch.base = scratch.end
+            window = min(2 * window, widest)
+    sift(scratch, scratch.floor)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def rank_signed(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython.void:
+    """Collect the best k above the floor whatever the signs; ``bits`` say which documents match."""
+    block: cython.Py_ssize_t
+    for block in range(segment.blocks):
+        enter_block(segment, query, scratch, block)
+        while scratch.base < scratch.in_block:
+            scratch.end = min(scratch.base + plan.window, scratch.in_block)
+            if segment.is_narrow:
+                _match(segment, segment.narrow, query, scratch)
+            else:
+                _match(segment, segment.wide, query, scratch)
+            _collect_matches(plan, query, scratch)
+            scratch.base = scratch.end
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _match(
+    segment: Segment, codes: cython.const[Codes][::1], query: Query, scratch: Scratch
+) -> cython.void:
+    """Add up the parts in a window, and set the bits of the documents that have any."""
+    term: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    for term in range(query.length):
+        posting = scratch.cursors[term]
+        stop = query.starts[term, scratch.block + 1]
+        while posting < stop and segment.documents[posting] < scratch.end:
+            place = segment.documents[posting] - scratch.base
+            scratch.sums[place] += part(
+                segment.weights[codes[posting]], query.idf[term], query.counts[term]
+            )
+            scratch.bits[place >> 6] |= cython.cast(cython.ulonglong, 1) << (place & 63)
+            posting += 1
+        scratch.cursors[term] = posting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _collect_matches(plan: Plan, query: Query, scratch: Scratch) -> cython.void:
+    """Collect the documents of a window whose bits are set; leave zeros."""
+    first: cython.Py_ssize_t = scratch.first + scratch.base
+    collected: cython.Py_ssize_t = scratch.collected
+    place: cython.Py_ssize_t
+    word: cython.Py_ssize_t
+    bits: cython.ulonglong
+    for word in range((scratch.end - scratch.base + 63) >> 6):
+        bits = scratch.bits[word]
+        scratch.bits[word] = 0
+        while bits:
+            place = word * 64 + lowest_bit(bits)
+            bits &= bits - 1
+            if plan.allowed.shape[0] == 0 or plan.allowed[first + place]:
+                scratch.numbers[collected] = first + place
+                scratch.scores[collected] = scratch.sums[place] + query.shift
+                collected += scratch.scores[collected] > scratch.floor
+                if collected == scratch.numbers.shape[0]:
+                    scratch.collected = collected
+                    keep_best(scratch, plan.k)
+                    collected = scratch.collected
+                    scratch.floor = scratch.scores[collected - 1]
+            scratch.sums[place] = 0.0
+    scratch.collected = collected

@@ -1,0 +1,194 @@
+"""What is known of a query before it is walked: its distinct terms, and how to look for the best.
+
+Three things are chosen. If not all parts are positive, every match is collected. If there are many
+postings for each document wanted, sums are coarse at first. If there are not, but terms that are
+in very many documents, and sums are exact in any order, some terms are looked up instead of
+walked (MaxScore: Turtle and Flood, 1995).
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from math import floor
+
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms, part, slots_for
+    from bm25rag.kernels.selecting import sort
+
+
+# A term is frequent if it is in one of so many documents. With 8, queries of 20 to 60 terms
+# without stop words looked up what they had better walked, and took a fifth longer.
+_FREQUENT = cython.declare(cython.Py_ssize_t, 3)
+# Bounds are raised by this much, beyond any rounding of theirs.
+_SLACK = cython.declare(cython.double, 1.0 + 1e-6)
+_INFINITY = cython.declare(cython.double, float("inf"))
+# Coarse sums are for several windows, queries with a posting for so many documents at least, and
+# no more terms than these.
+_DENSE = cython.declare(cython.Py_ssize_t, 12)
+_MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
+# From the least normal float32 on, what a part is off by is a share of it.
+_NORMAL = cython.declare(cython.double, 2.0**-126)
+_HUGE = cython.declare(cython.double, 1e300)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def resolve(
+    segment: Segment,
+    known: Terms,
+    terms: cython.const[cython.longlong][::1],
+    weights: cython.const[cython.double][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    query: Query,
+    scratch: Scratch,
+) -> cython.void:
+    """Make a query of the terms from ``start`` to ``stop``."""
+    term: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    query.length = _distinct(terms, weights, start, stop, scratch, query)
+    query.rest[query.length] = 0.0
+    query.shift = 0.0
+    for i in range(query.length):
+        term = scratch.distinct[i]
+        query.idf[i] = known.idf[term]
+        query.shift += part(known.absent, known.idf[term], query.counts[i])
+        for block in range(segment.blocks + 1):
+            query.starts[i, block] = known.starts[term, block]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _distinct(
+    terms: cython.const[cython.longlong][::1],
+    weights: cython.const[cython.double][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    scratch: Scratch,
+    query: Query,
+) -> cython.Py_ssize_t:
+    """List the distinct known terms of a query in order of first occurrence, and count them.
+
+    With ``weights``, one for each of ``terms``, these are added up instead. A hash table,
+    ``slots``, says where a term is in ``distinct``.
+    """
+    slots: cython.longlong[::1] = scratch.slots
+    distinct: cython.longlong[::1] = scratch.distinct
+    counts: cython.double[::1] = query.counts
+    total: cython.Py_ssize_t = 0
+    mask: cython.Py_ssize_t = slots_for(stop - start) - 1
+    i: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
+    term: cython.longlong
+    weight: cython.double
+    for i in range(mask + 1):
+        slots[i] = -1
+    for i in range(start, stop):
+        term = terms[i]
+        weight = weights[i] if weights.shape[0] else 1.0
+        if term < 0:
+            continue
+        slot = term & mask
+        while slots[slot] >= 0 and distinct[slots[slot]] != term:
+            slot = (slot + 1) & mask
+        if slots[slot] >= 0:
+            counts[slots[slot]] += weight
+        else:
+            slots[slot] = total
+            distinct[total] = term
+            counts[total] = weight
+            total += 1
+    return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
+    """Say of a query whether all parts are positive, and whether to look up or add coarsely.
+
+    Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
+    that are exact in any order: parts are float32, so their float64 sum is if it is less than
+    2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
+    for enough postings to pay for scoring documents again, several windows, and ordinary numbers.
+    """
+    total: cython.double = 0.0
+    smallest: cython.double = _INFINITY
+    weighted: cython.double = _INFINITY
+    whole: cython.bint = True
+    frequent: cython.Py_ssize_t = 0
+    walked: cython.Py_ssize_t = 0
+    postings: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    count: cython.double
+    least: cython.double
+    for term in range(query.length):
+        count = query.counts[term]
+        total += segment.highest * query.idf[term] * count
+        least = part(segment.lowest, query.idf[term], 1.0)
+        # A part times a tiny weight may be 0.
+        smallest = min(smallest, least)
+        weighted = min(weighted, least * count)
+        whole = whole and count == floor(count)
+        postings = query.starts[term, segment.blocks] - query.starts[term, 0]
+        walked += postings
+        if postings * _FREQUENT >= segment.size:
+            frequent += postings
+    query.positive = smallest > 0.0 and weighted > 0.0
+    query.coarse = (
+        segment.levels.shape[0] > 0
+        and segment.size > plan.window
+        and query.length <= _MOST_TERMS
+        and walked * _DENSE >= segment.size
+        and walked >= plan.k * query.length * plan.coarse
+        and smallest >= _NORMAL
+        and weighted >= _NORMAL
+        and abs(query.shift) <= total < _HUGE
+    )
+    query.prune = (
+        query.positive
+        and not query.coarse
+        and whole
+        and total * _SLACK < smallest * 536870912.0
+        and query.length > 1
+        and frequent >= plan.heavy
+        and 2 * frequent >= walked
+    )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def order_by_bound(segment: Segment, query: Query, ordered: Query, scratch: Scratch) -> cython.void:
+    """Sort the terms of a query by what they can add at most, and say what the rest can.
+
+    A term's bound is its idf times the largest f of the segment, which a term that is in
+    many documents nearly reaches.
+    """
+    place: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    for term in range(query.length):
+        scratch.numbers[term] = term
+        scratch.scores[term] = query.idf[term] * query.counts[term]
+    sort(
+        scratch.numbers, scratch.scores, query.length,
+        scratch.spare_numbers, scratch.spare, scratch.work,
+    )  # fmt: skip
+    ordered.length = query.length
+    ordered.shift = query.shift
+    ordered.prune = True
+    ordered.rest[query.length] = 0.0
+    for place in range(query.length - 1, -1, -1):
+        term = scratch.numbers[place]
+        ordered.idf[place] = query.idf[term]
+        ordered.counts[place] = query.counts[term]
+        for block in range(segment.blocks + 1):
+            ordered.starts[place, block] = query.starts[term, block]
+        ordered.rest[place] = (
+            ordered.rest[place + 1] + segment.highest * query.idf[term] * query.counts[term] * _SLACK
+        )

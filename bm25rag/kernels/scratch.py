@@ -1,0 +1,243 @@
+"""What the kernels of a search work with: prepared arrays, queries, and memory for a query's sums.
+
+What a call needs beside its arguments is made once for a segment, and kept for the next calls.
+"""
+
+from __future__ import annotations
+
+import cython
+import numpy as np
+
+from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.selecting import WORK
+
+if not cython.compiled:
+
+    def part(weight: float, idf: float, count: float) -> float:
+        """Return what a posting adds to a score; see the .pxd."""
+        return float(np.float32(weight) * np.float32(idf)) * count
+
+    def least_sum(floor: float, shift: float) -> float:
+        """Return what a sum must exceed if its score may exceed a floor; see the .pxd."""
+        return floor - shift - (abs(floor) + abs(shift)) * 1e-15
+
+
+_INFINITY = cython.declare(cython.double, float("inf"))
+# In coarse sums, the largest f has so many levels.
+_LEVELS = 65535.0
+# The histogram of sums.
+_BINS = cython.declare(cython.Py_ssize_t, 512)
+# Room for queries of so many terms is made at once. Memory to work in is kept for so many
+# threads, if it is for no more matches and terms than these.
+_USUAL = 64
+_KEPT = 4
+_MUCH = 1 << 14
+_NO_MASK = empty(0, np.uint8)
+
+
+@cython.final
+@cython.cclass
+class Segment:
+    """A segment's postings, and f of every code; of the two arrays of codes one is empty.
+
+    ``levels`` has f of every code as a share of the largest. ``scratches`` holds memory to work in
+    that no thread uses now.
+    """
+
+
+@cython.final
+@cython.cclass
+class Terms:
+    """Where the postings of terms begin in each block, and their idf."""
+
+
+@cython.final
+@cython.cclass
+class Plan:
+    """``SearchPlan``."""
+
+
+@cython.final
+@cython.cclass
+class Query:
+    """Distinct terms: where their postings begin in each block, their idf and multiplicity.
+
+    ``rest[j]`` is what terms j and later can add together at most, if some may be looked up instead
+    of walked: they come by bound descending then. ``rest[length]`` is always 0. ``positive``,
+    ``prune`` and ``coarse`` say how to look for the best; see ``planning``.
+    """
+
+
+@cython.final
+@cython.cclass
+class Scratch:
+    """Memory to work in, for one query after another.
+
+    ``sums`` and ``units``, which share their memory, and ``bits`` are zero between queries. There
+    is room for windows of ``width`` documents, units of a block, and queries of ``longest`` terms.
+
+    A search is in ``block``, of ``in_block`` documents, the first of which is number ``first``. It
+    walks the window from ``base`` to ``end`` there; ``cursors`` say how far each term has been
+    walked, ``begins`` where it was at the window's first document. ``waiting`` are the places of
+    documents that may be among the best.
+
+    ``numbers`` and ``scores`` are the ``collected`` documents. What does not exceed ``floor`` is
+    none of the best; it only rises. ``tallies`` count the sums of collected documents by size,
+    times ``scale``: at least k of them, ``tallied``, are in bin ``cut`` or above, if k are
+    collected.
+    """
+
+
+def prepare_segment(segment):
+    """Return ``SegmentArrays`` as ``search`` takes them."""
+    prepared: Segment = Segment()
+    prepared.documents = view(segment.documents)
+    prepared.is_narrow = segment.codes.itemsize == 2
+    prepared.narrow = view(segment.codes) if prepared.is_narrow else empty(0, np.uint16)
+    prepared.wide = empty(0, np.uint32) if prepared.is_narrow else view(segment.codes)
+    prepared.weights = view(segment.weights)
+    prepared.levels = view(_levels(segment))
+    prepared.lowest = segment.lowest
+    prepared.highest = segment.highest
+    prepared.size = segment.size
+    prepared.block_size = segment.block_size
+    prepared.blocks = segment.blocks
+    prepared.scratches = []
+    return prepared
+
+
+@cython.cfunc
+def _levels(segment):
+    """Return f of every code as a share of the largest, rounded down; none if codes are wide."""
+    if segment.codes.itemsize > 2 or not 0 < segment.highest < _INFINITY:
+        return np.empty(0, np.uint16)
+    weights = np.maximum(segment.weights, 0).astype(np.float64)
+    return (weights * (_LEVELS / segment.highest)).astype(np.uint16)
+
+
+def prepare_terms(terms):
+    """Return ``TermArrays`` as ``search`` takes them."""
+    prepared: Terms = Terms()
+    prepared.starts = view(terms.starts)
+    prepared.idf = view(terms.idf)
+    prepared.absent = terms.absent
+    return prepared
+
+
+def prepare_plan(plan):
+    """Return a ``SearchPlan`` as the kernels take it."""
+    prepared: Plan = Plan()
+    k, allowed, window, heavy, sparse, coarse = plan
+    prepared.k = k
+    prepared.allowed = _NO_MASK if allowed is None else view(allowed.view(np.uint8))
+    prepared.window = window
+    prepared.heavy = heavy
+    prepared.sparse = sparse
+    prepared.coarse = coarse
+    return prepared
+
+
+def borrow(segment: Segment, plan: Plan, longest: cython.Py_ssize_t):
+    """Return memory that no other thread uses, of an earlier call if that fits."""
+    width: cython.Py_ssize_t = min(min(plan.window, segment.block_size), segment.size)
+    room: cython.Py_ssize_t = plan.k + max(plan.k, 512)
+    scratch: Scratch
+    try:
+        scratch = segment.scratches.pop()
+    except IndexError:  # of other threads, or this is the first call
+        return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
+    if scratch.width < width or scratch.longest < longest or scratch.room != room:
+        return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
+    return scratch
+
+
+def give_back(segment: Segment, scratch: Scratch):
+    """Keep the memory of a call for the next ones, unless it is much."""
+    if len(segment.scratches) < _KEPT and scratch.room + scratch.longest <= _MUCH:
+        segment.scratches.append(scratch)
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def slots_for(terms: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return of how many slots a hash table for some terms is: a power of two."""
+    slots: cython.Py_ssize_t = 4
+    while slots < 2 * terms:
+        slots <<= 1
+    return slots
+
+
+@cython.cfunc
+def _allot(
+    segment: Segment,
+    width: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    longest: cython.Py_ssize_t,
+) -> Scratch:
+    """Make the memory that queries are answered in.
+
+    Parameters
+    ----------
+    segment
+        The segment.
+    width
+        Documents of a window, a multiple of 64.
+    room
+        For matches that are collected, beside those of a window; terms are sorted there, too.
+    longest
+        Terms of a query.
+    """
+    scratch: Scratch = Scratch()
+    scratch.width = width
+    scratch.room = room
+    scratch.longest = longest
+    # What is collected is cut down when there is no room for a window more.
+    cells: cython.Py_ssize_t = max(room + width, longest)
+    spare: cython.Py_ssize_t = max(cells, width // 8)
+    _allot_sums(segment, scratch)
+    scratch.waiting_sums, scratch.maxima, scratch.scores, scratch.spare = _cut(
+        np.float64, (width, width // 8, cells, spare)
+    )
+    scratch.waiting, scratch.numbers, scratch.spare_numbers, scratch.work, scratch.tallies = _cut(
+        np.int64, (width + 1, cells, cells, spare + 1 + WORK, _BINS)
+    )
+    scratch.weights, scratch.postings, scratch.waited = _cut(
+        np.float64, (longest, longest, longest + 1)
+    )
+    scratch.terms, scratch.distinct, scratch.begins, scratch.cursors, scratch.slots = _cut(
+        np.int64, (longest, longest, longest, longest, slots_for(longest))
+    )
+    scratch.query = _allot_query(segment, longest)
+    scratch.ordered = _allot_query(segment, longest)
+    return scratch
+
+
+@cython.cfunc
+def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
+    """Make the sums of a window and those in units of a block: no query has both."""
+    units: cython.Py_ssize_t = (min(segment.block_size, segment.size) + 63) // 64 * 64
+    shared = np.zeros(max(scratch.width, units // 4))
+    scratch.sums = view(shared[: scratch.width])
+    scratch.units = view(shared.view(np.int16))
+    scratch.bits = zeros(scratch.width // 64, np.uint64)
+
+
+@cython.cfunc
+def _allot_query(segment: Segment, longest: cython.Py_ssize_t) -> Query:
+    query: Query = Query()
+    query.idf, query.counts, query.rest = _cut(np.float64, (longest, longest, longest + 1))
+    query.starts = view(np.empty((longest, segment.blocks + 1), np.int64))
+    return query
+
+
+@cython.cfunc
+def _cut(kind, lengths):
+    """Cut arrays of these lengths out of one, which takes less time than to make each."""
+    whole = np.empty(sum(lengths), kind)
+    arrays = []
+    start = 0
+    for length in lengths:
+        arrays.append(view(whole[start : start + length]))
+        start += length
+    return arrays
