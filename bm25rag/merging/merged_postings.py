@@ -32,13 +32,7 @@ Arrays = dict[str, Array | Chunks]
 
 
 class MergedPostings:
-    """The postings of consecutive segments, which are merged when a method is called.
-
-    Parameters
-    ----------
-    views
-        The segments.
-    """
+    """The postings of consecutive segments, which are merged when a method is called."""
 
     def __init__(self, views: Sequence[SegmentView]) -> None:
         self._views = views

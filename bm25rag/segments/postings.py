@@ -172,20 +172,11 @@ class Postings:
         first: int = 0,
         offset: int = 0,
     ) -> Iterator[Run]:
-        """Yield the postings of consecutive terms, those of a few at a time; raise as ``find``.
+        """Yield the postings of consecutive terms from ``first`` on, those of a few at a time.
 
-        Parameters
-        ----------
-        numbers
-            The new number of each of the terms.
-        values
-            What a run has in place of each code.
-        keep
-            Keeps the postings of living documents; ``None``: all live.
-        first
-            The first term.
-        offset
-            The new number of the first living document.
+        ``numbers`` has the new number of each of the terms, ``values`` what a run has in place of
+        each code. ``keep`` keeps the postings of living documents, which are numbered from
+        ``offset``; ``None``: all live. It raises what ``find`` does.
         """
         for start, stop in spans(self.indptr[first : first + len(numbers) + 1]):
             postings = self.between(first + start, first + stop)
@@ -230,13 +221,7 @@ class Postings:
 
 
 class LivingPostings:
-    """Keeps the postings of living documents, and gives these their ranks among the living.
-
-    Parameters
-    ----------
-    living
-        Which documents live, bool.
-    """
+    """Keeps the postings of living documents, and gives these their ranks among the living."""
 
     def __init__(self, living: Bool) -> None:
         self._living = living

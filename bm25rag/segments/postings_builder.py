@@ -32,13 +32,7 @@ class Terms(Protocol):
 
 
 class TermColumn:
-    """Distinct terms in any order.
-
-    Parameters
-    ----------
-    column
-        The terms.
-    """
+    """Distinct terms in any order."""
 
     def __init__(self, column: Column) -> None:
         self._column = column
@@ -90,16 +84,9 @@ class Placed(NamedTuple):
 def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     """Make the postings of some documents.
 
-    Peak memory beyond the result is a few arrays of the size of the longest run.
-
-    Parameters
-    ----------
-    terms
-        The terms in the numbering of the runs; those without postings are left out.
-    runs
-        The postings, which are used up; later runs have only later documents of a term.
-    lengths
-        |d| of every document, uint32.
+    Terms without postings are left out. The runs are used up; later ones have only later documents
+    of a term. ``lengths`` holds |d| of every document, uint32. Peak memory beyond the result is a
+    few arrays of the size of the longest run.
     """
     pairs = _Pairs(runs, lengths)
     placed = place_postings(terms, runs, len(lengths), pairs)
@@ -107,16 +94,9 @@ def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
 
 
 def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Placed:
-    """Put the postings of some terms into their places.
+    """Put the postings of ``size`` documents into their places; ``pairs`` codes them.
 
-    Parameters
-    ----------
-    terms, runs
-        As for ``build_postings``.
-    size
-        The number of documents.
-    pairs
-        What codes the postings.
+    Terms and runs are as for ``build_postings``.
     """
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
@@ -154,19 +134,7 @@ def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Pl
 class _Pairs:
     """The distinct pairs (tf, |d|) of postings, numbered in ascending order.
 
-    Parameters
-    ----------
-    runs
-        The postings.
-    lengths
-        |d| of every document, uint32.
-
-    Attributes
-    ----------
-    tf, lengths
-        The pair of each code, uint32.
-    type
-        The type of codes.
+    ``tf`` and ``lengths`` are the pair of each code, uint32.
     """
 
     def __init__(self, runs: Sequence[Run], lengths: UInt32) -> None:
