@@ -16,7 +16,7 @@ _BYTES = 1 << 20
 
 
 class Chunks:
-    """An array of one dimension, in pieces that can be iterated once, to be written as ``dtype``."""
+    """An array of one dimension, to be written as ``dtype``, in pieces that come once."""
 
     def __init__(self, dtype: type[np.generic], count: int, pieces: Iterable[Array] = ()) -> None:
         self.dtype, self._count, self.pieces = np.dtype(dtype), count, pieces

@@ -165,24 +165,18 @@ class Postings:
         return documents
 
     def runs(
-        self,
-        numbers: UInt32,
-        values: Unsigned,
-        keep: LivingPostings | None,
-        first: int = 0,
-        offset: int = 0,
+        self, numbers: UInt32, keep: LivingPostings | None, first: int = 0, offset: int = 0
     ) -> Iterator[Run]:
         """Yield the postings of consecutive terms from ``first`` on, those of a few at a time.
 
-        ``numbers`` has the new number of each of the terms, ``values`` what a run has in place of
-        each code. ``keep`` keeps the postings of living documents, which are numbered from
-        ``offset``; ``None``: all live. It raises what ``find`` does.
+        ``numbers`` has the new number of each of the terms. ``keep`` keeps the postings of living
+        documents, which are numbered from ``offset``; ``None``: all live. In place of tf, a run
+        has codes. It raises what ``find`` does.
         """
         for start, stop in spans(self.indptr[first : first + len(numbers) + 1]):
             postings = self.between(first + start, first + stop)
             sizes, documents, codes = postings if keep is None else keep(*postings)
-            sizes32 = sizes.astype(np.uint32)
-            yield Run(numbers[start:stop], sizes32, documents, values[codes], offset)
+            yield Run(numbers[start:stop], sizes.astype(np.uint32), documents, codes, offset)
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
+from bm25rag.common.version import __version__
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 from bm25rag.forks import importing
 from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
@@ -91,7 +92,7 @@ def read_sealed(
     format: str,
     parse: Callable[[Mapping[str, Any]], _Parsed],
     *,
-    writing: bool,
+    writing: bool = False,
 ) -> _Parsed:
     """Read a file that ``replace_sealed`` wrote, and parse its body.
 
@@ -293,8 +294,6 @@ def replace_sealed(
     ``format`` is what ``read_sealed`` expects; ``counts`` are numbers in ``body`` that have been
     counted up.
     """
-    from bm25rag import __version__  # which imports this package
-
     body = {"needs": {"read": [], "write": []}} | body
     outer = {
         "format": format,
