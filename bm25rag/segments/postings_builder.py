@@ -11,7 +11,7 @@ from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
 from bm25rag.kernels import backend
-from bm25rag.kernels.records import Places, Run
+from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
 from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
 from bm25rag.segments.postings import Postings
@@ -115,7 +115,7 @@ def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Pl
     if len(targets):
         targets = np.zeros(len(terms), np.int64)
         targets[used] = blocks.targets[ranks]
-    places = Places(
+    target = PostingsTarget(
         cursors,
         np.empty(indptr[-1], np.uint16),
         np.empty(indptr[-1], pairs.type),
@@ -127,8 +127,8 @@ def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Pl
     runs.reverse()
     while runs:
         run = runs.pop()
-        hot.fill(run, pairs.codes(run), places)
-    return Placed(table, indptr, places.documents, blocks.finish(), places.codes)
+        hot.fill(run, pairs.codes(run), target)
+    return Placed(table, indptr, target.documents, blocks.finish(), target.codes)
 
 
 class _Pairs:
