@@ -5,6 +5,7 @@ import typing as _typing
 
 import bm25rag.forks  # noqa: F401 - first: before a fork, it waits for the rest of this import
 from bm25rag.analysis import Analyzer
+from bm25rag.common.version import __version__ as __version__
 from bm25rag.documents import Document, Hit
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
@@ -22,7 +23,6 @@ __all__ = [
     "Explanation",
     "Hit",
 ]
-__version__ = "0.1.0"
 
 # What few programs name: their modules take a tenth of the import.
 _LATER = {"Correction": "bm25rag.search.correction", "Explanation": "bm25rag.search.explain"}

@@ -67,10 +67,7 @@ class Column:
     def get(self, number: int) -> memoryview | None:
         """Return one string as a view of the buffer, or ``None``.
 
-        Raises
-        ------
-        CorruptIndexError
-            If the column is read from a file that is damaged there.
+        If the column is read from a file that is damaged there, ``CorruptIndexError`` is raised.
         """
         if self._empty or (self._nulls is not None and self._nulls[number]):
             return None

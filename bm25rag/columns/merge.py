@@ -142,10 +142,7 @@ def _data(piece: Column) -> UInt8:
 def join_tables(tables: Sequence[LivingTable]) -> StringTable:
     """Join tables of which no two living strings are equal.
 
-    Raises
-    ------
-    CorruptIndexError
-        If two are equal, which only forged files can bring about.
+    If two are, which only forged files can bring about, ``CorruptIndexError`` is raised.
     """
     for table, _ in tables:
         table.check_all()
@@ -158,14 +155,7 @@ def join_tables(tables: Sequence[LivingTable]) -> StringTable:
 def chunk_tables(tables: Sequence[LivingTable], spools: Spools, room: int) -> tuple[Chunks, Chunks]:
     """Return ``keys`` and ``order`` of ``join_tables(tables)``; raise as that.
 
-    Parameters
-    ----------
-    tables
-        Tables of which no two living strings are equal.
-    spools
-        Hold the arrays meanwhile.
-    room
-        How many bytes one step may take.
+    ``spools`` hold the arrays meanwhile; a step may take ``room`` bytes.
     """
     keys, order = spools.new(np.uint32), spools.new(np.uint32)
     for table, _ in tables:
@@ -235,15 +225,8 @@ def _merge_ranks(
 class JoinedTerms:
     """The terms of several tables, each once, in the order of a table.
 
-    Parameters
-    ----------
-    tables
-        Tables whose columns are in the order of their keys.
-
-    Attributes
-    ----------
-    numbers
-        For each table, the number here of each of its terms, ascending, uint32.
+    The columns of the tables are in the order of their keys. ``numbers`` has for each table the
+    number here of each of its terms, ascending, uint32.
     """
 
     def __init__(self, tables: Sequence[StringTable]) -> None:

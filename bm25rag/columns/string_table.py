@@ -102,14 +102,9 @@ def index_column(column: Column) -> StringTable:
 
 
 def build_table(strings: Column) -> tuple[StringTable, UInt32]:
-    """Make a table of distinct strings, whose order depends only on the strings.
+    """Make a table of distinct strings, sorted by CRC-32, then by bytes.
 
-    Returns
-    -------
-    table
-        Its column is sorted by CRC-32, then by bytes.
-    ranks
-        The number in the table of each of ``strings``, uint32.
+    So it depends only on the strings. Returned, too, is the number in it of each of them, uint32.
     """
     keys, order = _sort_keys(strings)
     ranks = np.empty(len(strings), np.uint32)
@@ -136,17 +131,7 @@ def _sort_keys(column: Column) -> tuple[UInt32, Int64]:
 
 
 def sort_ties(keys: UInt32, order: Int64, string_of: Callable[[int], bytes]) -> None:
-    """Sort numbers whose keys are equal by their strings.
-
-    Parameters
-    ----------
-    keys
-        The CRC-32 of the string of each number in ``order``, ascending.
-    order
-        Numbers of strings, changed in place.
-    string_of
-        Returns the string of a number.
-    """
+    """Sort numbers in place, whose keys ascend: those of equal keys by their strings."""
     # Equal keys are rare (260 pairs in 1.5 M terms).
     equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
     starts = np.flatnonzero(~equal[:-1] & equal[1:])
@@ -161,19 +146,8 @@ def key_ranges(
 ) -> Iterator[list[slice]]:
     """Split the strings of several tables at the same keys, in the order of the keys.
 
-    Parameters
-    ----------
-    keys
-        The keys of each table.
-    cost
-        What the strings between some ranks of each table cost.
-    most
-        What they may cost together; more only if they have the same key.
-
-    Yields
-    ------
-    ranks
-        A slice of each table; not all of them are empty.
+    It yields a slice of each table, not all of them empty. What lies between them has a ``cost`` of
+    at most ``most``, or the same key.
     """
     remaining = [(0, 1 << 32, [slice(0, len(of_table)) for of_table in keys])]
     while remaining:

@@ -17,12 +17,7 @@ DEEPEST = 100
 def check_count(name: str, value: object, *, least: int = 0) -> int:
     """Return ``value`` as an ``int`` of at least ``least``; bools and floats are refused.
 
-    Raises
-    ------
-    TypeError
-        If ``value`` is not an integer.
-    ValueError
-        If it is smaller than ``least``.
+    It raises ``TypeError`` for what is no integer, ``ValueError`` for one that is smaller.
     """
     if type(value) is int and value >= least:
         return value
@@ -38,14 +33,9 @@ def _wrong_count(name: str, value: object, least: int) -> str:
 
 
 def check_real(name: str, value: object, low: float, high: float) -> float:
-    """Return ``value`` as a ``float`` in ``[low, high]``.
+    """Return ``value`` as a ``float`` in ``[low, high]``; a bool is no number.
 
-    Raises
-    ------
-    TypeError
-        If ``value`` is not a real number; a bool is not one.
-    ValueError
-        If it is NaN or out of range.
+    It raises ``TypeError`` for what is no number, ``ValueError`` for NaN and what is out of range.
     """
     if type(value) is float and low <= value <= high:
         return value
@@ -86,12 +76,7 @@ def check_flag(name: str, value: object) -> bool:
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``choices``.
 
-    Raises
-    ------
-    TypeError
-        If ``value`` is not a string.
-    ValueError
-        If it is none of ``choices``.
+    It raises ``TypeError`` for what is no string, ``ValueError`` for another one.
     """
     listed = ", ".join(repr(choice) for choice in choices)
     message = f"{name} must be one of {listed}, got {value!r}"
@@ -103,12 +88,9 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
-    """Return ``value`` if it is an iterable, but not a string, a mapping or a data frame.
+    """Return ``value`` if it is an iterable, but not a string, bytes, a mapping or a data frame.
 
-    Raises
-    ------
-    TypeError
-        If it is a string, bytes, a mapping or a data frame, or not an iterable.
+    It raises ``TypeError`` if it is one of these.
     """
     message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):

@@ -16,17 +16,7 @@ _BYTES = 1 << 20
 
 
 class Chunks:
-    """An array of one dimension in pieces.
-
-    Parameters
-    ----------
-    dtype
-        The type that the pieces are to be written in.
-    count
-        The number of elements.
-    pieces
-        The pieces in order; they can be iterated once.
-    """
+    """An array of one dimension, to be written as ``dtype``, in pieces that come once."""
 
     def __init__(self, dtype: type[np.generic], count: int, pieces: Iterable[Array] = ()) -> None:
         self.dtype, self._count, self.pieces = np.dtype(dtype), count, pieces
@@ -41,13 +31,7 @@ class Chunks:
 
 
 class Spools:
-    """Arrays that grow on disk, in files without names, until the block ends.
-
-    Parameters
-    ----------
-    folder
-        A folder on the disk that takes them.
-    """
+    """Arrays that grow on disk, in files of a folder without names, until the block ends."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -68,13 +52,7 @@ class Spools:
 
 
 class Growing:
-    """An array that grows at its end, in memory.
-
-    Parameters
-    ----------
-    dtype
-        The type of the elements.
-    """
+    """An array that grows at its end, in memory."""
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self._dtype, self._data = np.dtype(dtype), bytearray()
@@ -93,15 +71,7 @@ class Growing:
 
 
 class Spool:
-    """The same in a file.
-
-    Parameters
-    ----------
-    file
-        The file, empty.
-    dtype
-        The type of the elements.
-    """
+    """The same in a file, which is empty."""
 
     def __init__(self, file: BinaryIO, dtype: np.dtype[Any]) -> None:
         self._file, self._dtype = file, dtype

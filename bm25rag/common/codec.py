@@ -54,10 +54,7 @@ def _key_of_integer(plain: Any) -> str:
 def decode_metadata(data: memoryview | bytes | None) -> dict[str, Any]:
     """Return fresh metadata from what ``encode_metadata`` wrote.
 
-    Raises
-    ------
-    CorruptIndexError
-        If it was not written by ``encode_metadata``.
+    It raises ``CorruptIndexError`` for anything else.
     """
     if not data:
         return {}
@@ -81,10 +78,7 @@ def as_stored(value: object) -> Any:
 def read_plain(data: Sequence[memoryview | bytes]) -> list[dict[str, Any]]:
     """Parse the metadata of many documents at once; ``revive`` and ``unescape`` are left to do.
 
-    Raises
-    ------
-    CorruptIndexError
-        If they were not written by ``encode_metadata``.
+    It raises ``CorruptIndexError`` if ``encode_metadata`` did not write them.
     """
     try:
         decoded: list[dict[str, Any]] = json.loads(f"[{text_of(b','.join(data))}]")

@@ -13,11 +13,6 @@ class lazy_property(Generic[_Value]):  # noqa: N801 - a decorator, named as func
 
     All instances share that lock, and a child that is forked while another thread holds it
     would wait for it for ever. Here two threads may compute the same at the same time.
-
-    Parameters
-    ----------
-    compute
-        The method that returns the value.
     """
 
     def __init__(self, compute: Callable[[Any], _Value]) -> None:

@@ -21,11 +21,5 @@ class _Pattern:
 
 
 def late_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a pattern that is compiled when one of its methods is first asked for.
-
-    Parameters
-    ----------
-    pattern
-        A regular expression.
-    """
+    """Return a pattern that is compiled when one of its methods is first asked for."""
     return cast("re.Pattern[str]", _Pattern(pattern))

@@ -82,12 +82,7 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
 def read_each(vectors: Iterable[Vector | None], name: str) -> Iterator[dict[str, float] | None]:
     """Yield vectors as ``read_vector`` does, ``None`` for ``None``; messages say which is wrong.
 
-    Parameters
-    ----------
-    vectors
-        The vectors, or a SciPy array with a row for each.
-    name
-        Their name in messages.
+    The vectors may be a SciPy array with a row for each.
     """
     if hasattr(vectors, "tocsr"):
         yield from read_rows(vectors, name)

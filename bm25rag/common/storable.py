@@ -32,21 +32,10 @@ class UnstorableError(ValueError):
 
 
 def plain_metadata(metadata: object, document: str) -> dict[str, Any]:
-    """Return metadata in the form that is written.
+    """Return metadata, a mapping or ``None``, in the form that is written.
 
-    Parameters
-    ----------
-    metadata
-        A mapping; ``None`` counts as ``{}``.
-    document
-        The document's id, for messages.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a mapping nor ``None``.
-    MetadataError
-        If a value has no form that can be stored; the message names document and key.
+    If a value has no form that can be stored, ``MetadataError`` names document and key; what is no
+    mapping raises ``TypeError``.
     """
     if metadata is None:
         return {}

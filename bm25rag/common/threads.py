@@ -23,10 +23,7 @@ _Result = TypeVar("_Result")
 class Task(Generic[_Result]):
     """Some work, done once: by a helper, or by whoever waits for its result, if it comes first.
 
-    Parameters
-    ----------
-    work
-        The work; it is done in the context of the thread that makes the task.
+    It is done in the context of the thread that makes the task.
     """
 
     _result: _Result
@@ -88,17 +85,12 @@ def _copy_of(error: BaseException | None) -> BaseException | None:
 
 
 class Helpers:
-    """Threads that do tasks for the one that made them; each ends when there is nothing to do.
+    """Threads, at most ``most``, that do tasks for the one that made them; they end when idle.
 
     Where no thread can be started (in a container that allows few, or in a browser), whoever
     waits for a result does the work. These threads are not those of ``concurrent.futures``, which
     keep what they were given in such a case, wait for more work if Ctrl-C comes at a bad moment,
     and do something at forks, which must not be imported while another thread forks.
-
-    Parameters
-    ----------
-    most
-        How many work at a time, at most.
     """
 
     def __init__(self, most: int) -> None:

@@ -27,10 +27,7 @@ def is_url(path: object) -> TypeGuard[str]:
 def local_path(path: str | os.PathLike[str]) -> str:
     """Return the real path of a folder of this machine, which may be a ``file://`` URL.
 
-    Raises
-    ------
-    ValueError
-        If it is a URL, or was one before pathlib removed a slash.
+    It raises ``ValueError`` if it is another URL, or was one before pathlib removed a slash.
     """
     name = os.fspath(path)
     if is_url(name):

@@ -39,8 +39,8 @@ from bm25rag.kernels.checks import check_array, check_rising, least_and_most, re
 from bm25rag.kernels.records import (
     Limits,
     Matches,
-    Places,
     PostingsArrays,
+    PostingsTarget,
     Queries,
     Run,
     SegmentArrays,
@@ -335,7 +335,7 @@ class Backend(ABC):
         require(len(tokens) < 1 << 32, "more tokens than can be counted together")
         return self._count(tokens, counts, terms, first, spare)
 
-    def fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+    def fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         """Put the postings of a run into their places.
 
         Parameters
@@ -343,26 +343,26 @@ class Backend(ABC):
         run
             The postings.
         codes
-            Their impact codes, of the type of ``places.codes``.
-        places
+            Their impact codes, of the type of ``target.codes``.
+        target
             Where they go.
         """
         check_array("terms", run.terms, np.uint32)
         check_array("sizes", run.sizes, np.uint32)
         check_array("documents", run.documents, np.uint16, np.uint32)
-        check_array("cursors", places.cursors, np.int64)
-        check_array("documents", places.documents, np.uint16)
-        check_array("codes", places.codes, np.uint16, np.uint32)
-        check_array("codes", codes, places.codes.dtype.type)
-        check_array("targets", places.targets, np.int64)
-        check_array("cells", places.cells, np.uint32, dimensions=2)
-        check_array("high", places.high, np.uint16)
+        check_array("cursors", target.cursors, np.int64)
+        check_array("documents", target.documents, np.uint16)
+        check_array("codes", target.codes, np.uint16, np.uint32)
+        check_array("codes", codes, target.codes.dtype.type)
+        check_array("targets", target.targets, np.int64)
+        check_array("cells", target.cells, np.uint32, dimensions=2)
+        check_array("high", target.high, np.uint16)
         total = int(run.sizes.sum(dtype=np.int64))
         require(len(run.terms) == len(run.sizes), "a run is ragged")
         require(total == len(run.documents) == len(codes), "a run is ragged")
-        require(least_and_most(run.terms, -1)[1] < len(places.cursors), "a term has no cursor")
-        require(len(places.targets) in (0, len(places.cursors)), "a term has no target")
-        self._fill(run, codes, places)
+        require(least_and_most(run.terms, -1)[1] < len(target.cursors), "a term has no cursor")
+        require(len(target.targets) in (0, len(target.cursors)), "a term has no target")
+        self._fill(run, codes, target)
 
     @abstractmethod
     def _search(
@@ -408,7 +408,7 @@ class Backend(ABC):
     ) -> tuple[Run, UInt32]: ...
 
     @abstractmethod
-    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None: ...
+    def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...
 
 
 def _check_search(segment: SegmentArrays, terms: TermArrays, limits: Limits, most: int) -> None:

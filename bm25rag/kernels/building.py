@@ -300,7 +300,7 @@ def _fill_blocks(
     cells: cython.uint[:, ::1],
     high: cython.ushort[::1],
 ) -> cython.void:
-    """Note which block each posting is in; see ``Places``."""
+    """Note which block each posting is in; see ``PostingsTarget``."""
     start: cython.Py_ssize_t = 0
     target: cython.Py_ssize_t
     place: cython.Py_ssize_t

@@ -11,8 +11,8 @@ from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
     Limits,
     Matches,
-    Places,
     PostingsArrays,
+    PostingsTarget,
     Queries,
     Run,
     SegmentArrays,
@@ -127,10 +127,10 @@ class CompiledBackend(Backend):
         found, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
         return Run(found, sizes, documents, tf, first), lengths
 
-    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+    def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         from bm25rag.kernels.compiled_writing import building
 
-        building.fill(run, codes, places)
+        building.fill(run, codes, target)
 
 
 def _prepare_strings(arrays: StringArrays) -> Any:

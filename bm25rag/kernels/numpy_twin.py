@@ -26,8 +26,8 @@ from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import (
     Limits,
     Matches,
-    Places,
     PostingsArrays,
+    PostingsTarget,
     Queries,
     Run,
     SegmentArrays,
@@ -125,20 +125,20 @@ class NumpyBackend(Backend):
         tf = narrowed(tf, np.uint8, np.uint16, np.uint32)
         return Run(found, sizes.astype(np.uint32), narrow, tf, first), lengths
 
-    def _fill(self, run: Run, codes: Unsigned, places: Places) -> None:
+    def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
-        cursors = places.cursors[run.terms]
+        cursors = target.cursors[run.terms]
         targets = np.arange(len(codes)) + np.repeat(cursors - starts, run.sizes)
-        places.cursors[run.terms] += run.sizes
+        target.cursors[run.terms] += run.sizes
         documents = run.documents + np.int64(run.first)
-        blocks = documents // places.block_size
-        places.documents[targets] = documents - blocks * places.block_size
-        places.codes[targets] = codes
-        if len(places.targets):
-            shifts = np.repeat(places.targets[run.terms], run.sizes)
+        blocks = documents // target.block_size
+        target.documents[targets] = documents - blocks * target.block_size
+        target.codes[targets] = codes
+        if len(target.targets):
+            shifts = np.repeat(target.targets[run.terms], run.sizes)
             counted = shifts < 0
-            np.add.at(places.cells, (-1 - shifts[counted], blocks[counted]), 1)
-            places.high[(targets - shifts)[~counted]] = blocks[~counted]
+            np.add.at(target.cells, (-1 - shifts[counted], blocks[counted]), 1)
+            target.high[(targets - shifts)[~counted]] = blocks[~counted]
 
 
 def sum_parts(

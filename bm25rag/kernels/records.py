@@ -310,7 +310,7 @@ class Run(NamedTuple):
     first: int
 
 
-class Places(NamedTuple):
+class PostingsTarget(NamedTuple):
     """Where ``fill`` puts postings.
 
     Parameters

@@ -51,27 +51,10 @@ def merge_in_chunks(
 ) -> Arrays:
     """Return the arrays of ``merge_segments(views)``, as a file has them and in its order.
 
-    They need not fit into memory.
-
-    Parameters
-    ----------
-    views
-        Consecutive segments of files, without new metadata.
-    spools
-        Hold arrays until they are written.
-    room
-        About how many bytes to use.
-    threads
-        How many threads may work on postings.
-    note
-        Is told how many postings have been merged since the last time.
-
-    Raises
-    ------
-    CorruptIndexError
-        If a file is damaged; for some arrays not before their chunks are read.
-    OSError
-        If the disk is full.
+    They need not fit into memory: ``room`` is about how many bytes to use, and ``spools`` hold what
+    waits to be written. The segments are of files and have no new metadata. ``threads`` may work on
+    postings; ``note`` is told how many have been merged since the last time. If a file is damaged,
+    ``CorruptIndexError`` is raised, for some arrays not before their chunks are read.
     """
 
     def column(name: str, columns: Sequence[Column]) -> Arrays:

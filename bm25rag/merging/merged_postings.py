@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -32,13 +32,7 @@ Arrays = dict[str, Array | Chunks]
 
 
 class MergedPostings:
-    """The postings of consecutive segments, which are merged when a method is called.
-
-    Parameters
-    ----------
-    views
-        The segments.
-    """
+    """The postings of consecutive segments, which are merged when a method is called."""
 
     def __init__(self, views: Sequence[SegmentView]) -> None:
         self._views = views
@@ -47,12 +41,12 @@ class MergedPostings:
         self._keep = [None if one.living is None else LivingPostings(one.living) for one in views]
         for table in self._terms:
             table.check_keys()
-        self._count_codes()
+        self._view_at = {offset: number for number, offset in enumerate(self._offsets[:-1])}
 
-    def _count_codes(self) -> None:
+    def _count_codes(self, used: Iterable[slice | Bool]) -> None:
         """Find the codes of the merged postings, and how those of each segment become them."""
         pairs = [_pairs(view.segment.postings) for view in self._views]
-        living = [each[_used_codes(view)] for each, view in zip(pairs, self._views, strict=True)]
+        living = [each[those] for each, those in zip(pairs, used, strict=True)]
         distinct = np.unique(np.concatenate([np.empty(0, np.uint64), *living]))
         self.type: Any = np.uint16 if len(distinct) <= postings_builder.NARROW else np.uint32
         self._tf = (distinct // _PAIR).astype(np.uint32)
@@ -62,15 +56,14 @@ class MergedPostings:
         ]
 
     def codes(self, run: Run) -> Unsigned:
-        """Return the code of every posting of a run, which has them where others have tf."""
-        return run.tf
+        """Return the code of every posting of a run, which has its segment's in place of tf."""
+        return self._new_codes[self._view_at[run.first]].take(run.tf)
 
     def postings(self) -> Postings:
         """Return all, merged in memory."""
         each = [(view.segment.postings.lengths, view.living) for view in self._views]
         lengths = [some if living is None else some[living] for some, living in each]
-        placed = self._place([slice(0, len(table)) for table in self._terms])
-        return placed.postings(self._tf, self._lengths, np.concatenate(lengths))
+        return self._place_all().postings(self._tf, self._lengths, np.concatenate(lengths))
 
     def arrays(
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
@@ -79,6 +72,7 @@ class MergedPostings:
 
         The parameters are those of ``merge_in_chunks``, but ``room`` is that of one range.
         """
+        self._count_codes([_used(view, _living_codes(view)) for view in self._views])
         spool = spools.new
         indptr, starts, before = spool(np.int64), spool(np.int64), spool(np.int64)
         documents, codes = spool(np.uint16), spool(self.type)
@@ -125,15 +119,26 @@ class MergedPostings:
             cost += _TERM_BYTES * (some.stop - some.start) + _POSTING_BYTES * postings
         return cost
 
+    def _place_all(self) -> Placed:
+        terms, runs = self._runs([slice(0, len(table)) for table in self._terms])
+        codes = ((run.tf for run in own) for own in runs)
+        self._count_codes(map(_used, self._views, codes))
+        return place_postings(terms, list(chain(*runs)), self._offsets[-1], self)
+
     def _place(self, ranks: Sequence[slice]) -> Placed:
         """Merge the postings of the terms between some ranks of each segment."""
+        terms, runs = self._runs(ranks)
+        return place_postings(terms, list(chain(*runs)), self._offsets[-1], self)
+
+    def _runs(self, ranks: Sequence[slice]) -> tuple[JoinedTerms, list[list[Run]]]:
+        """Return the terms between some ranks of each segment, and the postings of each."""
         pairs = zip(self._terms, ranks, strict=True)
         terms = JoinedTerms([table.between(some.start, some.stop) for table, some in pairs])
-        runs: list[Run] = []
-        for n, (view, numbers) in enumerate(zip(self._views, terms.numbers, strict=True)):
-            where = {"first": ranks[n].start, "offset": self._offsets[n]}
-            runs += view.segment.postings.runs(numbers, self._new_codes[n], self._keep[n], **where)
-        return place_postings(terms, runs, self._offsets[-1], self)
+        each = zip(self._views, terms.numbers, self._keep, ranks, self._offsets, strict=False)
+        return terms, [
+            list(view.segment.postings.runs(numbers, keep, some.start, offset))
+            for view, numbers, keep, some, offset in each
+        ]
 
 
 class MergedVectors(MergedPostings):
@@ -142,17 +147,15 @@ class MergedVectors(MergedPostings):
     def __init__(self, views: Sequence[SegmentView]) -> None:
         super().__init__([view.by_vectors for view in views])
 
-    def _count_codes(self) -> None:
+    def _count_codes(self, used: Iterable[slice | Bool]) -> None:
         each = [view.segment.postings.pairs()[0] for view in self._views]
-        used = (bits[_used_codes(view)] for bits, view in zip(each, self._views, strict=True))
-        self._weights = Weights(used)
+        self._weights = Weights(bits[those] for bits, those in zip(each, used, strict=True))
         self.type = self._weights.type
         self._new_codes = list(map(self._weights.codes_of, each))
 
     def postings(self) -> Postings:
         """Return all, merged in memory."""
-        placed = self._place([slice(0, len(table)) for table in self._terms])
-        return self._weights.postings(placed, self._offsets[-1])
+        return self._weights.postings(self._place_all(), self._offsets[-1])
 
     def arrays(
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
@@ -179,16 +182,21 @@ def _pairs(postings: Postings) -> UInt64:
     return tf * _PAIR + lengths
 
 
-def _used_codes(view: SegmentView) -> slice | Bool:
-    """Return which codes postings of living documents have."""
-    living, postings = view.living, view.segment.postings
-    if living is None:
+def _used(view: SegmentView, codes: Iterable[Unsigned]) -> slice | Bool:
+    """Return which codes are used, given those of all postings of living documents."""
+    if view.living is None:
         return slice(None)
-    used = np.zeros(len(postings.code_tf), np.bool_)
+    used = np.zeros(len(view.segment.postings.code_tf), np.bool_)
+    for some in codes:
+        used[some] = True
+    return used
+
+
+def _living_codes(view: SegmentView) -> Iterator[Unsigned]:
+    living, postings = view.living, view.segment.postings
     for first, last in spans(postings.indptr):
         _, documents, codes = postings.between(first, last)
-        used[codes[living[documents]]] = True
-    return used
+        yield codes if living is None else codes[living[documents]]
 
 
 def chunk_lengths(views: Sequence[SegmentView]) -> Chunks:

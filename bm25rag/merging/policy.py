@@ -39,17 +39,9 @@ def plan(
 
     A segment is merged with those behind it if it is at most twice as large as all of them
     together. So without a limit, N documents make at most log3(N) segments, and a document is
-    copied O(log N) times. With ``most`` as a sixteenth of the index, there are at most 32
-    segments more.
-
-    Parameters
-    ----------
-    views
-        All segments, in document order.
-    most
-        Most bytes of a merge.
-    held
-        Segments that are being merged elsewhere, to be left alone.
+    copied O(log N) times. With ``most``, the bytes of a merge, as a sixteenth of the index, there
+    are at most 32 segments more. Segments that are ``held`` are being merged elsewhere, and left
+    alone.
     """
     groups: list[Group] = []
     behind = 0
@@ -83,19 +75,13 @@ def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[Segmen
 def carry(
     merged: Segment, before: Sequence[SegmentView], now: Sequence[SegmentView]
 ) -> list[SegmentView] | None:
-    """Replace segments, as they are now, by the one that was made of them.
-
-    Parameters
-    ----------
-    merged
-        What ``merge_segments`` made of ``before``.
-    before, now
-        The segments that were merged, and all segments of the index as they are now.
+    """Replace segments, as they were ``before``, by the one ``merged`` from them.
 
     Returns
     -------
     views
-        All segments, or ``None`` if a rollback has undone some of ``before`` in the meantime.
+        All segments as they are ``now``, or ``None`` if a rollback has undone some of ``before`` in
+        the meantime.
     """
     segments = [view.segment for view in now]
     first = segments.index(before[0].segment) if before[0].segment in segments else 0

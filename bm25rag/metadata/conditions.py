@@ -59,17 +59,10 @@ _PARTLY_KNOWN = (LIST, SHAPE)
 
 
 def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -> Bool:
-    """Return which documents pass a condition.
+    """Return which documents pass a condition; ``Condition.matches`` defines what passes.
 
-    Parameters
-    ----------
-    fields
-        The documents' fields.
-    condition
-        The condition; ``Condition.matches`` defines what passes.
-    scan
-        Returns which of some documents pass, by reading their metadata; called for those
-        that the fields leave open.
+    ``scan`` returns which of some documents pass, by reading their metadata; it is called for those
+    that the fields leave open.
     """
     path, operator = condition.path, condition.operator
     try:
@@ -368,14 +361,7 @@ def _with_each(
 ) -> UInt32:
     """Return which documents have an element equal to each operand.
 
-    Parameters
-    ----------
-    elements
-        All elements.
-    documents, codes
-        The elements that are equal to an operand.
-    operator
-        The operator.
+    ``documents`` and ``codes`` are those of the elements that are equal to one.
     """
     starts, sizes = _groups(documents)
     kept = np.repeat(sizes >= operator.distinct, sizes)

@@ -107,13 +107,7 @@ class FieldsBuilder:
 
 
 def build_fields(metadata: Column) -> Fields:
-    """Make the fields of a column of metadata.
-
-    Raises
-    ------
-    CorruptIndexError
-        If it was not written by ``encode_metadata``.
-    """
+    """Make the fields of a column of metadata; raise ``CorruptIndexError`` if they are not ours."""
     builder = FieldsBuilder()
     values = iter(metadata if len(metadata.data) else ())  # often there are none at all
     while chunk := list(islice(values, _BATCH)):

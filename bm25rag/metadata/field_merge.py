@@ -46,19 +46,11 @@ def living_source(fields: Fields, living: Bool | None, offset: int) -> Source:
 
 
 def merge_fields(sources: Sequence[Source], merged: Assembler, ordered: bool = True) -> None:
-    """Merge fields.
+    """Merge fields into ``merged``.
 
-    It takes 5 bytes of memory for each distinct value of one field, in each source again, and
-    what one step takes.
-
-    Parameters
-    ----------
-    sources
-        The fields of each source.
-    merged
-        Takes the merged fields.
-    ordered
-        Whether the documents of each source come after those of the one before.
+    It takes 5 bytes of memory for each distinct value of one field, in each source again, and what
+    one step takes. ``ordered`` says that the documents of each source come after those of the one
+    before.
     """
     kept, merged.complete = _kept_paths(sources)
     for path in kept:
@@ -226,10 +218,7 @@ def _unite_numbers(values: Sequence[Any]) -> tuple[Any, list[Int64]]:
 def unite(runs: Sequence[list[_Text]]) -> tuple[list[_Text], list[Int64]]:
     """Return the union of sorted strings, sorted, and the rank in it of each run's strings.
 
-    Parameters
-    ----------
-    runs
-        Each run is strictly ascending.
+    Each run is strictly ascending.
     """
     union: list[_Text] = []
     ranks = [np.empty(len(run), np.int64) for run in runs]

@@ -161,19 +161,10 @@ def codes_for(distinct: int) -> str:
 
 
 class Assembler:
-    """Builds the arrays of fields; the fields are added one after the other.
+    """Builds the arrays of the fields of ``count`` documents; they are added one after the other.
 
-    Parameters
-    ----------
-    count
-        The number of documents.
-    new
-        Makes what takes an array: ``Growing``, or ``Spools.new`` for arrays on disk.
-
-    Attributes
-    ----------
-    complete
-        Whether all paths are added.
+    ``new`` makes what takes an array: ``Growing``, or ``Spools.new`` for arrays on disk.
+    ``complete`` says whether all paths are added.
     """
 
     def __init__(self, count: int, new: Callable[[type[np.generic]], Growing | Spool]) -> None:
@@ -200,18 +191,9 @@ class Assembler:
         size: int,
         entries: Iterable[tuple[Int64, Int64 | UInt32]],
     ) -> None:
-        """Add a field whose distinct values have been added.
+        """Add a field whose distinct values, ``counts`` of each kind, have been added.
 
-        Parameters
-        ----------
-        path
-            The path of its values.
-        counts
-            How many distinct values of each kind there are.
-        size
-            How many values there are.
-        entries
-            The document and the code of each value, by document, some at a time.
+        ``entries`` are the documents and codes of its ``size`` values, by document, some at a time.
         """
         arrays = self._arrays
         self._paths.extend(join([utf8(json.dumps(path, ensure_ascii=False))]))

@@ -56,13 +56,7 @@ def read_iso(text: str) -> datetime | None:
 
 
 class Texts:
-    """The datetimes that strings name, kept for the next time.
-
-    Parameters
-    ----------
-    strings
-        The strings.
-    """
+    """The datetimes that strings name, kept for the next time."""
 
     def __init__(self, strings: StringRange) -> None:
         self._strings = strings
@@ -70,14 +64,9 @@ class Texts:
         self._read: dict[Hashable, tuple[Hashable, Moments]] = {}
 
     def read(self, read: Read, kind: Hashable = None, reading: Hashable = None) -> Moments:
-        """Return the datetimes.
+        """Return the datetimes; ``read`` reads one string of an unusual spelling.
 
-        Parameters
-        ----------
-        read
-            Reads one string of an unusual spelling.
-        kind, reading
-            Strings are read again for another kind; and if ``reading`` is not what it was.
+        Strings are read again for another ``kind``, and if ``reading`` is not what it was.
         """
         known = self._read.get(kind)
         if known is None or known[0] != reading:

@@ -103,7 +103,7 @@ def _replacement(snapshot: Snapshot, term: str, filter: Filter | None) -> str | 
 
 
 def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
-    """Return the terms of all segments that are near; some may occur in dead documents only."""
+    """Return the terms of all segments that are near; some may occur in deleted documents only."""
     forms = utf8_each(_stems(snapshot.analyzer, term)) if distance == 1 else []
     names: set[str] = set()
     for view in snapshot.views:

@@ -100,9 +100,9 @@ def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
     is_wanted = np.zeros(len(postings.lengths), np.bool_)
     is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
-    for run in postings.runs(numbers, postings.code_tf, LivingPostings(is_wanted)):
-        terms = np.repeat(run.terms, run.sizes)
-        found = zip(terms.tolist(), run.documents.tolist(), run.tf.tolist(), strict=True)
+    for run in postings.runs(numbers, LivingPostings(is_wanted)):
+        terms, tfs = np.repeat(run.terms, run.sizes), postings.code_tf[run.tf]
+        found = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
         for term, document, tf in found:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
 

@@ -44,15 +44,8 @@ Counted = tuple[Run, UInt32]
 class SegmentBuilder:
     """Makes a segment of documents, which are added in batches.
 
-    Other threads, if there are any, read texts and count terms, while the caller's thread
-    gives numbers to the terms of texts read before.
-
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
-    threads
-        How many threads to use at most, including the caller's.
+    Other threads, at most ``threads`` with the caller's, read texts and count terms, while the
+    caller's gives numbers to the terms of texts read before.
     """
 
     def __init__(self, analyzer: Analyzer, threads: int) -> None:

@@ -22,18 +22,10 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """A set of changes: deletions and new metadata.
+    """A set of changes: numbers of deleted documents, ascending, uint32, and new metadata.
 
-    Parameters
-    ----------
-    deleted
-        Numbers of the deleted documents, ascending, uint32.
-    changed
-        New metadata, as JSON, by document number.
-    unverified
-        The file that it was read from, until it has been verified.
-
-    ``masks`` are those of filters on the new metadata.
+    The metadata are JSON by document number. ``unverified`` is the file that they were read from,
+    until it has been verified; ``masks`` are those of filters on them.
     """
 
     def __init__(

@@ -47,19 +47,9 @@ class DocBlocks:
         return DocBlocks, (self.count, self.terms, self.edges, self.before, self.high)
 
     def starts(self, number: int, bounds: memoryview) -> Int64:
-        """Return where the postings of a term begin in each block, and where they end.
+        """Return where the postings of a term begin in each block, and where they end, (s + 1,).
 
-        Parameters
-        ----------
-        number
-            The term.
-        bounds
-            Where the postings of each term begin.
-
-        Returns
-        -------
-        starts
-            int64 (s + 1,).
+        ``bounds`` says where the postings of each term begin.
         """
         start, stop = bounds[number], bounds[number + 1]
         if self.count == 1:
@@ -119,19 +109,10 @@ def doc_block_count(documents: int) -> int:
 
 
 class DocBlockBuilder:
-    """Notes the block of every posting, as ``Backend.fill`` puts postings into their places.
+    """Notes the block of every posting of ``size`` documents, as ``Backend.fill`` places postings.
 
-    Parameters
-    ----------
-    indptr
-        Where the postings of each term begin, int64 (V + 1,).
-    size
-        The number of documents.
-
-    Attributes
-    ----------
-    targets, cells, high
-        See ``Places``; ``targets`` by the numbers of the table.
+    ``indptr`` says where those of each term begin, int64 (V + 1,). For ``targets`` (by the numbers
+    of the table), ``cells`` and ``high`` see ``PostingsTarget``.
     """
 
     def __init__(self, indptr: Int64, size: int) -> None:

@@ -165,33 +165,18 @@ class Postings:
         return documents
 
     def runs(
-        self,
-        numbers: UInt32,
-        values: Unsigned,
-        keep: LivingPostings | None,
-        first: int = 0,
-        offset: int = 0,
+        self, numbers: UInt32, keep: LivingPostings | None, first: int = 0, offset: int = 0
     ) -> Iterator[Run]:
-        """Yield the postings of consecutive terms, those of a few at a time; raise as ``find``.
+        """Yield the postings of consecutive terms from ``first`` on, those of a few at a time.
 
-        Parameters
-        ----------
-        numbers
-            The new number of each of the terms.
-        values
-            What a run has in place of each code.
-        keep
-            Keeps the postings of living documents; ``None``: all live.
-        first
-            The first term.
-        offset
-            The new number of the first living document.
+        ``numbers`` has the new number of each of the terms. ``keep`` keeps the postings of living
+        documents, which are numbered from ``offset``; ``None``: all live. In place of tf, a run
+        has codes. It raises what ``find`` does.
         """
         for start, stop in spans(self.indptr[first : first + len(numbers) + 1]):
             postings = self.between(first + start, first + stop)
             sizes, documents, codes = postings if keep is None else keep(*postings)
-            sizes32 = sizes.astype(np.uint32)
-            yield Run(numbers[start:stop], sizes32, documents, values[codes], offset)
+            yield Run(numbers[start:stop], sizes.astype(np.uint32), documents, codes, offset)
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""
@@ -230,13 +215,7 @@ class Postings:
 
 
 class LivingPostings:
-    """Keeps the postings of living documents, and gives these their ranks among the living.
-
-    Parameters
-    ----------
-    living
-        Which documents live, bool.
-    """
+    """Keeps the postings of living documents, and gives these their ranks among the living."""
 
     def __init__(self, living: Bool) -> None:
         self._living = living

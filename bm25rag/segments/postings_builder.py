@@ -11,7 +11,7 @@ from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
 from bm25rag.kernels import backend
-from bm25rag.kernels.records import Places, Run
+from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
 from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
 from bm25rag.segments.postings import Postings
@@ -32,13 +32,7 @@ class Terms(Protocol):
 
 
 class TermColumn:
-    """Distinct terms in any order.
-
-    Parameters
-    ----------
-    column
-        The terms.
-    """
+    """Distinct terms in any order."""
 
     def __init__(self, column: Column) -> None:
         self._column = column
@@ -90,16 +84,9 @@ class Placed(NamedTuple):
 def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
     """Make the postings of some documents.
 
-    Peak memory beyond the result is a few arrays of the size of the longest run.
-
-    Parameters
-    ----------
-    terms
-        The terms in the numbering of the runs; those without postings are left out.
-    runs
-        The postings, which are used up; later runs have only later documents of a term.
-    lengths
-        |d| of every document, uint32.
+    Terms without postings are left out. The runs are used up; later ones have only later documents
+    of a term. ``lengths`` holds |d| of every document, uint32. Peak memory beyond the result is a
+    few arrays of the size of the longest run.
     """
     pairs = _Pairs(runs, lengths)
     placed = place_postings(terms, runs, len(lengths), pairs)
@@ -107,16 +94,9 @@ def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
 
 
 def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Placed:
-    """Put the postings of some terms into their places.
+    """Put the postings of ``size`` documents into their places; ``pairs`` codes them.
 
-    Parameters
-    ----------
-    terms, runs
-        As for ``build_postings``.
-    size
-        The number of documents.
-    pairs
-        What codes the postings.
+    Terms and runs are as for ``build_postings``.
     """
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
@@ -135,7 +115,7 @@ def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Pl
     if len(targets):
         targets = np.zeros(len(terms), np.int64)
         targets[used] = blocks.targets[ranks]
-    places = Places(
+    target = PostingsTarget(
         cursors,
         np.empty(indptr[-1], np.uint16),
         np.empty(indptr[-1], pairs.type),
@@ -147,26 +127,14 @@ def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Pl
     runs.reverse()
     while runs:
         run = runs.pop()
-        hot.fill(run, pairs.codes(run), places)
-    return Placed(table, indptr, places.documents, blocks.finish(), places.codes)
+        hot.fill(run, pairs.codes(run), target)
+    return Placed(table, indptr, target.documents, blocks.finish(), target.codes)
 
 
 class _Pairs:
     """The distinct pairs (tf, |d|) of postings, numbered in ascending order.
 
-    Parameters
-    ----------
-    runs
-        The postings.
-    lengths
-        |d| of every document, uint32.
-
-    Attributes
-    ----------
-    tf, lengths
-        The pair of each code, uint32.
-    type
-        The type of codes.
+    ``tf`` and ``lengths`` are the pair of each code, uint32.
     """
 
     def __init__(self, runs: Sequence[Run], lengths: UInt32) -> None:

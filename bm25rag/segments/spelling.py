@@ -23,15 +23,10 @@ _LOW = np.uint32(0xFFFF)
 
 
 class Spelling:
-    """Finds the strings of a column that are few edits away from another.
+    """Finds the strings of a column, UTF-8 and none missing, that are few edits away from another.
 
-    An edit inserts, deletes or replaces a character, or swaps two neighbours (the optimal
-    string alignment distance).
-
-    Parameters
-    ----------
-    column
-        The strings, UTF-8, none of them missing.
+    An edit inserts, deletes or replaces a character, or swaps two neighbours (the optimal string
+    alignment distance).
     """
 
     def __init__(self, column: Column) -> None:
@@ -54,16 +49,10 @@ class Spelling:
         self._heads, self._tails = ends[:, self._order]
 
     def near(self, word: str, distance: int) -> list[str]:
-        """Return the strings at most ``distance`` edits away.
+        """Return the strings at most ``distance`` edits away, which is 1 or 2.
 
-        If it is 2, only those with the same first character.
-
-        Parameters
-        ----------
-        word
-            A string of at most 40 characters.
-        distance
-            How many edits at most: 1 or 2, if there are three characters or more.
+        The word has at most 40 characters, and three or more. If the distance is 2, only strings
+        with the same first character are returned.
         """
         codes = _codes(word)
         signature = np.bitwise_or.reduce(_bits(codes))
@@ -113,20 +102,7 @@ def _bits(codes: UInt32) -> UInt64:
 
 
 def _edits(word: UInt32, others: UInt32) -> Int16:
-    """Return the distances from a word to others, which all have the same length.
-
-    Parameters
-    ----------
-    word
-        Its n characters, n >= 1.
-    others
-        The characters of s words of length m, (s, m).
-
-    Returns
-    -------
-    distances
-        int16 (s,).
-    """
+    """Return the distances, int16 (s,), from a word to the words of the rows of (s, m)."""
     size = len(word)
     steps = np.arange(size + 1, dtype=np.int16)
     before = row = np.tile(steps, (len(others), 1))

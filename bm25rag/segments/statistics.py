@@ -9,16 +9,8 @@ from bm25rag.common.arrays import Unsigned
 class Statistics:
     """What scores need to know of a collection; immutable.
 
-    Parameters
-    ----------
-    documents
-        Number of documents.
-    tokens
-        The sum of their lengths.
-    terms
-        The terms of the documents.
-    frequencies
-        In how many documents each term occurs, (V,), unsigned.
+    ``tokens`` is the sum of the documents' lengths; ``frequencies`` says in how many documents each
+    of ``terms`` occurs, (V,), unsigned.
     """
 
     def __init__(
@@ -28,13 +20,7 @@ class Statistics:
         self.terms, self.frequencies = terms, frequencies
 
     def frequency(self, term: bytes) -> int:
-        """Return in how many documents a term occurs.
-
-        Raises
-        ------
-        CorruptIndexError
-            If the statistics come from a file that is damaged there.
-        """
+        """Return in how many documents a term occurs; raise as ``StringTable.find``."""
         number = self.terms.find(term)
         return 0 if number < 0 else self._frequency_at(number)
 

@@ -138,14 +138,9 @@ class Weights:
 
 
 def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
-    """Make the postings of vectors.
+    """Make the postings of vectors; terms and runs are as for ``build_postings``.
 
-    Parameters
-    ----------
-    terms, runs
-        As for ``build_postings``; the runs have the bits of weights where others have tf.
-    documents
-        How many documents there are.
+    The runs have the bits of weights where others have tf.
     """
     weights = Weights(run.tf for run in runs)
     return weights.postings(place_postings(terms, runs, documents, weights), documents)
@@ -154,10 +149,7 @@ def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
 def own_codes(first: int, last: int) -> UInt32:
     """Return the codes of the postings from ``first`` to before ``last``, if each has its own.
 
-    Raises
-    ------
-    ValueError
-        If there are too many.
+    It raises ``ValueError`` if there are too many.
     """
     if last > _MOST_CODES:
         raise ValueError(

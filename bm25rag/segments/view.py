@@ -17,15 +17,7 @@ _SEARCH = 16
 
 
 class SegmentView:
-    """A segment without its deleted documents and with its new metadata; immutable.
-
-    Parameters
-    ----------
-    segment
-        The documents and postings.
-    changes
-        Its changes, the oldest first.
-    """
+    """A segment with its changes, the oldest first, applied; immutable."""
 
     def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
         self.segment, self.changes = segment, changes

@@ -95,19 +95,8 @@ def _write_data(file: Any, arrays: Mapping[str, Array | Chunks]) -> bytes:
 class ArraysFile:
     """The arrays of a file, each checked before its first use.
 
-    Parameters
-    ----------
-    path
-        The file.
-    record
-        What the manifest says about it.
-    mapped
-        Whether to map it, shared with other processes, or to read it into memory.
-
-    Raises
-    ------
-    CorruptIndexError
-        If its size, header or checksums are not as recorded.
+    It is mapped, shared with other processes, or read into memory. If size, header or checksums are
+    not those of ``record``, which comes from the manifest, ``CorruptIndexError`` is raised.
     """
 
     def __init__(self, path: str, record: FileRecord, mapped: bool) -> None:
@@ -157,13 +146,7 @@ class ArraysFile:
         return name in self._layout
 
     def array(self, name: str, *kinds: str, count: int | None = None) -> CheckedArray:
-        """Return an array.
-
-        Raises
-        ------
-        CorruptIndexError
-            If it is missing, or not of one of ``kinds`` or of ``count`` elements.
-        """
+        """Return an array; ``CorruptIndexError`` if it is missing or has another kind or count."""
         if name not in self._layout:
             raise self.reject(name, "is missing")
         dtype, length, offset = self._layout[name]
@@ -205,14 +188,7 @@ class ArraysFile:
 class CheckedArray:
     """An array of a file; slicing it checks the blocks that the slice lies in.
 
-    Parameters
-    ----------
-    file, name
-        The file, and the array's name in it.
-    values
-        All elements, not checked.
-    offset
-        Where the array begins, in bytes.
+    ``values`` are all elements, not checked; ``offset`` is where they begin, in bytes.
     """
 
     __slots__ = ("_file", "_name", "_offset", "values")
@@ -257,14 +233,8 @@ def damage(path: str, name: str, problem: str) -> CorruptIndexError:
 def open_regular(path: str) -> BinaryIO:
     """Open a file for reading; refuse folders, and pipes and devices, which could hang.
 
-    A link is followed, because caches of models keep files elsewhere.
-
-    Raises
-    ------
-    CorruptIndexError
-        If it is not a file, or a link that does not lead to one.
-    FileNotFoundError
-        If there is nothing.
+    A link is followed, because caches of models keep files elsewhere. It raises
+    ``FileNotFoundError`` if there is nothing, and otherwise as ``check_regular``.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -281,10 +251,7 @@ def open_regular(path: str) -> BinaryIO:
 def check_regular(path: str, *, links: bool = True) -> None:
     """Check that a path, if it exists, is a file, or a link to one if ``links``.
 
-    Raises
-    ------
-    CorruptIndexError
-        If it is anything else.
+    It raises ``CorruptIndexError`` if it is anything else.
     """
     try:
         mode = os.lstat(path).st_mode

@@ -28,17 +28,7 @@ from bm25rag.storage.checked_columns import CheckedColumn
 
 
 class CheckedFields(Fields):
-    """Fields of a file.
-
-    Parameters
-    ----------
-    file
-        The file.
-    count
-        The number of documents.
-    paths, strings
-        What has been read of it already.
-    """
+    """Fields of a file, of which ``paths`` and ``strings`` have been read already."""
 
     def __init__(
         self, file: ArraysFile, count: int, paths: CheckedColumn, strings: CheckedColumn

@@ -117,21 +117,10 @@ def _check_rising(array: CheckedArray, values: Unsigned, limit: int) -> None:
 
 
 class CheckedPostings(Postings):
-    """Postings of a file.
+    """Postings of a file, of which ``terms`` and ``doc_blocks`` have been read already.
 
-    Parameters
-    ----------
-    file
-        The file, from which most arrays are taken.
-    terms, doc_blocks
-        What has been read of it already.
-    tokens
-        The sum of the lengths, as the manifest has it.
-
-    Attributes
-    ----------
-    file
-        The file; ``None`` once everything has been checked.
+    ``tokens`` is the sum of the lengths, as the manifest has it. ``file`` is ``None`` once
+    everything has been checked.
     """
 
     file: ArraysFile | None
@@ -305,15 +294,7 @@ class CheckedPostings(Postings):
 
 
 class CheckedVectors(CheckedPostings):
-    """Postings of vectors in a file, which have weights and no lengths.
-
-    Parameters
-    ----------
-    file, terms, doc_blocks
-        As for ``CheckedPostings``.
-    count
-        The number of documents.
-    """
+    """Postings of vectors in a file, which have weights and no lengths; ``count`` documents."""
 
     def __init__(
         self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, count: int

@@ -14,10 +14,7 @@ from contextlib import suppress
 class FileMark:
     """The file that a path names at this moment; a stat tells whether it still does later.
 
-    Parameters
-    ----------
-    path
-        The file. If it cannot be opened, the mark is never current.
+    If it cannot be opened, the mark is never current.
     """
 
     def __init__(self, path: str) -> None:

@@ -24,23 +24,9 @@ if TYPE_CHECKING:
 class FolderReader(Attachment):
     """A folder that an index is read from, and what was last read of it.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    mapped
-        Whether its files are mapped, or read into memory.
-    tokenizer
-        The callable of an analyzer that was made with one.
-    untrusted
-        Whether to refuse what a stranger could misuse, and to verify the rest.
-
-    Attributes
-    ----------
-    mirror
-        What keeps the folder as a remote one is; ``None`` if it is no cache.
-    opened_by
-        The arguments of ``BM25Index.open``, for pickles.
+    Its files are ``mapped``, or read into memory. ``untrusted`` refuses what a stranger could
+    misuse, and verifies the rest. ``mirror`` keeps the folder as a remote one is; ``None`` if it is
+    no cache. ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
     """
 
     description = "an index opened with mode='r'"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
+from bm25rag.common.version import __version__
 from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
 from bm25rag.forks import importing
 from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
@@ -91,7 +92,7 @@ def read_sealed(
     format: str,
     parse: Callable[[Mapping[str, Any]], _Parsed],
     *,
-    writing: bool,
+    writing: bool = False,
 ) -> _Parsed:
     """Read a file that ``replace_sealed`` wrote, and parse its body.
 
@@ -208,16 +209,11 @@ def natural(number: object) -> int:
 
 
 def check_target(folder: str) -> None:
-    """Refuse a folder that holds something else.
+    """Refuse a folder that holds something else, or an index that cannot be changed.
 
-    Raises
-    ------
-    NotAnIndexError
-        If it is a file, or neither empty nor an index.
-    FormatVersionError
-        If it holds an index that only a newer bm25rag can change.
-    CorruptIndexError
-        If it holds an index whose manifest is damaged, whose texts might still be recovered.
+    It raises ``NotAnIndexError`` for a file, and for a folder that is neither empty nor an index;
+    ``FormatVersionError``; and ``CorruptIndexError`` for a damaged manifest, since the texts might
+    still be recovered.
     """
     if os.path.islink(folder) and not os.path.exists(folder):
         raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
@@ -239,19 +235,8 @@ def check_target(folder: str) -> None:
 def lock(folder: str, timeout: float = 0.0) -> BaseFileLock:
     """Take the writer's lock of a folder; it is released when the process ends, if not before.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    timeout
-        How many seconds to wait for another writer.
-
-    Raises
-    ------
-    LockedError
-        If another writer still holds it then.
-    CorruptIndexError
-        If it is a folder or a link.
+    If another writer still holds it after ``timeout`` seconds, ``LockedError`` is raised; if it is
+    a folder or a link, ``CorruptIndexError``.
     """
     with importing:  # only for writers
         from filelock import FileLock, Timeout
@@ -306,19 +291,9 @@ def replace_sealed(
 ) -> None:
     """Replace a file by JSON values with a checksum, all at once; check that it can be read.
 
-    Parameters
-    ----------
-    folder, name
-        The file.
-    format
-        What ``read_sealed`` expects.
-    body
-        The JSON values.
-    counts
-        Numbers in it that have been counted up.
+    ``format`` is what ``read_sealed`` expects; ``counts`` are numbers in ``body`` that have been
+    counted up.
     """
-    from bm25rag import __version__  # which imports this package
-
     body = {"needs": {"read": [], "write": []}} | body
     outer = {
         "format": format,

@@ -30,28 +30,11 @@ _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 class RemoteStore:
-    """The files of a folder behind a URL.
+    """The files of a folder behind a URL, as fsspec takes it.
 
-    Parameters
-    ----------
-    url
-        The folder, as fsspec takes it.
-    options
-        Credentials, endpoints and time limits for fsspec; kept in memory only.
-
-    Attributes
-    ----------
-    url
-        The URL for messages, without user and password.
-    name
-        Tells the folder from all others, also from those of another endpoint.
-
-    Raises
-    ------
-    TypeError
-        If ``options`` is not a mapping.
-    ValueError
-        If the URL holds a password, or a query.
+    ``options`` are credentials, endpoints and time limits for fsspec, kept in memory only. ``url``
+    is for messages, without user and password; ``name`` tells the folder from all others, also from
+    those of another endpoint. A URL that holds a password or a query raises ``ValueError``.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any] | None) -> None:
@@ -75,10 +58,7 @@ class RemoteStore:
     def read(self, name: str) -> bytes | None:
         """Return a file, cut off at the size of the largest manifest; ``None`` if missing.
 
-        Raises
-        ------
-        RemoteError
-            As every other method, if the store refuses or cannot be reached.
+        As every other method, it raises ``RemoteError`` if the store refuses or cannot be reached.
         """
         with self._asking(f"read {name}") as (files, path):
             try:

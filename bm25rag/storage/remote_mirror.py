@@ -27,21 +27,9 @@ _PAUSE = 0.05
 
 
 class Mirror:
-    """A cache folder for the remote folder of an index.
+    """A cache folder, ``folder``, for the remote folder of an index, ``store``.
 
-    Parameters
-    ----------
-    url, options
-        As for ``RemoteStore``.
-    cache
-        The folder that holds the cache of each URL; ``None`` for the user's.
-
-    Attributes
-    ----------
-    store
-        The remote folder.
-    folder
-        The folder of this machine.
+    ``cache`` is the folder that holds the cache of each URL; ``None`` for the user's.
     """
 
     manifest: ClassVar[str] = MANIFEST
@@ -70,16 +58,8 @@ class Mirror:
     def synced(self) -> Iterator[None]:
         """Bring the folder to the last remote commit, and keep it there while it is read.
 
-        Raises
-        ------
-        NotAnIndexError
-            If the remote folder holds no index.
-        FormatVersionError
-            If a newer bm25rag wrote it.
-        CorruptIndexError
-            If a remote file is missing or damaged.
-        RemoteError
-            If the store refuses, cannot be reached, or changes faster than it can be read.
+        It raises what ``read_manifest`` does; ``CorruptIndexError`` if a remote file is missing or
+        damaged; ``RemoteError`` if the store refuses, or changes faster than it can be read.
         """
         make_folder(os.path.dirname(self.folder))
         with suppress(FileExistsError):

@@ -42,10 +42,7 @@ def write_remote(
 ) -> SavedCopy:
     """Save a state behind a URL; files that ``saved`` has there are not written again.
 
-    Raises
-    ------
-    FileExistsError, NotAnIndexError, FormatVersionError, CorruptIndexError, RemoteError
-        As ``BM25Index.save``.
+    It raises what ``BM25Index.save`` does.
     """
     store = RemoteStore(url, options)
     for attempt in range(_ATTEMPTS):
@@ -65,12 +62,8 @@ def write_remote(
 def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
     """Return the manifest of a remote folder, as bytes and parsed, if there is one.
 
-    Raises
-    ------
-    FileExistsError
-        If it holds an index and ``overwrite`` is false.
-    NotAnIndexError, FormatVersionError, CorruptIndexError
-        If it holds something else, or an index that cannot be read.
+    It raises ``FileExistsError`` if it is there and ``overwrite`` is false, otherwise as
+    ``check_target``.
     """
     data = store.read(MANIFEST)
     if data is not None:

@@ -39,14 +39,7 @@ def read_index(
 ) -> tuple[Manifest, list[SegmentView]]:
     """Read the last commit of a folder; what is ``known`` is not read again.
 
-    Raises
-    ------
-    NotAnIndexError
-        If the folder holds no index.
-    FormatVersionError
-        If a newer bm25rag wrote it.
-    CorruptIndexError
-        If a file is damaged.
+    It raises what ``read_manifest`` does, and ``CorruptIndexError`` if a file is damaged.
     """
     for attempt in range(_RETRIES):
         manifest = read_manifest(folder)
@@ -191,20 +184,8 @@ def write_commit(
 ) -> Manifest:
     """Write what is not on disk yet, then the manifest; the caller holds the lock.
 
-    On return the commit is visible; ``flush_folder`` makes it durable.
-
-    Parameters
-    ----------
-    folder
-        An existing folder that ``check_target`` passes.
-    commit
-        The new commit's number.
-    settings
-        JSON values for the manifest.
-    views
-        The segments, in document order.
-    known
-        The files of segments and sets of changes that are in the folder already.
+    On return the commit is visible; ``flush_folder`` makes it durable. ``known`` are the files of
+    segments and sets of changes that are in the folder already.
     """
     written: list[str] = []
 
@@ -236,17 +217,7 @@ def write_commit(
 def write_segment(
     folder: str, arrays: Mapping[str, Array | Chunks], tokens: int
 ) -> tuple[Segment, FileRecord]:
-    """Write the file of a segment, which no commit names yet, and map it.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    arrays
-        The arrays of the file, some perhaps in chunks.
-    tokens
-        The sum of the documents' lengths.
-    """
+    """Write the file of a segment, which no commit names yet, and map it."""
     path = _new_path(folder, "segment")
     record = write_arrays(path, arrays)
     return _read_segment(ArraysFile(path, record, mapped=True), tokens), record

@@ -49,10 +49,7 @@ def verify_folder(folder: str) -> None:
 def verify_segments(views: Sequence[SegmentView]) -> None:
     """Check everything of an index that has just been read from files.
 
-    Raises
-    ------
-    CorruptIndexError
-        If anything is not as bm25rag writes it; the message names the file.
+    The message of a ``CorruptIndexError`` names the file.
     """
     files = [_unchecked_file(view.segment) for view in views]
     for view in views:

@@ -14,8 +14,8 @@ from bm25rag.kernels.records import (
     FileBlocks,
     Limits,
     Matches,
-    Places,
     PostingsArrays,
+    PostingsTarget,
     Queries,
     Run,
     SegmentArrays,
@@ -248,8 +248,8 @@ def fill(terms: Any, documents: Any, targets: int = 0) -> None:
     codes = np.zeros(1, "u2")
     run = Run(np.array(terms, "u4"), np.ones(1, "u4"), np.array(documents, "u4"), codes, 0)
     blocks = np.zeros(targets, "i8"), np.zeros((0, 1), "u4"), np.zeros(0, "u2")
-    places = Places(np.zeros(1, "i8"), np.zeros(1, "u2"), codes, 1, *blocks)
-    backends.current().fill(run, codes, places)
+    target = PostingsTarget(np.zeros(1, "i8"), np.zeros(1, "u2"), codes, 1, *blocks)
+    backends.current().fill(run, codes, target)
 
 
 def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> Any:
