@@ -83,9 +83,10 @@ def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
 
     Parameters and result are as those of ``mistaken``; the field is that of the operator.
     """
-    if any(name.startswith("$") for name in spec):
+    if len(spec) < 2 or any(name[:1] == "$" for name in spec):
         return None
-    operator = next((name for name in spec if _bare(name) in _OPERATOR), None)
+    asked = (name for name, one in spec.items() if type(one) is str and _bare(name) in _OPERATOR)
+    operator = next(asked, None)
     if operator is None or (meant := _respelled(spec)) is spec:
         return None
     return (operator,), _shown(meant)
