@@ -71,10 +71,11 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
         logical = _LOGICAL.get(_bare(path[0]))
         if logical is not None:
             return path, _shown({logical: _operand(logical, value)})
-    field, _, lookup = path[-1].rpartition("__")  # as Django writes it
-    if field and _bare(lookup) in _OPERATORS:
-        name = ".".join([*path[:-1], field.replace("__", ".")])
-        return path, _shown({name: {_OPERATORS[_bare(lookup)][0]: value}})
+    if "__" in path[-1]:  # as Django writes it
+        field, _, lookup = path[-1].rpartition("__")
+        if field and _bare(lookup) in _OPERATORS:
+            name = ".".join([*path[:-1], field.replace("__", ".")])
+            return path, _shown({name: {_OPERATORS[_bare(lookup)][0]: value}})
     return _within(path, value, _LEVELS) if isinstance(value, dict) else None
 
 
@@ -83,12 +84,13 @@ def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
 
     Parameters and result are as those of ``mistaken``; the field is that of the operator.
     """
-    if any(name.startswith("$") for name in spec):
-        return None
-    operator = next((name for name in spec if _bare(name) in _OPERATOR), None)
-    if operator is None or (meant := _respelled(spec)) is spec:
-        return None
-    return (operator,), _shown(meant)
+    if len(spec) > 1:  # every search with a filter comes here
+        for name, value in spec.items():
+            if type(value) is str and name.lower() in _OPERATOR:
+                meant = _respelled(spec)
+                is_ours = meant is spec or any(one.startswith("$") for one in spec)
+                return None if is_ours else ((name,), _shown(meant))
+    return None
 
 
 def _respelled(spec: Any) -> Any:
