@@ -15,28 +15,18 @@ from langchain_core.indexing.base import DeleteResponse
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
-from bm25rag import BM25Index
 from bm25rag.adapters import OnDuplicate, check_count
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion
 from bm25rag.hybrid import HybridSearch, OnUnknown
-from langchain_bm25rag.aligning import (
-    Aligned,
-    align_documents,
-    align_records,
-    delete_vectors,
-    find_all,
-    replace_vectors,
-)
+from langchain_bm25rag import aligning
+from langchain_bm25rag.aligning import Aligned
 from langchain_bm25rag.awaiting import (
     Both,
     Plan,
     Step,
-    awaits,
     building,
-    here,
     planned,
-    reading,
     streams,
     traced,
     work,
@@ -58,6 +48,8 @@ from langchain_bm25rag.searching import Fields
 from langchain_bm25rag.settings import Making, Opening, refuse
 
 _Found = list[tuple[Document, float]]
+# The fields that the core's hybrid search takes as they are.
+_SEARCHING = ("fetch_k", "method", "weights", "rank_constant", "on_unknown")
 
 
 class HybridFields(Fields, total=False):
@@ -263,7 +255,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """Give the vector store what the index has of some documents by now."""
         documents = {one.id: to_document(one) for one in self.index.get(list(dict.fromkeys(ids)))}
         with self._naming_store():
-            yield from replace_vectors(self.vector_store, documents, replaced)
+            yield from aligning.replace_vectors(self.vector_store, documents, replaced)
 
     @planned
     def upsert(
@@ -273,10 +265,6 @@ class BM25HybridRetriever(BM25DocumentIndex):
         refuse("upsert", kwargs)
         written = yield Step(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
         return UpsertResponse(succeeded=written, failed=[])
-
-    @awaits(upsert, writing)
-    def aupsert(self) -> None:
-        """Do what ``upsert`` does while the event loop goes on."""
 
     @planned
     def delete(
@@ -307,12 +295,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
         self._touched.update(chosen)
         # From the vector store first: what it finds must be in the index at any time.
         with self._naming_store():
-            yield from delete_vectors(self.vector_store, chosen)
+            yield from aligning.delete_vectors(self.vector_store, chosen)
         return self._deleted(self.index.delete(chosen))
-
-    @awaits(delete, writing)
-    def adelete(self) -> None:
-        """Do what ``delete`` does while the event loop goes on."""
 
     @planned
     def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[list[str]]:
@@ -330,10 +314,6 @@ class BM25HybridRetriever(BM25DocumentIndex):
         self._touched.update(given)
         yield from self._replacing(given, [id for id in dict.fromkeys(given) if id in self.index])
         return changed
-
-    @awaits(update_metadata, writing)
-    def aupdate_metadata(self) -> None:
-        """Do what ``update_metadata`` does while the event loop goes on."""
 
     # --- keeping both in step -----------------------------------------------------
 
@@ -362,10 +342,6 @@ class BM25HybridRetriever(BM25DocumentIndex):
             If the vector store fails; the index has gone back then, and ``align`` does the rest.
         """
         yield from self._rolling_back()
-
-    @awaits(rollback, writing)
-    def arollback(self) -> None:
-        """Do what ``rollback`` does while the event loop goes on."""
 
     def _rolling_back(self) -> Plan[Aligned]:
         self.index.rollback()
@@ -400,10 +376,6 @@ class BM25HybridRetriever(BM25DocumentIndex):
             )
             warnings.warn(message, UncommittedWarning, stacklevel=4)
 
-    @awaits(close, writing)
-    def aclose(self) -> None:
-        """Do what ``close`` does while the event loop goes on."""
-
     @planned
     def align(self, records: RecordManager | None = None) -> Plan[Aligned]:
         """Make the vector store hold what the index holds; after a crash they can differ.
@@ -428,19 +400,19 @@ class BM25HybridRetriever(BM25DocumentIndex):
             If the vector store fails.
         """
         if records is not None:
-            yield from align_records(self, records)
+            yield from aligning.align_records(self, records)
         with self._naming_store():
-            held = yield from find_all(self.vector_store, self.index, self._id_of)
+            held = yield from aligning.find_all(self.vector_store, self.index, self._id_of)
         return (yield from self._aligning([*self.index.ids(), *held]))
-
-    @awaits(align, writing)
-    def aalign(self) -> None:
-        """Do what ``align`` does while the event loop goes on."""
 
     def _aligning(self, ids: Iterable[str]) -> Plan[Aligned]:
         try:
             with self._naming_store():
-                return (yield from align_documents(self.index, self.vector_store, ids, self._id_of))
+                return (
+                    yield from aligning.align_documents(
+                        self.index, self.vector_store, ids, self._id_of
+                    )
+                )
         except RuntimeError as error:
             message = f"{error}; once it works, align() makes it hold what the index holds"
             raise RuntimeError(message) from error.__cause__
@@ -465,10 +437,12 @@ class BM25HybridRetriever(BM25DocumentIndex):
         if is_filter_alone(query, filter):
             hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
             return self._documents(hits)
-        depth, page = (k, offset), slice(None)
+        depth, first, page = k, offset, slice(None)
         if self.reranker is not None:
-            depth, page = (max(offset + k, self.fetch_k), 0), slice(offset, offset + k)
-        search = self._search(snapshot, query, *depth, **asked)
+            depth, first, page = max(offset + k, self.fetch_k), 0, slice(offset, offset + k)
+        asked |= {name: getattr(self, name) for name in _SEARCHING}
+        known = self.index.__contains__
+        search = HybridSearch(snapshot, query, depth, offset=first, known=known, **asked)
 
         def by_words(ranking: Ranking) -> list[Document]:
             return [to_document(one) for one in snapshot.get([id for id, _ in ranking])]
@@ -487,32 +461,11 @@ class BM25HybridRetriever(BM25DocumentIndex):
             found = [*(yield Step(self.reranker, "compress_documents", arguments))]
         return found[page]
 
-    @awaits(_get_relevant_documents, reading, between=here)
-    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
-        """Do what ``_get_relevant_documents`` does while the event loop goes on."""
-
     def _keywords(self, filter: Filter | None) -> dict[str, Any]:
         """Return the keywords of the vector store's search."""
         if not filter or not isinstance(filter, Mapping) or self.translate_filter is None:
             return self.search_kwargs
         return self.search_kwargs | self.translate_filter(filter)
-
-    def _search(
-        self, snapshot: BM25Index, query: str, k: int, offset: int, **asked: Any
-    ) -> HybridSearch:
-        return HybridSearch(
-            snapshot,
-            query,
-            k,
-            offset=offset,
-            fetch_k=self.fetch_k,
-            method=self.method,
-            weights=self.weights,
-            rank_constant=self.rank_constant,
-            on_unknown=self.on_unknown,
-            known=self.index.__contains__,
-            **asked,
-        )
 
     def _ask_store(
         self, parent: Any, query: str, k: int, keywords: Mapping[str, Any]

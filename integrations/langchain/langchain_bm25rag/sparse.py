@@ -13,6 +13,7 @@ from langchain_bm25rag.awaiting import Plan, Step
 
 RetrievalMode: TypeAlias = Literal["bm25", "sparse", "hybrid"]
 """What a store searches by: BM25, sparse vectors, or both, fused."""
+_MODES = get_args(RetrievalMode)
 
 
 @runtime_checkable
@@ -46,9 +47,8 @@ def read_embedding(embedding: object) -> SparseEmbeddings | None:
 
 def read_mode(mode: RetrievalMode, embedding: SparseEmbeddings | None) -> RetrievalMode:
     """Return a mode; raise ``ValueError`` if it is unknown, or needs an embedding that is not."""
-    if mode not in get_args(RetrievalMode):
-        choices = ", ".join(get_args(RetrievalMode))
-        message = f"retrieval_mode must be one of {choices}, got {mode!r:.100}"
+    if mode not in _MODES:
+        message = f"retrieval_mode must be one of {', '.join(_MODES)}, got {mode!r:.100}"
         raise ValueError(message)
     if mode != "bm25" and embedding is None:
         message = (

@@ -22,11 +22,9 @@ from langchain_bm25rag.awaiting import (
     awaited,
     awaits,
     building,
-    here,
     planned,
     reading,
     streams,
-    work,
     writing,
 )
 from langchain_bm25rag.documents import (
@@ -503,7 +501,7 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Step(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
-    @awaits(similarity_search, reading, between=here)
+    @awaits(similarity_search, reading)
     def asimilarity_search(self) -> None:  # type: ignore[override]
         """Do what ``similarity_search`` does; an ``aembed_query`` is awaited."""
 
@@ -526,10 +524,10 @@ class BM25VectorStore(Stored, VectorStore):
         if embedding is not None:
             vector = yield from embed_query(embedding, str(query))
         found: list[tuple[Document, float]]
-        found = yield work(self._search, query, vector, k, **options | {"retrieval_mode": mode})
+        found = yield Step(self, "_search", (query, vector, k), {**options, "retrieval_mode": mode})
         return found
 
-    @awaits(similarity_search_with_score, reading, between=here)
+    @awaits(similarity_search_with_score, reading)
     def asimilarity_search_with_score(self) -> None:
         """Do what ``similarity_search_with_score`` does; an ``aembed_query`` is awaited."""
 
@@ -590,7 +588,7 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Step(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
-    @awaits(_similarity_search_with_relevance_scores, reading, between=here)
+    @awaits(_similarity_search_with_relevance_scores, reading)
     def _asimilarity_search_with_relevance_scores(self) -> None:
         """Do the same while the event loop goes on."""
 
