@@ -1,8 +1,8 @@
-"""What adapters may import, besides ``bm25rag`` and five of its modules.
+"""What adapters may import, besides ``bm25rag`` and six of its modules.
 
-These are ``errors``, ``filters``, ``fusion``, ``hybrid`` and ``vectors``. Everything else in the
-package may move between two releases; these names may not. A test checks the list, and that our
-own adapters import nothing else.
+These are ``errors``, ``filters``, ``following``, ``fusion``, ``hybrid`` and ``vectors``. Everything
+else in the package may move between two releases; these names may not. A test checks the list, and
+that our own adapters import nothing else.
 
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
@@ -20,13 +20,14 @@ own adapters import nothing else.
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
 ``sample_metadata``, ``Showing``
     Finds the few documents that tell which fields and values there are, without reading all.
-``in_write_thread``, ``end_write_thread``
-    Threads for awaited writes, which would fill asyncio's own while they wait for one another.
+``in_write_thread``, ``in_read_thread``, ``end_threads``
+    Threads for awaited calls; writes would fill asyncio's own while they wait for one another.
 """
 
 from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
+from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
 from bm25rag.common.checks import check_count, check_real, check_sequence
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
@@ -34,7 +35,6 @@ from bm25rag.documents import read_hits
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.write_threads import end_write_thread, in_write_thread
 
 __all__ = [
     "STOPWORD_LISTS",
@@ -49,7 +49,8 @@ __all__ = [
     "check_sequence",
     "decode_metadata",
     "encode_metadata",
-    "end_write_thread",
+    "end_threads",
+    "in_read_thread",
     "in_write_thread",
     "is_url",
     "load_stopwords",

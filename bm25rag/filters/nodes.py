@@ -177,27 +177,36 @@ class IdSet(Record, Filter):
 
 
 class CallableFilter(Record, Filter):
-    """A function of the metadata, called at every search for what passes the rest of the filter.
+    """A function of a document, called at every search for what passes the rest of the filter.
 
     Parameters
     ----------
     function
-        Called with a copy of the metadata; a true result passes. Its exceptions propagate.
+        Called with a copy of the metadata, or with what ``fetch`` returns; a true result passes.
+        Its exceptions propagate.
+    fetch
+        Returns what the function is called with, such as a framework's document, for an id;
+        ``None`` for the metadata.
 
     Raises
     ------
     TypeError
-        If it is a generator function or a coroutine function.
+        If the function is a generator function or a coroutine function.
     """
 
-    __slots__ = __match_args__ = ("function",)
+    __slots__ = __match_args__ = ("function", "fetch")
 
-    def __init__(self, function: Callable[[dict[str, Any]], object]) -> None:
+    def __init__(
+        self,
+        function: Callable[[Any], object],
+        fetch: Callable[[str], object] | None = None,
+    ) -> None:
         if inspect.isgeneratorfunction(function):
             raise _not_plain("a generator")
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise _not_plain("an awaitable")
         self.function: Final = function
+        self.fetch: Final = fetch
 
     @property
     def key(self) -> None:
@@ -206,7 +215,7 @@ class CallableFilter(Record, Filter):
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         """Say whether the function returns something true."""
-        result = self.function(fresh(dict(metadata)))
+        result = self.function(fresh(dict(metadata)) if self.fetch is None else self.fetch(id))
         if inspect.isawaitable(result) or inspect.isasyncgen(result):
             if inspect.iscoroutine(result):
                 result.close()  # or Python warns that it was never awaited

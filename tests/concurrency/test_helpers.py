@@ -11,8 +11,8 @@ from contextvars import ContextVar
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.awaited_calls import in_write_thread
 from bm25rag.common.threads import Helpers, map_in_order
-from bm25rag.write_threads import in_write_thread
 
 WHO: ContextVar[str] = ContextVar("who")
 TEXTS = [f"red word{n % 997} boat{n % 31} " * 8 for n in range(20_000)]

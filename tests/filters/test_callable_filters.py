@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.filters import parse_filter, split
+from bm25rag.filters import And, CallableFilter, parse_filter, split
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -58,6 +58,23 @@ def test_it_is_asked_best_first_until_k_are_found(index: BM25Index) -> None:
     expected = [n for n in order if n % 3 == 0][:4]
     assert [hit.metadata["n"] for hit in hits] == expected
     assert ask.numbers == order[: order.index(expected[-1]) + 1]
+
+
+def test_it_may_be_asked_about_what_is_fetched_for_an_id(index: BM25Index) -> None:
+    asked: list[str] = []
+
+    def fetch(id: str) -> tuple[str, str | None]:
+        asked.append(id)
+        return id, index.get([id])[0].text
+
+    even = parse_filter({"even": True})
+    assert even is not None
+    short = CallableFilter(lambda pair: len(pair[1]) < 20, fetch)
+    hits = index.search("tea", k=1000, filter=And((short, even)))
+    expected = index.search("tea", k=1000, filter=even)
+    assert [hit.id for hit in hits] == [hit.id for hit in expected if len(hit.text or "") < 20]
+    assert asked == [hit.id for hit in expected]
+    assert short.key is None
 
 
 @pytest.mark.parametrize("query", ["unknown", "", "the"])

@@ -19,7 +19,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
-from bm25rag import adapters, errors, filters, fusion, hybrid, vectors
+from bm25rag import adapters, errors, filters, following, fusion, hybrid, vectors
 from bm25rag.adapters import DeltaOn, Mode, OnDuplicate, VariantName
 from bm25rag.scoring.variants import VARIANTS
 from support.environment import ROOT
@@ -30,6 +30,7 @@ DECLARED = {
     "bm25rag.adapters": set(adapters.__all__),
     "bm25rag.errors": set(errors.__all__),
     "bm25rag.filters": set(filters.__all__),
+    "bm25rag.following": set(following.__all__),
     "bm25rag.fusion": set(fusion.__all__),
     "bm25rag.hybrid": set(hybrid.__all__),
     "bm25rag.vectors": set(vectors.__all__),
@@ -109,13 +110,15 @@ def test_adapters_may_import_these_names() -> None:
         "check_sequence",
         "decode_metadata",
         "encode_metadata",
-        "end_write_thread",
+        "end_threads",
+        "in_read_thread",
         "in_write_thread",
         "is_url",
         "load_stopwords",
         "read_hits",
         "sample_metadata",
     }
+    assert DECLARED["bm25rag.following"] == {"FollowedFolder", "SharedIndex", "follow", "share"}
     assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
     assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
     assert DECLARED["bm25rag.vectors"] == {"Vector", "Vectors", "read_vector"}

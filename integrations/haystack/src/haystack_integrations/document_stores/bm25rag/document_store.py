@@ -35,7 +35,7 @@ from bm25rag.adapters import (
     DeltaOn,
     VariantName,
     check_real,
-    end_write_thread,
+    end_threads,
     in_write_thread,
     is_url,
 )
@@ -207,7 +207,7 @@ class BM25DocumentStore(Operations):
         They finish first what they were given. The store can still be used: a later call starts
         new threads.
         """
-        end_write_thread(self)
+        end_threads(self)
         self._shared.commit()
         self._read_threads.close()
 

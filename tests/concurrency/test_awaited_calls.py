@@ -11,7 +11,7 @@ from contextvars import ContextVar
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.write_threads import end_write_thread, in_write_thread
+from bm25rag.awaited_calls import end_threads, in_write_thread
 
 WHO: ContextVar[str] = ContextVar("who")
 
@@ -84,7 +84,7 @@ def test_a_thread_that_is_ended_has_done_its_writes_and_a_later_write_starts_ano
     async def run() -> tuple[threading.Thread, threading.Thread]:
         waiting = asyncio.ensure_future(in_write_thread(index, write))
         assert await asyncio.to_thread(started.wait, 60)
-        ending = asyncio.ensure_future(asyncio.to_thread(end_write_thread, index))
+        ending = asyncio.ensure_future(asyncio.to_thread(end_threads, index))
         await asyncio.sleep(0.05)
         assert not ending.done()
         free.set()
@@ -95,6 +95,6 @@ def test_a_thread_that_is_ended_has_done_its_writes_and_a_later_write_starts_ano
     first, second = asyncio.run(run())
     assert not first.is_alive()
     assert second is not first
-    end_write_thread(index)
-    end_write_thread(index)  # no calls, no results
+    end_threads(index)
+    end_threads(index)  # no calls, no results
     assert not second.is_alive()

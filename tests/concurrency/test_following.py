@@ -1,0 +1,233 @@
+"""One index for the readers and writers of a process, which follows the commits of a folder."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from bm25rag import Analyzer, BM25Index
+from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
+from bm25rag.following import FollowedFolder, SharedIndex, follow, share
+from support.threads import together
+
+
+@pytest.fixture(params=["memory", "folder"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedIndex | FollowedFolder:
+    """Make an empty index of each kind."""
+    if request.param == "memory":
+        return share(str(tmp_path), BM25Index())
+    return follow(tmp_path / "index")
+
+
+def test_a_write_is_shown_at_its_end_and_a_snapshot_stays(
+    shared: SharedIndex | FollowedFolder,
+) -> None:
+    with shared.writing() as index:
+        index.add(["red boat"], ids=["a"])
+        assert shared.current.ids() == []
+        index.update_metadata(["a"], [{"n": 1}])
+    before = shared.current
+    with shared.writing() as index:
+        index.delete(["a"])
+    assert before.get(["a"])[0].metadata == {"n": 1}
+    assert shared.current.ids() == []
+
+
+@pytest.mark.parametrize("delay", [0.0, 3600.0])
+def test_an_error_leaves_the_index_as_it_was(
+    shared: SharedIndex | FollowedFolder, delay: float
+) -> None:
+    with shared.writing(delay=delay) as index:
+        index.add(["red boat"])
+
+    def fail() -> None:
+        with shared.writing(delay=delay) as index:
+            index.add(["green tea"])
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert shared.current.ids() == ["0"]
+    with shared.writing(delay=delay) as index:
+        assert index.add(["blue sea"]) == ["1"]
+    shared.commit()
+    assert shared.current.ids() == ["0", "1"]
+
+
+def test_writers_take_turns_and_readers_see_whole_writes(
+    shared: SharedIndex | FollowedFolder,
+) -> None:
+    def write() -> None:
+        for _ in range(10):
+            with shared.writing() as index:
+                index.add(["red"])
+                index.add(["red"])
+
+    def read() -> None:
+        for _ in range(200):
+            assert len(shared.current.search("red", k=1000)) % 2 == 0
+
+    together([write, write, read, read])
+    assert len(shared.current) == 40
+
+
+def test_a_thread_that_writes_cannot_begin_another_write(
+    shared: SharedIndex | FollowedFolder,
+) -> None:
+    with shared.writing(), pytest.raises(RuntimeError, match="cannot be changed"):
+        shared.commit() if isinstance(shared, FollowedFolder) else shared.writing().__enter__()
+
+
+def test_all_who_ask_get_the_same_index_while_one_has_it(tmp_path: Path) -> None:
+    one = follow(tmp_path / "index", k1=2.0)
+    assert follow(f"{tmp_path}/./index") is one
+    with pytest.raises(ValueError, match=r"k1 is 1\.2, but the index in .* was made with 2\.0"):
+        follow(tmp_path / "index", k1=1.2)
+    named = share("name", BM25Index(b=0.5))
+    assert share("name", BM25Index(), b=0.5) is named
+    with pytest.raises(ValueError, match=r"b is 0\.1, but the index in 'name' was made with 0\.5"):
+        share("name", BM25Index(), b=0.1)
+    with pytest.raises(ValueError, match=r"analyzer is Analyzer.*'german'"):
+        share("name", BM25Index(), analyzer=Analyzer("german"))
+    with named.writing() as index:
+        index.add(["red"])
+    del one, named
+    gc.collect()
+    assert len(share("name", BM25Index()).current) == 0
+
+
+def test_wrong_settings_make_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="k1"):
+        follow(tmp_path / "index", k1=-1.0)
+    with pytest.raises(ValueError, match="timeout must be a number >= 0"):
+        follow(tmp_path / "index", timeout=-1.0)
+    assert not (tmp_path / "index").exists()
+    with pytest.raises(ValueError, match="delay must be"), follow(tmp_path).writing(delay=-1.0):
+        pass
+
+
+def test_commits_of_other_writers_are_followed(tmp_path: Path) -> None:
+    folder = follow(tmp_path)
+    for number in range(3):
+        with BM25Index.open(tmp_path, mode="w") as other:
+            other.add(["red"])
+        assert len(folder.current) == 2 * number + 1
+        with folder.writing() as index:
+            index.add(["red"])
+    assert folder.current.ids() == BM25Index.open(tmp_path).ids()
+
+
+def test_the_folder_is_locked_from_a_write_to_its_commit(tmp_path: Path) -> None:
+    folder = follow(tmp_path)
+    with BM25Index.open(tmp_path, mode="w"), pytest.raises(LockedError, match=r"after 0\.1 sec"):
+        folder.writing(timeout=0.1).__enter__()
+    with folder.writing(delay=3600.0) as index:
+        index.add(["red"])
+    with pytest.raises(LockedError):
+        BM25Index.open(tmp_path, mode="w")
+    assert len(BM25Index.open(tmp_path)) == 0
+    assert len(follow(tmp_path).current) == 1
+    folder.commit()
+    with BM25Index.open(tmp_path, mode="w") as other:
+        assert len(other) == 1
+
+
+def test_a_delayed_commit_comes_in_time_and_one_that_fails_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, commit, tried = follow(tmp_path), BM25Index.commit, threading.Event()
+
+    def fail(index: BM25Index) -> None:
+        tried.set()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(BM25Index, "commit", fail)
+    with caplog.at_level(logging.ERROR), folder.writing(delay=0.01) as index:
+        index.add(["red"])
+    assert tried.wait(60)
+    until = time.monotonic() + 60
+    while "not committed yet" not in caplog.text:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert len(folder.current) == 1
+    monkeypatch.setattr(BM25Index, "commit", commit)
+    with folder.writing(delay=0.01) as index:
+        index.add(["red"])
+    while len(BM25Index.open(tmp_path)) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_folder_that_is_gone_stays_readable_and_is_made_anew(tmp_path: Path) -> None:
+    folder = follow(tmp_path / "index")
+    with folder.writing() as index:
+        index.add(["red"])
+    shutil.rmtree(tmp_path / "index")
+    assert len(folder.current) == 1
+    assert follow(tmp_path / "index") is folder
+    assert len(folder.current) == 0
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(NotAnIndexError):
+        follow(tmp_path)
+
+
+def test_the_first_tokenizer_is_that_of_all_who_share(tmp_path: Path) -> None:
+    folder = follow(tmp_path, analyzer=Analyzer(tokenizer=str.split))
+    with follow(tmp_path).writing() as index:
+        index.add(["C++ is_it"])
+    assert len(folder.current.search("C++")) == 1
+    with pytest.raises(ValueError, match=r"analyzer is Analyzer"):
+        follow(tmp_path, analyzer=Analyzer(tokenizer=str.splitlines))
+    del folder
+    gc.collect()
+    with pytest.raises(TokenizerRequiredError):
+        follow(tmp_path)
+
+
+END = """
+import os, sys
+from bm25rag.following import follow
+
+folder = follow(sys.argv[1])
+with folder.writing(delay=3600.0) as index:
+    index.add(["red"])
+if sys.argv[2] == "killed":
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("end", "kept"), [("exit", 1), ("killed", 0)])
+def test_the_end_of_the_process_commits_unless_it_is_killed(
+    tmp_path: Path, end: str, kept: int
+) -> None:
+    command = [sys.executable, "-W", "error", "-c", END, str(tmp_path), end]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert len(BM25Index.open(tmp_path)) == kept
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_leaves_the_commit_to_its_parent(tmp_path: Path) -> None:
+    folder = follow(tmp_path)
+    with folder.writing(delay=3600.0) as index:
+        index.add(["red"])
+    child = os.fork()
+    if not child:
+        folder.commit()
+        gc.collect()
+        os._exit(len(folder.current))  # of what is committed
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(LockedError):
+        BM25Index.open(tmp_path, mode="w")
+    folder.commit()
+    assert len(BM25Index.open(tmp_path)) == 1
