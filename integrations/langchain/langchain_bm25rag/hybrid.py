@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Required, Self, Unpack
 
@@ -15,12 +14,19 @@ from langchain_core.indexing.base import DeleteResponse
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
+from bm25rag import BM25Index
 from bm25rag.adapters import OnDuplicate, check_count
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion
 from bm25rag.hybrid import HybridSearch, OnUnknown
-from langchain_bm25rag import aligning
-from langchain_bm25rag.aligning import Aligned
+from langchain_bm25rag.aligning import (
+    Aligned,
+    align_documents,
+    align_records,
+    delete_vectors,
+    find_all,
+    replace_vectors,
+)
 from langchain_bm25rag.awaiting import (
     Both,
     Plan,
@@ -45,7 +51,7 @@ from langchain_bm25rag.documents import (
 )
 from langchain_bm25rag.filters import Filter, choose, filter_of, is_filter_alone, passing
 from langchain_bm25rag.searching import Fields
-from langchain_bm25rag.settings import Making, Opening, refuse
+from langchain_bm25rag.settings import Making, Opening, naming, refuse
 
 _Found = list[tuple[Document, float]]
 # The fields that the core's hybrid search takes as they are.
@@ -151,23 +157,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
         vector_store: VectorStore,
         **options: Unpack[_MakingFields],
     ) -> Self:
-        """Index documents, and add them to a vector store under the same ids.
+        """Index documents, and add them to a vector store, empty, under the same ids.
 
-        Parameters
-        ----------
-        documents
-            Any iterable; a document without an id gets a UUID.
-        vector_store
-            The vector store, empty.
-        bm25_params, preprocess_func, analyzer, bm25_variant
-            As in ``BM25Retriever.from_texts``, which also lists the exceptions.
-        k, filter, method, weights, reranker, ...
-            The fields.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails.
+        The keywords are those of ``BM25Retriever.from_documents`` and the fields. If the vector
+        store fails, it raises ``RuntimeError``, as all methods do.
         """
         with cls._made(vector_store=vector_store, **options) as retriever:
             retriever.add_documents(documents)
@@ -175,20 +168,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]) -> Self:  # type: ignore[override]
-        """Open a saved index beside its vector store.
+        """Open a saved index beside its vector store; after a crash of a writer, call ``align``.
 
-        After a crash of a writer, call ``align``.
-
-        Parameters
-        ----------
-        path
-            The folder, or its URL for ``mode="r"``.
-        vector_store
-            The vector store.
-        mode, mmap, tokenizer, verify, untrusted, timeout, analyzer, bm25_params
-            As in ``BM25VectorStore.open``, which also lists the exceptions.
-        k, filter, method, weights, reranker, ...
-            The fields of the retriever, which are not saved.
+        The keywords are those of ``BM25VectorStore.open``, and the fields, which are not saved.
         """
         return super().open(path, **options)  # type: ignore[misc]
 
@@ -207,14 +189,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         Parameters
         ----------
         documents, on_duplicate
-            As in ``BM25Retriever.add_documents``, which also lists the exceptions.
+            As in ``BM25Retriever.add_documents``, which also says what is returned and raised.
         ids
-            Ids in place of the documents' own.
-
-        Returns
-        -------
-        ids
-            The id of each document, without those that were skipped.
+            One for each document, in place of its own, or None.
 
         Raises
         ------
@@ -236,10 +213,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         ids: NewIds | None = None,
         on_duplicate: OnDuplicate = "replace",
     ) -> list[str]:
-        """Do what ``add_documents`` does, with the asynchronous methods of the vector store.
-
-        ``documents`` may be an async iterable.
-        """
+        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     @classmethod
     @streams(from_documents, building, add_documents)
@@ -254,8 +228,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def _replacing(self, ids: Iterable[str], replaced: list[str]) -> Plan[None]:
         """Give the vector store what the index has of some documents by now."""
         documents = {one.id: to_document(one) for one in self.index.get(list(dict.fromkeys(ids)))}
-        with self._naming_store():
-            yield from aligning.replace_vectors(self.vector_store, documents, replaced)
+        with naming("the vector store", self.vector_store):
+            yield from replace_vectors(self.vector_store, documents, replaced)
 
     @planned
     def upsert(
@@ -270,44 +244,25 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def delete(
         self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
     ) -> Plan[DeleteResponse]:
-        """Delete documents from both, by their ids, by a filter or by both.
+        """Delete documents from both, as ``BM25Retriever.delete`` does.
 
-        Parameters
-        ----------
-        ids, filter, **kwargs
-            As in ``BM25DocumentIndex.delete``, which also lists the exceptions.
-
-        Returns
-        -------
-        response
-            LangChain's: what was deleted from the index.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails; nothing is deleted from the index then.
-        ReadOnlyError
-            If the index was opened for reading; nothing is deleted from either then.
+        If the vector store fails, or the index was opened for reading, nothing is deleted from the
+        index, or from either.
         """
         refuse("delete", kwargs)
         self.index.delete([])  # raises if the index cannot be written to
         chosen = choose(self.index, ids, filter)
         self._touched.update(chosen)
         # From the vector store first: what it finds must be in the index at any time.
-        with self._naming_store():
-            yield from aligning.delete_vectors(self.vector_store, chosen)
+        with naming("the vector store", self.vector_store):
+            yield from delete_vectors(self.vector_store, chosen)
         return self._deleted(self.index.delete(chosen))
 
     @planned
     def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[list[str]]:
         """Replace the metadata of documents in both; the vector store embeds them again.
 
-        Parameters, result and exceptions are those of ``BM25Retriever.update_metadata``.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails; the index has the new metadata then.
+        If it fails, the index has the new metadata.
         """
         given = read_ids(ids)
         changed = replace_metadata(self.index, given, metadatas)
@@ -321,11 +276,6 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """Make the changes of the index since the last commit durable, in one atomic step.
 
         The vector store got them when they were made.
-
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened for writing.
         """
         super().commit()
         self._touched.clear()
@@ -334,12 +284,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def rollback(self) -> Plan[None]:
         """Go back to the last commit, and take the changes since back in the vector store.
 
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened for writing.
-        RuntimeError
-            If the vector store fails; the index has gone back then, and ``align`` does the rest.
+        If that fails, the index has gone back, and ``align`` does the rest.
         """
         yield from self._rolling_back()
 
@@ -354,12 +299,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def close(self) -> Plan[None]:
         """Release the writer's lock without a commit; do nothing if there is no lock.
 
-        Changes since the last commit are lost, in the vector store too; it warns of that.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails; ``align`` does the rest once it works.
+        Changes since the last commit are lost, in the vector store too; it warns of that. If the
+        vector store fails, ``align`` does the rest once it works.
         """
         undone = Aligned([], [])
         try:
@@ -393,26 +334,18 @@ class BM25HybridRetriever(BM25DocumentIndex):
         -------
         aligned
             The ids of documents that the vector store was given, and of those taken from it.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails.
         """
         if records is not None:
-            yield from aligning.align_records(self, records)
-        with self._naming_store():
-            held = yield from aligning.find_all(self.vector_store, self.index, self._id_of)
+            yield from align_records(self, records)
+        with naming("the vector store", self.vector_store):
+            held = yield from find_all(self.vector_store, self.index, self._id_of)
         return (yield from self._aligning([*self.index.ids(), *held]))
 
     def _aligning(self, ids: Iterable[str]) -> Plan[Aligned]:
         try:
-            with self._naming_store():
-                return (
-                    yield from aligning.align_documents(
-                        self.index, self.vector_store, ids, self._id_of
-                    )
-                )
+            with naming("the vector store", self.vector_store):
+                store = self.vector_store
+                return (yield from align_documents(self.index, store, ids, self._id_of))
         except RuntimeError as error:
             message = f"{error}; once it works, align() makes it hold what the index holds"
             raise RuntimeError(message) from error.__cause__
@@ -431,35 +364,44 @@ class BM25HybridRetriever(BM25DocumentIndex):
             )
             raise TypeError(message)
         k, offset = check_count("k", asked.pop("k")), check_count("offset", asked.pop("offset"))
-        keywords = self._keywords(asked["filter"])
-        snapshot = self.index.snapshot()
+        keywords, snapshot = self._keywords(asked["filter"]), self.index.snapshot()
         filter = asked["filter"] = filter_of(snapshot, asked["filter"])
         if is_filter_alone(query, filter):
             hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
             return self._documents(hits)
-        depth, first, page = k, offset, slice(None)
-        if self.reranker is not None:
-            depth, first, page = max(offset + k, self.fetch_k), 0, slice(offset, offset + k)
         asked |= {name: getattr(self, name) for name in _SEARCHING}
-        known = self.index.__contains__
-        search = HybridSearch(snapshot, query, depth, offset=first, known=known, **asked)
+        asked["known"] = self.index.__contains__
+        if self.reranker is None:
+            search = HybridSearch(snapshot, query, k, offset=offset, **asked)
+            return (yield from self._fused(run_manager, query, snapshot, search, keywords))
+        search = HybridSearch(snapshot, query, max(offset + k, self.fetch_k), **asked)
+        found = yield from self._fused(run_manager, query, snapshot, search, keywords)
+        reranking = (found, query, run_manager.get_child())
+        found = yield Step(self.reranker, "compress_documents", reranking)
+        return [*found][offset : offset + k]
 
-        def by_words(ranking: Ranking) -> list[Document]:
+    def _fused(
+        self,
+        parent: Any,
+        query: str,
+        snapshot: BM25Index,
+        search: HybridSearch,
+        keywords: Mapping[str, Any],
+    ) -> Plan[list[Document]]:
+        def ask_index() -> Plan[Ranking]:
+            ranking: Ranking = yield Step(search, "search_index")
+            return ranking
+
+        def found_by_index(ranking: Ranking) -> list[Document]:
             return [to_document(one) for one in snapshot.get([id for id, _ in ranking])]
 
-        searching = _only(Step(search, "search_index"))
-        _, answer = yield Both(
-            traced(run_manager, "BM25", query, searching, by_words),
-            self._ask_store(run_manager, query, search.wanted, keywords),
-        )
+        asking_index = traced(parent, "BM25", query, ask_index(), found_by_index)
+        asking_store = self._ask_store(parent, query, search.wanted, keywords)
+        _, answer = yield Both(asking_index, asking_store)
         while not (yield work(self._take, search, answer)):
-            answer = yield from self._ask_store(run_manager, query, search.wanted, keywords)
-        found: list[Document] = yield work(lambda: self._documents(search.hits()))
-        if self.reranker is not None:
-            child = run_manager.get_child()
-            arguments = (found, query, child)
-            found = [*(yield Step(self.reranker, "compress_documents", arguments))]
-        return found[page]
+            answer = yield from self._ask_store(parent, query, search.wanted, keywords)
+        documents: list[Document] = yield work(lambda: self._documents(search.hits()))
+        return documents
 
     def _keywords(self, filter: Filter | None) -> dict[str, Any]:
         """Return the keywords of the vector store's search."""
@@ -475,7 +417,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         step = Step(self.vector_store, f"similarity_search{scored}", (query,), {"k": k, **keywords})
 
         def ask() -> Plan[_Found]:
-            with self._naming_store():
+            with naming("the vector store", self.vector_store):
                 answer = yield step
             return answer if scored else [(document, 0.0) for document in answer]
 
@@ -483,7 +425,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         return traced(parent, name, query, ask(), lambda found: [one for one, _ in found])
 
     def _take(self, search: HybridSearch, answer: _Found) -> bool:
-        with self._naming_store():
+        with naming("the vector store", self.vector_store):
             scores = [(self._id_of(document), score) for document, score in answer]
         try:
             return search.take(scores)
@@ -503,16 +445,3 @@ class BM25HybridRetriever(BM25DocumentIndex):
             )
             raise ValueError(message)
         return str(id)
-
-    @contextmanager
-    def _naming_store(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            name, why = type(self.vector_store).__name__, f"{type(error).__name__}: {error}"
-            message = f"the vector store, {name}, failed: {why}"
-            raise RuntimeError(message) from error
-
-
-def _only(step: Step) -> Plan[Any]:
-    return (yield step)
