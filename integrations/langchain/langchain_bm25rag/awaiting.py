@@ -37,8 +37,7 @@ _CHUNK = 100
 # --- where synchronous code runs ----------------------------------------------------------
 
 
-async def here(_owner: object, call: Callable[[], _T]) -> _T:
-    """Call in the event loop: for parts of plans that take microseconds."""
+async def _here(_owner: object, call: Callable[[], _T]) -> _T:
     return call()
 
 
@@ -108,19 +107,20 @@ def run(plan: Plan[_T]) -> _T:
             result: _T = end.value
             return result
         try:
-            go_on, given = plan.send, _take(step)
+            if isinstance(step, Both):
+                given = [run(each) for each in step]
+            else:
+                owner, method, args, kwargs = step
+                given = getattr(owner, method)(*args, **kwargs)
+            go_on = plan.send
         except BaseException as error:
             go_on, given = plan.throw, error
 
 
-def _take(step: Step | Both) -> Any:
-    if isinstance(step, Both):
-        return [run(plan) for plan in step]
-    return getattr(step.owner, step.method)(*step.args, **step.kwargs)
-
-
-async def _arun(plan: Plan[_T], owner: Any, thread: Thread, between: Thread) -> _T:
-    """Do what ``run`` does, with asynchronous methods."""
+async def _arun(plan: Plan[_T], owner: Any, thread: Thread) -> _T:
+    """Do what ``run`` does, with asynchronous methods; what has none is called in the thread."""
+    # Between the steps, plans that write go on in the thread; others need microseconds.
+    between = _here if thread is reading else thread
     go_on: Callable[[Any], Any] = plan.send
     given: Any = None
     while True:
@@ -129,26 +129,24 @@ async def _arun(plan: Plan[_T], owner: Any, thread: Thread, between: Thread) -> 
             result: _T = step.value
             return result
         try:
-            go_on, given = plan.send, await _atake(step, owner, thread, between)
+            go_on, given = plan.send, await _atake(step, owner, thread)
         except BaseException as error:
             go_on, given = plan.throw, error
 
 
-async def _atake(step: Step | Both, owner: Any, thread: Thread, between: Thread) -> Any:
+async def _atake(step: Step | Both, owner: Any, thread: Thread) -> Any:
     if isinstance(step, Both):
-        runs = [_arun(plan, owner, thread, between) for plan in step]
+        runs = [_arun(plan, owner, thread) for plan in step]
         answers = await asyncio.gather(*runs, return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
         return answers
-    twin = getattr(step.owner, f"a{step.method}", None)
-    if twin is None:
-        method = getattr(step.owner, step.method)
-        if not iscoroutinefunction(method):  # as those of asynchronous callback managers are
-            return await thread(owner, partial(method, *step.args, **step.kwargs))
-        twin = method
-    return await twin(*step.args, **step.kwargs)
+    has_twin = hasattr(step.owner, f"a{step.method}")
+    method = getattr(step.owner, f"a{step.method}" if has_twin else step.method)
+    call = partial(method, *step.args, **step.kwargs)
+    # Those of asynchronous callback managers have the name of the synchronous ones.
+    return await (call() if has_twin or iscoroutinefunction(method) else thread(owner, call))
 
 
 def _after(go_on: Callable[[Any], Any], given: Any) -> Any:
@@ -163,16 +161,8 @@ def traced(
 ) -> Plan[_T]:
     """Follow a plan within a run of its own, as LangChain's tracers show it.
 
-    Parameters
-    ----------
-    parent
-        The callback manager of the run that it is a part of, synchronous or not.
-    name, query
-        What is asked, and what for.
-    plan
-        The plan.
-    found
-        Returns the documents of its result.
+    ``parent`` is the callback manager of the run that it is a part of, synchronous or not, and
+    ``found`` returns the documents of the plan's result.
     """
     if not parent.inheritable_handlers:  # nobody looks
         return (yield from plan)
@@ -208,50 +198,39 @@ def awaited(
     function: Callable[_P, _T],
     thread: Thread,
     *through: Any,
-    between: Thread | None = None,
     native: Callable[..., Any] | None = None,
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
     """Make the asynchronous twin of a method; it takes async iterables, too.
 
-    What a subclass has overridden is run in its place, in a thread. It gets the elements of an
-    async iterable as a list, and may read it twice.
+    What a subclass has overridden is run in its place. It gets the elements of an async iterable
+    as a list, and may read it twice.
 
     Parameters
     ----------
     function
-        The synchronous method. The steps of one that is ``planned`` are awaited.
+        The synchronous method.
     thread
-        Where synchronous code runs: ``reading``, ``writing`` or ``building``.
+        Where it runs, unless it is ``planned``: ``reading``, ``writing`` or ``building``.
     *through
-        Other methods that ``function`` passes the elements of iterables on to.
-    between
-        Where a plan goes on from step to step, if not in that thread.
+        Other methods that it passes the elements of iterables on to.
     native
         What does the same asynchronously.
     """
     own: Any = getattr(function, "__func__", function)
-    plan = getattr(own, "plan", None)
 
     async def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         twin = _twin(self, own.__name__, method)
         is_own = _is(twin, own)
         if is_own and native is not None:
             return await native(self, *args, **kwargs)
-        listed = not (is_own and all(_is(getattr(self, one.__name__), one) for one in through))
         with ExitStack() as stack:
-
-            async def ready(value: Any) -> Any:
-                if not isinstance(value, AsyncIterable):
-                    return value
-                if not listed:
-                    return stack.enter_context(_pulled(value))
-                return [each async for each in value]
-
-            values = [await ready(value) for value in args]
-            named = {name: await ready(value) for name, value in kwargs.items()}
-            if is_own and plan is not None:
-                return await _arun(plan(self, *values, **named), self, thread, between or thread)
-            return await thread(self, partial(twin, *values, **named))
+            if any(isinstance(value, AsyncIterable) for value in (*args, *kwargs.values())):
+                listed = not (is_own and all(_is(getattr(self, f.__name__), f) for f in through))
+                args = tuple([await _ready(value, listed, stack) for value in args])
+                kwargs = {name: await _ready(one, listed, stack) for name, one in kwargs.items()}
+            if plan := getattr(twin, "plan", None):
+                return await _arun(plan(self, *args, **kwargs), self, thread)
+            return await thread(self, partial(twin, *args, **kwargs))
 
     update_wrapper(method, own)  # its signature, too
     bare = own.__name__.lstrip("_")
@@ -262,12 +241,12 @@ def awaited(
 
 
 def awaits(
-    function: Callable[_P, _T], thread: Thread, *through: Any, **options: Any
+    function: Callable[_P, _T], thread: Thread, *through: Any
 ) -> Callable[[Callable[..., object]], Callable[_P, Coroutine[Any, Any, _T]]]:
     """Make the same in place of a stub, which type checkers need where a method is overridden."""
 
     def decorate(stub: Callable[..., object]) -> Any:
-        method = awaited(function, thread, *through, **options)
+        method = awaited(function, thread, *through)
         method.__doc__ = stub.__doc__
         return method
 
@@ -307,6 +286,12 @@ def _twin(owner: Any, name: str, asynchronous: Callable[..., object]) -> Any:
 
 
 # --- elements of async iterables ------------------------------------------------------
+
+
+async def _ready(value: Any, listed: bool, stack: ExitStack) -> Any:
+    if not isinstance(value, AsyncIterable):
+        return value
+    return [each async for each in value] if listed else stack.enter_context(_pulled(value))
 
 
 @contextmanager

@@ -29,15 +29,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
     def upsert(
         self, items: Iterable[Document], /, *, on_duplicate: OnDuplicate = "replace", **kwargs: Any
     ) -> UpsertResponse:
-        """Add all documents, or none on error.
-
-        Parameters
-        ----------
-        items, on_duplicate
-            As in ``BM25Retriever.add_documents``, which also lists the exceptions.
-        **kwargs
-            Not accepted.
-        """
+        """Add documents as ``BM25Retriever.add_documents`` does; other keywords are refused."""
         refuse("upsert", kwargs)
         written = write(self.index, read_documents(items), "documents", on_duplicate)
         return UpsertResponse(succeeded=written, failed=[])
@@ -49,24 +41,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
     def delete(
         self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
     ) -> DeleteResponse:
-        """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
-
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string. ``None`` for all documents that the filter passes.
-        filter
-            As in searches; documents that it rejects stay.
-        **kwargs
-            Not accepted.
-
-        Raises
-        ------
-        TypeError
-            If ``ids`` holds anything but strings and numbers, or another keyword is given.
-        ValueError
-            If neither is given, or the filter rejects nothing.
-        """
+        """Delete documents as ``BM25Retriever.delete`` does; other keywords are refused."""
         refuse("delete", kwargs)
         return self._deleted(delete(self.index, ids, filter))
 

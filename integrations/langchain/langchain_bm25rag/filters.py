@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
@@ -113,40 +112,20 @@ def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None
     parsed = parse_filter(filter)  # type: ignore[arg-type]
     if parsed is None or not parsed.per_document:
         return parsed
-    return _on_documents(parsed, snapshot)
+    return _on_documents(parsed, lambda id: to_document(snapshot.get([id])[0]))
 
 
-@dataclass(frozen=True)
-class _DocumentFilter(ParsedFilter):
-    """A function of the document, where the core's own leaf takes the metadata."""
-
-    function: Callable[..., object]
-    snapshot: BM25Index
-
-    def __post_init__(self) -> None:
-        CallableFilter(type(self.function).__call__)  # refuses an object whose __call__ is async
-
-    @property
-    def key(self) -> None:
-        """None: the result of the function may change from call to call."""
-        return None
-
-    def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether the function returns something true."""
-        document = to_document(self.snapshot.get([id])[0])
-        return CallableFilter(lambda _: self.function(document)).matches(id, {})
-
-
-def _on_documents(filter: Any, snapshot: BM25Index) -> ParsedFilter:
+def _on_documents(filter: Any, fetch: Callable[[str], Document]) -> ParsedFilter:
     """Replace functions of the metadata by functions of the document."""
     match filter:
         case CallableFilter(function):
-            return _DocumentFilter(function, snapshot)
+            CallableFilter(type(function).__call__)  # refuses an object whose __call__ is async
+            return CallableFilter(function, fetch)
         case And(parts) | Or(parts):
             of_parts = sum(len(part.demands) for part in parts)
             own = filter.demands[: len(filter.demands) - of_parts]
-            return type(filter)(tuple(_on_documents(part, snapshot) for part in parts), own)
+            return type(filter)(tuple(_on_documents(part, fetch) for part in parts), own)
         case Not(part):
-            return Not(_on_documents(part, snapshot))
+            return Not(_on_documents(part, fetch))
     parsed: ParsedFilter = filter
     return parsed

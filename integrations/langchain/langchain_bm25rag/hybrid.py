@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Required, Self, Unpack
 
@@ -32,11 +31,8 @@ from langchain_bm25rag.awaiting import (
     Both,
     Plan,
     Step,
-    awaits,
     building,
-    here,
     planned,
-    reading,
     streams,
     traced,
     work,
@@ -55,9 +51,11 @@ from langchain_bm25rag.documents import (
 )
 from langchain_bm25rag.filters import Filter, choose, filter_of, is_filter_alone, passing
 from langchain_bm25rag.searching import Fields
-from langchain_bm25rag.settings import Making, Opening, refuse
+from langchain_bm25rag.settings import Making, Opening, naming, refuse
 
 _Found = list[tuple[Document, float]]
+# The fields that the core's hybrid search takes as they are.
+_SEARCHING = ("fetch_k", "method", "weights", "rank_constant", "on_unknown")
 
 
 class HybridFields(Fields, total=False):
@@ -159,23 +157,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
         vector_store: VectorStore,
         **options: Unpack[_MakingFields],
     ) -> Self:
-        """Index documents, and add them to a vector store under the same ids.
+        """Index documents, and add them to a vector store, empty, under the same ids.
 
-        Parameters
-        ----------
-        documents
-            Any iterable; a document without an id gets a UUID.
-        vector_store
-            The vector store, empty.
-        bm25_params, preprocess_func, analyzer, bm25_variant
-            As in ``BM25Retriever.from_texts``, which also lists the exceptions.
-        k, filter, method, weights, reranker, ...
-            The fields.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails.
+        The keywords are those of ``BM25Retriever.from_documents`` and the fields. If the vector
+        store fails, it raises ``RuntimeError``, as all methods do.
         """
         with cls._made(vector_store=vector_store, **options) as retriever:
             retriever.add_documents(documents)
@@ -183,20 +168,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]) -> Self:  # type: ignore[override]
-        """Open a saved index beside its vector store.
+        """Open a saved index beside its vector store; after a crash of a writer, call ``align``.
 
-        After a crash of a writer, call ``align``.
-
-        Parameters
-        ----------
-        path
-            The folder, or its URL for ``mode="r"``.
-        vector_store
-            The vector store.
-        mode, mmap, tokenizer, verify, untrusted, timeout, analyzer, bm25_params
-            As in ``BM25VectorStore.open``, which also lists the exceptions.
-        k, filter, method, weights, reranker, ...
-            The fields of the retriever, which are not saved.
+        The keywords are those of ``BM25VectorStore.open``, and the fields, which are not saved.
         """
         return super().open(path, **options)  # type: ignore[misc]
 
@@ -215,14 +189,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         Parameters
         ----------
         documents, on_duplicate
-            As in ``BM25Retriever.add_documents``, which also lists the exceptions.
+            As in ``BM25Retriever.add_documents``, which also says what is returned and raised.
         ids
-            Ids in place of the documents' own.
-
-        Returns
-        -------
-        ids
-            The id of each document, without those that were skipped.
+            One for each document, in place of its own, or None.
 
         Raises
         ------
@@ -244,10 +213,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         ids: NewIds | None = None,
         on_duplicate: OnDuplicate = "replace",
     ) -> list[str]:
-        """Do what ``add_documents`` does, with the asynchronous methods of the vector store.
-
-        ``documents`` may be an async iterable.
-        """
+        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     @classmethod
     @streams(from_documents, building, add_documents)
@@ -262,7 +228,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def _replacing(self, ids: Iterable[str], replaced: list[str]) -> Plan[None]:
         """Give the vector store what the index has of some documents by now."""
         documents = {one.id: to_document(one) for one in self.index.get(list(dict.fromkeys(ids)))}
-        with self._naming_store():
+        with naming("the vector store", self.vector_store):
             yield from replace_vectors(self.vector_store, documents, replaced)
 
     @planned
@@ -274,56 +240,29 @@ class BM25HybridRetriever(BM25DocumentIndex):
         written = yield Step(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
         return UpsertResponse(succeeded=written, failed=[])
 
-    @awaits(upsert, writing)
-    def aupsert(self) -> None:
-        """Do what ``upsert`` does while the event loop goes on."""
-
     @planned
     def delete(
         self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
     ) -> Plan[DeleteResponse]:
-        """Delete documents from both, by their ids, by a filter or by both.
+        """Delete documents from both, as ``BM25Retriever.delete`` does.
 
-        Parameters
-        ----------
-        ids, filter, **kwargs
-            As in ``BM25DocumentIndex.delete``, which also lists the exceptions.
-
-        Returns
-        -------
-        response
-            LangChain's: what was deleted from the index.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails; nothing is deleted from the index then.
-        ReadOnlyError
-            If the index was opened for reading; nothing is deleted from either then.
+        If the vector store fails, or the index was opened for reading, nothing is deleted from the
+        index, or from either.
         """
         refuse("delete", kwargs)
         self.index.delete([])  # raises if the index cannot be written to
         chosen = choose(self.index, ids, filter)
         self._touched.update(chosen)
         # From the vector store first: what it finds must be in the index at any time.
-        with self._naming_store():
+        with naming("the vector store", self.vector_store):
             yield from delete_vectors(self.vector_store, chosen)
         return self._deleted(self.index.delete(chosen))
-
-    @awaits(delete, writing)
-    def adelete(self) -> None:
-        """Do what ``delete`` does while the event loop goes on."""
 
     @planned
     def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[list[str]]:
         """Replace the metadata of documents in both; the vector store embeds them again.
 
-        Parameters, result and exceptions are those of ``BM25Retriever.update_metadata``.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails; the index has the new metadata then.
+        If it fails, the index has the new metadata.
         """
         given = read_ids(ids)
         changed = replace_metadata(self.index, given, metadatas)
@@ -331,21 +270,12 @@ class BM25HybridRetriever(BM25DocumentIndex):
         yield from self._replacing(given, [id for id in dict.fromkeys(given) if id in self.index])
         return changed
 
-    @awaits(update_metadata, writing)
-    def aupdate_metadata(self) -> None:
-        """Do what ``update_metadata`` does while the event loop goes on."""
-
     # --- keeping both in step -----------------------------------------------------
 
     def commit(self) -> None:
         """Make the changes of the index since the last commit durable, in one atomic step.
 
         The vector store got them when they were made.
-
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened for writing.
         """
         super().commit()
         self._touched.clear()
@@ -354,18 +284,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def rollback(self) -> Plan[None]:
         """Go back to the last commit, and take the changes since back in the vector store.
 
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened for writing.
-        RuntimeError
-            If the vector store fails; the index has gone back then, and ``align`` does the rest.
+        If that fails, the index has gone back, and ``align`` does the rest.
         """
         yield from self._rolling_back()
-
-    @awaits(rollback, writing)
-    def arollback(self) -> None:
-        """Do what ``rollback`` does while the event loop goes on."""
 
     def _rolling_back(self) -> Plan[Aligned]:
         self.index.rollback()
@@ -378,12 +299,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def close(self) -> Plan[None]:
         """Release the writer's lock without a commit; do nothing if there is no lock.
 
-        Changes since the last commit are lost, in the vector store too; it warns of that.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails; ``align`` does the rest once it works.
+        Changes since the last commit are lost, in the vector store too; it warns of that. If the
+        vector store fails, ``align`` does the rest once it works.
         """
         undone = Aligned([], [])
         try:
@@ -399,10 +316,6 @@ class BM25HybridRetriever(BM25DocumentIndex):
                 "vector store, too: call commit() before close(), or rollback() to drop them"
             )
             warnings.warn(message, UncommittedWarning, stacklevel=4)
-
-    @awaits(close, writing)
-    def aclose(self) -> None:
-        """Do what ``close`` does while the event loop goes on."""
 
     @planned
     def align(self, records: RecordManager | None = None) -> Plan[Aligned]:
@@ -421,26 +334,18 @@ class BM25HybridRetriever(BM25DocumentIndex):
         -------
         aligned
             The ids of documents that the vector store was given, and of those taken from it.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails.
         """
         if records is not None:
             yield from align_records(self, records)
-        with self._naming_store():
+        with naming("the vector store", self.vector_store):
             held = yield from find_all(self.vector_store, self.index, self._id_of)
         return (yield from self._aligning([*self.index.ids(), *held]))
 
-    @awaits(align, writing)
-    def aalign(self) -> None:
-        """Do what ``align`` does while the event loop goes on."""
-
     def _aligning(self, ids: Iterable[str]) -> Plan[Aligned]:
         try:
-            with self._naming_store():
-                return (yield from align_documents(self.index, self.vector_store, ids, self._id_of))
+            with naming("the vector store", self.vector_store):
+                store = self.vector_store
+                return (yield from align_documents(self.index, store, ids, self._id_of))
         except RuntimeError as error:
             message = f"{error}; once it works, align() makes it hold what the index holds"
             raise RuntimeError(message) from error.__cause__
@@ -459,60 +364,50 @@ class BM25HybridRetriever(BM25DocumentIndex):
             )
             raise TypeError(message)
         k, offset = check_count("k", asked.pop("k")), check_count("offset", asked.pop("offset"))
-        keywords = self._keywords(asked["filter"])
-        snapshot = self.index.snapshot()
+        keywords, snapshot = self._keywords(asked["filter"]), self.index.snapshot()
         filter = asked["filter"] = filter_of(snapshot, asked["filter"])
         if is_filter_alone(query, filter):
             hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
             return self._documents(hits)
-        depth, page = (k, offset), slice(None)
-        if self.reranker is not None:
-            depth, page = (max(offset + k, self.fetch_k), 0), slice(offset, offset + k)
-        search = self._search(snapshot, query, *depth, **asked)
+        asked |= {name: getattr(self, name) for name in _SEARCHING}
+        asked["known"] = self.index.__contains__
+        if self.reranker is None:
+            search = HybridSearch(snapshot, query, k, offset=offset, **asked)
+            return (yield from self._fused(run_manager, query, snapshot, search, keywords))
+        search = HybridSearch(snapshot, query, max(offset + k, self.fetch_k), **asked)
+        found = yield from self._fused(run_manager, query, snapshot, search, keywords)
+        reranking = (found, query, run_manager.get_child())
+        found = yield Step(self.reranker, "compress_documents", reranking)
+        return [*found][offset : offset + k]
 
-        def by_words(ranking: Ranking) -> list[Document]:
+    def _fused(
+        self,
+        parent: Any,
+        query: str,
+        snapshot: BM25Index,
+        search: HybridSearch,
+        keywords: Mapping[str, Any],
+    ) -> Plan[list[Document]]:
+        def ask_index() -> Plan[Ranking]:
+            ranking: Ranking = yield Step(search, "search_index")
+            return ranking
+
+        def found_by_index(ranking: Ranking) -> list[Document]:
             return [to_document(one) for one in snapshot.get([id for id, _ in ranking])]
 
-        searching = _only(Step(search, "search_index"))
-        _, answer = yield Both(
-            traced(run_manager, "BM25", query, searching, by_words),
-            self._ask_store(run_manager, query, search.wanted, keywords),
-        )
+        asking_index = traced(parent, "BM25", query, ask_index(), found_by_index)
+        asking_store = self._ask_store(parent, query, search.wanted, keywords)
+        _, answer = yield Both(asking_index, asking_store)
         while not (yield work(self._take, search, answer)):
-            answer = yield from self._ask_store(run_manager, query, search.wanted, keywords)
-        found: list[Document] = yield work(lambda: self._documents(search.hits()))
-        if self.reranker is not None:
-            child = run_manager.get_child()
-            arguments = (found, query, child)
-            found = [*(yield Step(self.reranker, "compress_documents", arguments))]
-        return found[page]
-
-    @awaits(_get_relevant_documents, reading, between=here)
-    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
-        """Do what ``_get_relevant_documents`` does while the event loop goes on."""
+            answer = yield from self._ask_store(parent, query, search.wanted, keywords)
+        documents: list[Document] = yield work(lambda: self._documents(search.hits()))
+        return documents
 
     def _keywords(self, filter: Filter | None) -> dict[str, Any]:
         """Return the keywords of the vector store's search."""
         if not filter or not isinstance(filter, Mapping) or self.translate_filter is None:
             return self.search_kwargs
         return self.search_kwargs | self.translate_filter(filter)
-
-    def _search(
-        self, snapshot: BM25Index, query: str, k: int, offset: int, **asked: Any
-    ) -> HybridSearch:
-        return HybridSearch(
-            snapshot,
-            query,
-            k,
-            offset=offset,
-            fetch_k=self.fetch_k,
-            method=self.method,
-            weights=self.weights,
-            rank_constant=self.rank_constant,
-            on_unknown=self.on_unknown,
-            known=self.index.__contains__,
-            **asked,
-        )
 
     def _ask_store(
         self, parent: Any, query: str, k: int, keywords: Mapping[str, Any]
@@ -522,7 +417,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         step = Step(self.vector_store, f"similarity_search{scored}", (query,), {"k": k, **keywords})
 
         def ask() -> Plan[_Found]:
-            with self._naming_store():
+            with naming("the vector store", self.vector_store):
                 answer = yield step
             return answer if scored else [(document, 0.0) for document in answer]
 
@@ -530,7 +425,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         return traced(parent, name, query, ask(), lambda found: [one for one, _ in found])
 
     def _take(self, search: HybridSearch, answer: _Found) -> bool:
-        with self._naming_store():
+        with naming("the vector store", self.vector_store):
             scores = [(self._id_of(document), score) for document, score in answer]
         try:
             return search.take(scores)
@@ -550,16 +445,3 @@ class BM25HybridRetriever(BM25DocumentIndex):
             )
             raise ValueError(message)
         return str(id)
-
-    @contextmanager
-    def _naming_store(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            name, why = type(self.vector_store).__name__, f"{type(error).__name__}: {error}"
-            message = f"the vector store, {name}, failed: {why}"
-            raise RuntimeError(message) from error
-
-
-def _only(step: Step) -> Plan[Any]:
-    return (yield step)

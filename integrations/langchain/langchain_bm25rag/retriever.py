@@ -183,10 +183,9 @@ class BM25Retriever(SearchingBM25):
 
         Raises
         ------
-        TypeError
-            If ``ids`` is not an iterable of strings and numbers.
-        ValueError
-            If there are no ids, and the filter rejects nothing.
+        TypeError, ValueError
+            If ``ids`` is not an iterable of strings and numbers, or if there are none, and the
+            filter rejects nothing: some stores delete everything then.
         ReadOnlyError
             If the index was opened for reading.
         """

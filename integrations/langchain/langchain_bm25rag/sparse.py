@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from bm25rag import Document
 from bm25rag.adapters import check_sequence
 from bm25rag.vectors import Vector, read_vector
 from langchain_bm25rag.awaiting import Plan, Step
+from langchain_bm25rag.settings import naming
 
 RetrievalMode: TypeAlias = Literal["bm25", "sparse", "hybrid"]
 """What a store searches by: BM25, sparse vectors, or both, fused."""
+_MODES = get_args(RetrievalMode)
 
 
 @runtime_checkable
@@ -46,9 +47,8 @@ def read_embedding(embedding: object) -> SparseEmbeddings | None:
 
 def read_mode(mode: RetrievalMode, embedding: SparseEmbeddings | None) -> RetrievalMode:
     """Return a mode; raise ``ValueError`` if it is unknown, or needs an embedding that is not."""
-    if mode not in get_args(RetrievalMode):
-        choices = ", ".join(get_args(RetrievalMode))
-        message = f"retrieval_mode must be one of {choices}, got {mode!r:.100}"
+    if mode not in _MODES:
+        message = f"retrieval_mode must be one of {', '.join(_MODES)}, got {mode!r:.100}"
         raise ValueError(message)
     if mode != "bm25" and embedding is None:
         message = (
@@ -74,7 +74,7 @@ def with_vectors(
     if not given:
         return given
     texts = [document.text or "" for document in given]
-    with _naming(embedding):
+    with naming("sparse_embedding", embedding):
         answer = yield Step(embedding, "embed_documents", (texts,))
         vectors = [
             read_vector(vector, f"vectors[{row}]")
@@ -90,15 +90,5 @@ def with_vectors(
 
 def embed_query(embedding: SparseEmbeddings, query: str) -> Plan[Vector]:
     """Return the vector of a query; raise ``RuntimeError`` as ``with_vectors`` does."""
-    with _naming(embedding):
+    with naming("sparse_embedding", embedding):
         return read_vector((yield Step(embedding, "embed_query", (query,))), "its vector")
-
-
-@contextmanager
-def _naming(embedding: SparseEmbeddings) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        name, why = type(embedding).__name__, f"{type(error).__name__}: {error}"
-        message = f"sparse_embedding, {name}, failed: {why}"
-        raise RuntimeError(message) from error

@@ -54,17 +54,9 @@ class Stored:
             raise
 
     def get_by_ids(self, ids: Ids, /) -> list[Document]:
-        """Return documents in the order of the ids; unknown ids are skipped.
+        """Return documents in the order of the ids; a number becomes a string.
 
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string.
-
-        Raises
-        ------
-        TypeError
-            If ``ids`` is not an iterable of strings and numbers.
+        Unknown ids are skipped. What is no iterable of strings and numbers is a ``TypeError``.
         """
         return [to_document(found) for found in self.index.get(read_ids(ids))]
 
@@ -87,10 +79,8 @@ class Stored:
 
         Raises
         ------
-        TypeError
-            If an argument or an element has the wrong type.
-        ValueError
-            If the two differ in length.
+        TypeError, ValueError
+            If an argument or an element has the wrong type, or the two differ in length.
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         ReadOnlyError
@@ -124,39 +114,22 @@ class Stored:
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
 
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened for writing.
+        It raises ``ReadOnlyError`` if this was not opened for writing, as ``rollback`` does.
         """
         self.index.commit()
 
     acommit = awaited(commit, writing)
 
     def rollback(self) -> None:
-        """Go back to the last commit.
-
-        Raises
-        ------
-        ReadOnlyError
-            If this was not opened for writing.
-        """
+        """Go back to the last commit."""
         self.index.rollback()
 
     arollback = awaited(rollback, writing)
 
     def refresh(self) -> bool:
-        """Load the last commit of the folder, which another process may have made.
+        """Load the last commit of the folder, and say whether it is a newer one.
 
-        Returns
-        -------
-        changed
-            Whether there was a newer commit.
-
-        Raises
-        ------
-        StorageError
-            If this was not opened with ``mode="r"``.
+        It raises ``StorageError`` if this was not opened with ``mode="r"``.
         """
         return self.index.refresh()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Sequence
 from os import PathLike
 from typing import Any, NoReturn, Self, TypedDict, Unpack
 
@@ -22,11 +22,9 @@ from langchain_bm25rag.awaiting import (
     awaited,
     awaits,
     building,
-    here,
     planned,
     reading,
     streams,
-    work,
     writing,
 )
 from langchain_bm25rag.documents import (
@@ -38,21 +36,8 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import (
-    Filter,
-    Question,
-    delete,
-    is_filter_alone,
-    narrow,
-    search,
-)
-from langchain_bm25rag.settings import (
-    Making,
-    Opening,
-    check_call,
-    naming_preprocess_func,
-    refuse,
-)
+from langchain_bm25rag.filters import Filter, Question, delete, is_filter_alone, narrow, search
+from langchain_bm25rag.settings import Making, Opening, check_call, naming_preprocess_func, refuse
 from langchain_bm25rag.sparse import (
     RetrievalMode,
     SparseEmbeddings,
@@ -90,6 +75,11 @@ class _OpeningFields(Opening, _Fields):
     pass
 
 
+class _Adding(TypedDict, total=False):
+    ids: NewIds | None
+    on_duplicate: OnDuplicate
+
+
 class _Options(TypedDict, total=False):
     """What a search takes beside the query and k."""
 
@@ -99,19 +89,6 @@ class _Options(TypedDict, total=False):
     correct: bool
     expand: bool
     offset: int
-
-
-def _needs_vectors(method: str) -> Callable[..., NoReturn]:
-    def refusing(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
-        message = (
-            f"{method} needs dense vectors, and a BM25VectorStore has none: use similarity_search, "
-            "or this method of a vector store beside it"
-        )
-        raise NotImplementedError(message)
-
-    refusing.__name__ = method
-    refusing.__doc__ = "Raise ``NotImplementedError``: there are no dense vectors."
-    return refusing
 
 
 class BM25VectorStore(Stored, VectorStore):
@@ -222,16 +199,9 @@ class BM25VectorStore(Stored, VectorStore):
         ids: NewIds | None = None,
         **options: Unpack[_MakingFields],
     ) -> Self:
-        """Index documents.
+        """Index documents; ``ids`` stand for their own.
 
-        Parameters
-        ----------
-        documents
-            Any iterable; a document without an id gets a UUID.
-        ids
-            Ids in place of the documents' own.
-        embedding, analyzer, preprocess_func, bm25_params, sparse_embedding, ...
-            As in ``from_texts``.
+        The other arguments are those of ``from_texts``.
         """
         store = cls.from_texts([], embedding, **options)
         given: Any = {} if ids is None else {"ids": ids}
@@ -300,20 +270,12 @@ class BM25VectorStore(Stored, VectorStore):
         texts, metadatas, ids
             As in ``BM25Retriever.from_texts``, which also lists the exceptions.
         on_duplicate
-            What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
-            new one, or raise an ``"error"`` and write nothing.
+            As in ``BM25Retriever.add_documents``, which also says what is returned.
         **kwargs
             Not accepted.
 
-        Returns
-        -------
-        ids
-            The id of each text, without those that were skipped.
-
         Raises
         ------
-        DuplicateIdError
-            If an id is there already and ``on_duplicate`` is ``"error"``.
         RuntimeError
             If ``sparse_embedding`` fails.
         """
@@ -335,26 +297,17 @@ class BM25VectorStore(Stored, VectorStore):
 
         Parameters
         ----------
-        documents
-            Any iterable; a document without an id gets a UUID.
+        documents, on_duplicate
+            As in ``BM25Retriever.add_documents``, which also lists the exceptions.
         ids
-            Ids in place of the documents' own.
+            One for each document, in place of its own, or None.
         batch_size
             Not used: all are added in one step. LangChain's ``index()`` gives it.
-        on_duplicate, **kwargs
-            As in ``add_texts``.
-
-        Returns
-        -------
-        ids
-            The id of each document, without those that were skipped.
+        **kwargs
+            Not accepted.
 
         Raises
         ------
-        TypeError, MetadataError, DuplicateIdError
-            As from ``BM25Retriever.add_documents``.
-        ValueError
-            If there are more or fewer ids than documents.
         RuntimeError
             If ``sparse_embedding`` fails.
         """
@@ -370,14 +323,11 @@ class BM25VectorStore(Stored, VectorStore):
         return write(self.index, documents, source, on_duplicate)
 
     @streams(add_texts, writing)
-    async def aadd_texts(  # type: ignore[empty-body]
+    async def aadd_texts(  # type: ignore[empty-body, override]
         self,
         texts: Iterable[str] | AsyncIterable[str],
         metadatas: Metadatas | None = None,
-        *,
-        ids: NewIds | None = None,
-        on_duplicate: OnDuplicate = "replace",
-        **kwargs: Any,
+        **options: Unpack[_Adding],
     ) -> list[str]:
         """Do what ``add_texts`` does; ``texts`` may be an async iterable.
 
@@ -385,66 +335,35 @@ class BM25VectorStore(Stored, VectorStore):
         """
 
     @streams(add_documents, writing)
-    async def aadd_documents(  # type: ignore[empty-body]
+    async def aadd_documents(  # type: ignore[empty-body, override]
         self,
         documents: Iterable[Document] | AsyncIterable[Document],
         *,
-        ids: NewIds | None = None,
         batch_size: int | None = None,
-        on_duplicate: OnDuplicate = "replace",
-        **kwargs: Any,
+        **options: Unpack[_Adding],
     ) -> list[str]:
-        """Do what ``add_documents`` does; ``documents`` may be an async iterable.
-
-        ``aembed_documents`` of the ``sparse_embedding`` is awaited, if it has that.
-        """
+        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     @classmethod
     @streams(from_texts, building, add_texts)
     async def afrom_texts(  # type: ignore[empty-body]
-        cls,
-        texts: Iterable[str] | AsyncIterable[str],
-        embedding: Embeddings | None = None,
-        metadatas: Metadatas | None = None,
-        **kwargs: Any,
+        cls, texts: Iterable[str] | AsyncIterable[str], *args: Any, **kwargs: Any
     ) -> Self:
         """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
     @streams(from_documents, building, add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
-        cls,
-        documents: Iterable[Document] | AsyncIterable[Document],
-        embedding: Embeddings | None = None,
-        **kwargs: Any,
+        cls, documents: Iterable[Document] | AsyncIterable[Document], *args: Any, **kwargs: Any
     ) -> Self:
         """Do what ``from_documents`` does; ``documents`` may be an async iterable."""
 
     def delete(
         self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
     ) -> bool:
-        """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
+        """Delete documents as ``BM25Retriever.delete`` does, and return True.
 
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string. ``None`` for all documents that the filter passes.
-        filter
-            As in searches; documents that it rejects stay.
-        **kwargs
-            Not accepted.
-
-        Returns
-        -------
-        deleted
-            True.
-
-        Raises
-        ------
-        TypeError
-            If ``ids`` is not an iterable of strings and numbers.
-        ValueError
-            If neither is given, or the filter rejects nothing; some stores delete everything then.
+        Other keywords are refused.
         """
         refuse("delete", kwargs)
         delete(self.index, ids, filter)
@@ -503,7 +422,7 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Step(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
-    @awaits(similarity_search, reading, between=here)
+    @awaits(similarity_search, reading)
     def asimilarity_search(self) -> None:  # type: ignore[override]
         """Do what ``similarity_search`` does; an ``aembed_query`` is awaited."""
 
@@ -526,10 +445,10 @@ class BM25VectorStore(Stored, VectorStore):
         if embedding is not None:
             vector = yield from embed_query(embedding, str(query))
         found: list[tuple[Document, float]]
-        found = yield work(self._search, query, vector, k, **options | {"retrieval_mode": mode})
+        found = yield Step(self, "_search", (query, vector, k), {**options, "retrieval_mode": mode})
         return found
 
-    @awaits(similarity_search_with_score, reading, between=here)
+    @awaits(similarity_search_with_score, reading)
     def asimilarity_search_with_score(self) -> None:
         """Do what ``similarity_search_with_score`` does; an ``aembed_query`` is awaited."""
 
@@ -590,7 +509,7 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Step(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
-    @awaits(_similarity_search_with_relevance_scores, reading, between=here)
+    @awaits(_similarity_search_with_relevance_scores, reading)
     def _asimilarity_search_with_relevance_scores(self) -> None:
         """Do the same while the event loop goes on."""
 
@@ -606,8 +525,13 @@ class BM25VectorStore(Stored, VectorStore):
         )
         raise NotImplementedError(message)
 
-    similarity_search_by_vector = _needs_vectors("similarity_search_by_vector")
-    max_marginal_relevance_search = _needs_vectors("max_marginal_relevance_search")
-    max_marginal_relevance_search_by_vector = _needs_vectors(
-        "max_marginal_relevance_search_by_vector"
-    )
+    def max_marginal_relevance_search(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """Raise ``NotImplementedError``: there are no dense vectors."""
+        message = (
+            "this method needs dense vectors, and a BM25VectorStore has none: use "
+            "similarity_search, or the method of a vector store beside it"
+        )
+        raise NotImplementedError(message)
+
+    similarity_search_by_vector = max_marginal_relevance_search
+    max_marginal_relevance_search_by_vector = max_marginal_relevance_search
