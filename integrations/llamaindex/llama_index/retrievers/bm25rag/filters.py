@@ -22,7 +22,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilter,
     MetadataFilters,
 )
-from llama_index.retrievers.bm25rag.lookup import (
+from llama_index.retrievers.bm25rag.nodes import (
     LACKS_KEY,
     NODE_KEY,
     REF_DOC_ID,

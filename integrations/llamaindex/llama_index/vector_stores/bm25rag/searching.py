@@ -23,7 +23,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore, check_node_ids
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
+from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID
 from llama_index.retrievers.bm25rag.persistence import Settings
 from llama_index.retrievers.bm25rag.questions import Options, is_blank, search
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
@@ -73,26 +73,11 @@ class Answer(NamedTuple):
 
 
 class Retrieval(NodeStore):
-    """The nodes of a ``BM25VectorStore``, and how they are found.
+    """The nodes of a ``BM25VectorStore``, in an index or a folder, and how they are found."""
 
-    Parameters
-    ----------
-    bm25
-        The index that holds them; or the folder.
-    metadata_mode, sparse_doc_fn, sparse_query_fn
-        As in ``BM25VectorStore``.
-    vectors
-        The dense store, if there is one.
-
-    Attributes
-    ----------
-    settings
-        How results are fused; set by the store, which reads them with the index.
-    ignores_vectors
-        Whether ``hybrid`` may leave the sparse vectors of the nodes out.
-    """
-
+    # Set by the store: how results are fused, and whether ``hybrid`` may leave sparse vectors out.
     settings: Settings
+    ignores_vectors: bool
 
     def __init__(
         self,
@@ -105,7 +90,7 @@ class Retrieval(NodeStore):
         self.folder = bm25 if isinstance(bm25, Folder) else None
         index = bm25.reader if isinstance(bm25, Folder) else bm25
         super().__init__(index, metadata_mode, {}, verbose=False)
-        self.vectors, self.ignores_vectors = vectors, False
+        self.vectors = vectors
         self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
         self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
 
