@@ -38,7 +38,7 @@ from llama_index.vector_stores.bm25rag.writing import (
 
 from bm25rag import BM25Index, Document, Hit
 from bm25rag.adapters import check_count, check_real
-from bm25rag.filters import FilterSpec
+from bm25rag.filters import And, Filter, parse_filter
 from bm25rag.fusion import Ranking, fuse
 
 _Mode = VectorStoreQueryMode
@@ -48,20 +48,20 @@ class Scope(NamedTuple):
     """A snapshot of the index, and the filter of what a query may return; ``None`` for all."""
 
     snapshot: BM25Index
-    filter: FilterSpec | None
+    filter: Filter | None
 
     @classmethod
     def of(cls, query: VectorStoreQuery, snapshot: BM25Index) -> Scope:
         """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex."""
         parts = [translate(check_filters(query.filters), snapshot)]
         if query.node_ids:
-            parts.append(set(check_node_ids(query.node_ids)))
+            parts.append(parse_filter(set(check_node_ids(query.node_ids))))
         if query.doc_ids:
             sources = check_node_ids(query.doc_ids, "doc_ids")
             of_these = MetadataFilter(key=REF_DOC_ID, value=sources, operator=FilterOperator.IN)
             parts.append(translate(MetadataFilters(filters=[of_these]), snapshot))
-        given = [part for part in parts if part is not None]
-        return cls(snapshot, {"$and": given} if given else None)
+        given = tuple(part for part in parts if part is not None)
+        return cls(snapshot, And(given) if given else None)
 
 
 class Answer(NamedTuple):
