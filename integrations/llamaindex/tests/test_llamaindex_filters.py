@@ -238,13 +238,13 @@ def test_unknown_operators_and_conditions_are_named(retriever: BM25Retriever) ->
         retriever.search("a", filters=wrong)
 
 
-def test_what_is_too_large_to_translate_is_refused(retriever: BM25Retriever) -> None:
-    for leaf, message in (
-        (MetadataFilter(key="k", value=[0, 1] * 30), "too many zeros and ones"),
-        (MetadataFilter(key="k", value="x" * 1000, operator="in"), "give a list"),
-    ):
-        with pytest.raises(ValueError, match=f"filter on 'k': .*{message}"):
-            retriever.search("a", filters=MetadataFilters(filters=[leaf]))
+def test_lists_and_texts_of_any_size_are_compared() -> None:
+    many = [0, 1] * 30
+    nodes = [node("a", "a", k=many), node("b", "a", k="x" * 999), node("c", "a", k=[])]
+    retriever = BM25Retriever(nodes, similarity_top_k=10, language=None, token_pattern=r"\w")
+    assert found(retriever, MetadataFilter(key="k", value=many)) == {"a"}
+    within = MetadataFilter(key="k", value="x" * 1000, operator=FilterOperator.IN)
+    assert found(retriever, within) == {"b"}
 
 
 @pytest.mark.parametrize(

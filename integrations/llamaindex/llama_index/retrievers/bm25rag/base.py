@@ -33,7 +33,7 @@ from llama_index.retrievers.bm25rag.analysis import (
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore, choose_mode
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.lookup import held_index_ids
+from llama_index.retrievers.bm25rag.nodes import held_index_ids
 from llama_index.retrievers.bm25rag.questions import Expand, Options, Question
 from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread

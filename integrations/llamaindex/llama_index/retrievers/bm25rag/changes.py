@@ -10,8 +10,14 @@ from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithS
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID, mode_of, read_documents
-from llama_index.retrievers.bm25rag.nodes import to_document, to_node, with_new_metadata
+from llama_index.retrievers.bm25rag.nodes import (
+    REF_DOC_ID,
+    mode_of,
+    read_documents,
+    to_document,
+    to_node,
+    with_new_metadata,
+)
 from llama_index.retrievers.bm25rag.persistence import saved_settings
 from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare

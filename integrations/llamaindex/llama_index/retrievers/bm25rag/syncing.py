@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
-from llama_index.retrievers.bm25rag.lookup import (
+from llama_index.retrievers.bm25rag.nodes import (
     SOURCE_PATH,
+    is_same,
     parse_payload,
     read_documents,
     relations_of,
     sources_without_key,
+    to_document,
+    to_node,
 )
-from llama_index.retrievers.bm25rag.nodes import is_same, to_document, to_node
 
 from bm25rag import BM25Index
 from bm25rag import Document as Stored

@@ -35,7 +35,7 @@ from llama_index.retrievers.bm25rag.analysis import (
     choose_index,
     make_analyzer,
 )
-from llama_index.retrievers.bm25rag.lookup import held_index_ids
+from llama_index.retrievers.bm25rag.nodes import held_index_ids
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
 from llama_index.vector_stores.bm25rag import writing
 from llama_index.vector_stores.bm25rag.encoding import SparseEncoderCallable

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -34,20 +35,13 @@ _SENTENCE = (
 )
 
 
-class _AsSaved:
+class _AsSaved(Enum):  # a member is the same object when it is copied or pickled
     """Stands for an argument that is not given: an error if the index was saved with one."""
 
-    def __repr__(self) -> str:
-        return "<as saved>"
-
-    def __copy__(self) -> _AsSaved:
-        return self
-
-    def __deepcopy__(self, memo: object) -> _AsSaved:
-        return self
+    AS_SAVED = "as saved"
 
 
-AS_SAVED: Any = _AsSaved()
+AS_SAVED: Any = _AsSaved.AS_SAVED
 
 
 # --- settings -------------------------------------------------------------------------------
@@ -62,16 +56,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings of a store over an index: those given, those saved, or the defaults.
 
-    Parameters
-    ----------
-    index, mode
-        The index, perhaps saved with settings, and its metadata mode.
-    fusion
-        The arguments of ``FUSION``; ``None`` for those that are not given.
-    parts
-        ``dense`` and the functions of ``ENCODERS``, as they were given.
-    vectors
-        The dense store.
+    ``parts`` are ``dense`` and the functions of ``ENCODERS``, as they were given.
     """
     chosen = {name: value for name, value in fusion.items() if value is not None}
     if "alpha" in chosen:
@@ -123,14 +108,7 @@ def _missing(name: str, saved: Settings) -> str:
 class Folder:
     """A folder with an index that is locked only while it is written to; made if it is missing.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    timeout
-        How many seconds to wait while another writes.
-    analyzer, parameters
-        The settings of a new index; one that is there must have those that are given.
+    An index that is there must have the analyzer and the parameters that are given.
     """
 
     def __init__(

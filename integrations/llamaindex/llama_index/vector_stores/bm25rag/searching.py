@@ -23,7 +23,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore, check_node_ids
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.lookup import REF_DOC_ID
+from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID
 from llama_index.retrievers.bm25rag.persistence import Settings
 from llama_index.retrievers.bm25rag.questions import Options, is_blank, search
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
@@ -38,7 +38,7 @@ from llama_index.vector_stores.bm25rag.writing import (
 
 from bm25rag import BM25Index, Document, Hit
 from bm25rag.adapters import check_count, check_real
-from bm25rag.filters import FilterSpec
+from bm25rag.filters import And, Filter, parse_filter
 from bm25rag.fusion import Ranking, fuse
 
 _Mode = VectorStoreQueryMode
@@ -48,20 +48,20 @@ class Scope(NamedTuple):
     """A snapshot of the index, and the filter of what a query may return; ``None`` for all."""
 
     snapshot: BM25Index
-    filter: FilterSpec | None
+    filter: Filter | None
 
     @classmethod
     def of(cls, query: VectorStoreQuery, snapshot: BM25Index) -> Scope:
         """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex."""
         parts = [translate(check_filters(query.filters), snapshot)]
         if query.node_ids:
-            parts.append(set(check_node_ids(query.node_ids)))
+            parts.append(parse_filter(set(check_node_ids(query.node_ids))))
         if query.doc_ids:
             sources = check_node_ids(query.doc_ids, "doc_ids")
             of_these = MetadataFilter(key=REF_DOC_ID, value=sources, operator=FilterOperator.IN)
             parts.append(translate(MetadataFilters(filters=[of_these]), snapshot))
-        given = [part for part in parts if part is not None]
-        return cls(snapshot, {"$and": given} if given else None)
+        given = tuple(part for part in parts if part is not None)
+        return cls(snapshot, And(given) if given else None)
 
 
 class Answer(NamedTuple):
@@ -73,26 +73,11 @@ class Answer(NamedTuple):
 
 
 class Retrieval(NodeStore):
-    """The nodes of a ``BM25VectorStore``, and how they are found.
+    """The nodes of a ``BM25VectorStore``, in an index or a folder, and how they are found."""
 
-    Parameters
-    ----------
-    bm25
-        The index that holds them; or the folder.
-    metadata_mode, sparse_doc_fn, sparse_query_fn
-        As in ``BM25VectorStore``.
-    vectors
-        The dense store, if there is one.
-
-    Attributes
-    ----------
-    settings
-        How results are fused; set by the store, which reads them with the index.
-    ignores_vectors
-        Whether ``hybrid`` may leave the sparse vectors of the nodes out.
-    """
-
+    # Set by the store: how results are fused, and whether ``hybrid`` may leave sparse vectors out.
     settings: Settings
+    ignores_vectors: bool
 
     def __init__(
         self,
@@ -105,7 +90,7 @@ class Retrieval(NodeStore):
         self.folder = bm25 if isinstance(bm25, Folder) else None
         index = bm25.reader if isinstance(bm25, Folder) else bm25
         super().__init__(index, metadata_mode, {}, verbose=False)
-        self.vectors, self.ignores_vectors = vectors, False
+        self.vectors = vectors
         self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
         self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
 
