@@ -67,6 +67,7 @@ class FollowedFolder:
         self._lock = WriteLock()
         self._path = path
         self._reader: BM25Index | None = None
+        self._last: BM25Index | None = None  # what was read last
         # While there is something to commit: the writer, and what it shows to readers.
         self._writer: BM25Index | None = None
         self._shown: BM25Index | None = None
@@ -108,7 +109,10 @@ class FollowedFolder:
         if not is_url(self._path):
             with suppress(NotAnIndexError):  # the folder is gone: what was read last stays
                 self._reader.refresh()
-        return self._reader.snapshot()
+        last = self._last
+        if last is None or last._state is not self._reader._state:
+            last = self._last = self._reader.snapshot()
+        return last
 
     @contextmanager
     def writing(self, timeout: float = 60.0, delay: float = 0.0) -> Iterator[BM25Index]:

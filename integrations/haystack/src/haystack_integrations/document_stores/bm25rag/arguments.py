@@ -27,8 +27,9 @@ def check_query(query: object, name: str = "query") -> Question:
 
 def asks_for_all(query: object, filters: object) -> bool:
     """Whether a query is blank and there is a filter: what passes is found, in document order."""
-    blank = query.strip() == "" if isinstance(query, str) else query in ([], {})
-    return blank and bool(filters)
+    if not filters:
+        return False
+    return not query.strip() if isinstance(query, str) else query in ([], {})
 
 
 def check_sparse_embedding(query: object) -> dict[str, float]:

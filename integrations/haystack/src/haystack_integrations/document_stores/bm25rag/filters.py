@@ -66,21 +66,10 @@ _LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
 def translate(filters: dict[str, Any] | None, fetch: Fetch) -> Filter | None:
-    """Translate a Haystack filter into one of the core's.
+    """Translate a Haystack filter into one of the core's; ``None`` and ``{}`` are no filter.
 
-    Parameters
-    ----------
-    filters
-        A comparison or a logical filter; ``None`` and ``{}`` for no filter.
-    fetch
-        Returns the document of an id, for conditions on content, blob, embeddings or score.
-
-    Raises
-    ------
-    TypeError
-        If it is not a dict.
-    FilterError
-        Haystack's error, if the filter is malformed; the message says where.
+    ``fetch`` returns the document of an id, for conditions on content, blob, embeddings or score.
+    Haystack's ``FilterError`` says where a filter is malformed.
     """
     if filters is None:
         return None
@@ -173,6 +162,15 @@ class _Target(NamedTuple):
         scalar = operand is None or isinstance(operand, bool | int | float)
         return self.key != "$id" and (scalar or type(operand) is date)
 
+    def parse(self, name: str, operand: Any) -> Filter:
+        """Compare with an operator of the core's."""
+        return parse_filter({self.key: {name: operand}}) or _EVERYTHING
+
+    def ask(self, name: str, operand: Any) -> Filter:
+        """Compare with Haystack's own function."""
+        parse_filter({"value": {"$eq": operand}})  # refuses what no document can hold
+        return self.make(_AsHaystack(name, operand))
+
 
 def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
     name = _choose(condition, at, _COMPARISONS)
@@ -244,10 +242,10 @@ def _membership(target: _Target, members: list[Any]) -> Filter:
             # In Python, and so in Haystack, True equals 1; in the core it does not.
             plain += [member, *(one for one in (0, 1, False, True) if one == member)]
         elif moment is None:
-            others.append(_as_haystack(target, "==", member))
+            others.append(target.ask("==", member))
     if dates:
         others.append(target.make(DateEquality(python.eq, dates)))
-    return Or((_parse(target, "$in", plain), *others))
+    return Or((target.parse("$in", plain), *others))
 
 
 def _moment(operand: Any, read: Callable[[str], datetime | None]) -> datetime | None:
@@ -269,22 +267,13 @@ def _ordering(target: _Target, name: str, operand: Any) -> Filter:
     if isinstance(operand, str | datetime):
         moment = _moment(operand, read_whole)
         if moment is None:
-            return _as_haystack(target, name, operand)
+            return target.ask(name, operand)
         return target.make(DateComparison(compare, [moment]))
     if not isinstance(operand, bool | int | float):
-        return _parse(target, known, operand)
+        return target.parse(known, operand)
     bools = [one for one in (False, True) if compare(one, operand)]
     number = int(operand) if isinstance(operand, bool) else operand
-    return Or((_parse(target, known, number), _parse(target, "$in", bools)))
-
-
-def _parse(target: _Target, name: str, operand: Any) -> Filter:
-    return parse_filter({target.key: {name: operand}}) or _EVERYTHING
-
-
-def _as_haystack(target: _Target, name: str, operand: Any) -> Filter:
-    parse_filter({"value": {"$eq": operand}})  # refuses what no document can hold
-    return target.make(_AsHaystack(name, operand))
+    return Or((target.parse(known, number), target.parse("$in", bools)))
 
 
 def _passes(condition: dict[str, Any], document: Document) -> bool:

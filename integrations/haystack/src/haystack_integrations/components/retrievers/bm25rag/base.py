@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -22,6 +22,10 @@ class StoreRetriever:
     document_store: BM25DocumentStore
     filters: dict[str, Any] | None
     filter_policy: FilterPolicy
+    top_k_per_retriever: int
+    method: FusionMethod
+    weights: list[float] | None
+    rank_constant: int
     _names: tuple[str, ...] = ()
 
     def _set(self, **settings: Any) -> None:
@@ -79,43 +83,6 @@ class ScoringRetriever(StoreRetriever):
         )
 
 
-class FusingRetriever(StoreRetriever):
-    """A retriever that fuses two rankings, with the parameters of ``BM25SparseHybridRetriever``."""
-
-    top_k_per_retriever: int
-    method: FusionMethod
-    weights: list[float] | None
-    rank_constant: int
-
-    def __init__(
-        self,
-        document_store: BM25DocumentStore,
-        *,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
-        top_k_per_retriever: int = 100,
-        method: FusionMethod = "minmax",
-        weights: Sequence[float] | None = None,
-        rank_constant: int = 60,
-        correct: bool = False,
-        expand: bool = False,
-    ) -> None:
-        checked = check_fusion(method, weights, rank_constant)
-        self._set(
-            document_store=document_store,
-            filters=filters,
-            top_k=top_k,
-            filter_policy=filter_policy,
-            top_k_per_retriever=top_k_per_retriever,
-            method=method,
-            weights=None if weights is None else checked,
-            rank_constant=rank_constant,
-            correct=correct,
-            expand=expand,
-        )
-
-
 def _check_store(name: str, store: object) -> BM25DocumentStore:
     if not isinstance(store, BM25DocumentStore):
         raise TypeError(f"{name} must be a BM25DocumentStore, got {type(store).__name__}")
@@ -137,6 +104,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "top_k": partial(check_count, least=1),
     "top_k_per_retriever": check_count,
     "rank_constant": check_count,
+    "method": lambda _, method: check_fusion(method) and method,
+    "weights": lambda _, weights: None if weights is None else check_fusion("rrf", weights),
     "min_score": lambda _, score: check_min_score(score),
     "scale_score": check_flag,
     "correct": check_flag,

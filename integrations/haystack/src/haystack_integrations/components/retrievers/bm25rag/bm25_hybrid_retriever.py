@@ -13,7 +13,7 @@ from haystack.components.embedders.types import TextEmbedder
 from haystack.components.retrievers.types import EmbeddingRetriever
 from haystack.core.serialization import component_to_dict
 from haystack.document_stores.types import FilterPolicy
-from haystack_integrations.components.retrievers.bm25rag.base import FusingRetriever
+from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question, asks_for_all
 
@@ -27,7 +27,7 @@ _Plan: TypeAlias = Generator[_Part, dict[str, Any], None]
 
 
 @component
-class BM25HybridRetriever(FusingRetriever):
+class BM25HybridRetriever(StoreRetriever):
     """Finds documents by keywords in a ``BM25DocumentStore``, by embeddings in another store.
 
     Both stores must hold the same documents under the same ids. Filters and ``top_k`` reach both,
@@ -71,10 +71,13 @@ class BM25HybridRetriever(FusingRetriever):
         correct: bool = False,
         expand: bool = False,
     ) -> None:
-        # Not super(), which knows the class only as it was before ``component`` made it anew.
-        FusingRetriever.__init__(
-            self,
-            document_store,
+        _check_component("embedding_retriever", embedding_retriever, "query_embedding")
+        if text_embedder is not None:
+            _check_component("text_embedder", text_embedder, "text")
+        self._set(
+            document_store=document_store,
+            embedding_retriever=embedding_retriever,
+            text_embedder=text_embedder,
             filters=filters,
             top_k=top_k,
             filter_policy=filter_policy,
@@ -82,22 +85,15 @@ class BM25HybridRetriever(FusingRetriever):
             method=method,
             weights=weights,
             rank_constant=rank_constant,
+            on_unknown=on_unknown,
             correct=correct,
             expand=expand,
-        )
-        _check_component("embedding_retriever", embedding_retriever, "query_embedding")
-        if text_embedder is not None:
-            _check_component("text_embedder", text_embedder, "text")
-        self._set(
-            embedding_retriever=embedding_retriever,
-            text_embedder=text_embedder,
-            on_unknown=on_unknown,
         )
         self._search("a query", self._settled(None, top_k=None), 0)  # checks on_unknown
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
-        data = FusingRetriever.to_dict(self)
+        data = StoreRetriever.to_dict(self)
         for name, part in self._components.items():
             data["init_parameters"][name] = component_to_dict(part, name)
         return data

@@ -22,31 +22,16 @@ class BM25Retriever(ScoringRetriever):
     ----------
     document_store
         The store.
-    filters
-        Which documents may be found.
-    top_k
-        The maximum number of documents, >= 1.
-    scale_score
-        Whether to scale scores to the range 0 to 1.
+    filters, top_k, scale_score, min_score, correct, expand
+        As in ``run``, for calls that leave them out; ``top_k`` is at least 1.
     filter_policy
         How the filters of a call combine with these: ``REPLACE`` uses them instead, ``MERGE``
         returns documents that pass both, whatever the operators on either side.
-    min_score
-        The lowest score that is returned, on the scaled range if scores are scaled; ``None``
-        for any.
-    correct
-        Whether to replace terms that no document has by terms that are spelt alike.
-    expand
-        Whether to add terms of the best documents to the query (RM3), as ``BM25Index.expand``.
 
     Raises
     ------
-    TypeError
-        If the store is not a ``BM25DocumentStore``, or an argument has the wrong type.
-    ValueError
-        If ``top_k`` is less than 1, ``min_score`` is NaN, or the policy is unknown.
-    FilterError
-        If the filters are malformed.
+    TypeError, ValueError, FilterError
+        If an argument has the wrong type, is out of range, or is a malformed filter.
 
     Examples
     --------
@@ -112,8 +97,8 @@ class BM25Retriever(ScoringRetriever):
             Whether to replace terms that no document has by terms that are spelt alike; ``None``
             for the retriever's setting.
         expand
-            Whether to add terms of the best documents to the query; ``None`` for the retriever's
-            setting.
+            Whether to add terms of the best documents to the query (RM3), as ``BM25Index.expand``;
+            ``None`` for the retriever's setting.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + top_k``.
 
@@ -153,22 +138,11 @@ class BM25Retriever(ScoringRetriever):
         expand: bool | None = None,
         offset: int = 0,
     ) -> dict[str, list[list[Document]]]:
-        """Do what ``run`` does for many queries at once, on several threads.
+        """Do what ``run`` does for each of many queries at once, on several threads.
 
         Haystack's evaluators take the result as ``retrieved_documents``. For one list of what
-        any of the queries finds, use ``MultiQueryTextRetriever`` in a pipeline.
-
-        Parameters
-        ----------
-        queries
-            The queries; an error says which one is wrong.
-        filters, top_k, scale_score, min_score, correct, expand, offset
-            As in ``run``, for each query.
-
-        Returns
-        -------
-        result
-            ``documents``: what ``run`` finds for each query, in their order.
+        any of the queries finds, use ``MultiQueryTextRetriever`` in a pipeline. An error says
+        which query is wrong.
         """
         asked = self._settled(
             filters,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
-from haystack_integrations.components.retrievers.bm25rag.base import FusingRetriever
+from haystack.document_stores.types import FilterPolicy
+from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
+from bm25rag.fusion import FusionMethod
+
 
 @component
-class BM25SparseHybridRetriever(FusingRetriever):
+class BM25SparseHybridRetriever(StoreRetriever):
     """Finds documents in a ``BM25DocumentStore`` by keywords and by their sparse embeddings.
 
     Both rankings are of one state of the store. ``BM25HybridRetriever`` fuses BM25 with another
@@ -31,6 +36,33 @@ class BM25SparseHybridRetriever(FusingRetriever):
     rank_constant
         The constant of ``"rrf"``, >= 0.
     """
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        *,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        top_k_per_retriever: int = 100,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        correct: bool = False,
+        expand: bool = False,
+    ) -> None:
+        self._set(
+            document_store=document_store,
+            filters=filters,
+            top_k=top_k,
+            filter_policy=filter_policy,
+            top_k_per_retriever=top_k_per_retriever,
+            method=method,
+            weights=weights,
+            rank_constant=rank_constant,
+            correct=correct,
+            expand=expand,
+        )
 
     @component.output_types(documents=list[Document])
     def run(
