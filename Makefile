@@ -29,12 +29,14 @@ SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o 
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
-# The modes beside the usual one try fewer examples of each property, and leave out the slow tests
-# and those of crashes and benchmarks, for which the mode makes no difference; with NumPy alone, also
-# the tests that force a backend themselves (tests/conftest.py).
-ONCE := crashes distributed project/test_benchmarks.py
+# The modes beside the usual one try fewer examples of each property, and leave out the slow tests and
+# those of crashes, forged folders and benchmarks, for which the mode makes no difference; with NumPy
+# alone, also the tests that force a backend themselves (tests/conftest.py).
+ONCE := crashes distributed project/test_benchmarks.py storage/test_hostile_*.py
 QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
-REPEATED ?= $(QUICK_PROFILE) $(ONCE:%=--ignore=tests/%)
+REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
+# What no library takes part in.
+BELOW := analysis/test_scanner.py
 # What runs no kernel of its own: one backend is enough.
 ABOVE := cli evaluation project readers storage/test_remote.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
@@ -96,7 +98,7 @@ test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
-	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED)
+	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) $(BELOW:%=--ignore=tests/%)
 
 wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment; compile one for arm64.
 	$(PY) tools/check_wheel.py

@@ -17,12 +17,12 @@ from support.environment import INTERPRETED
 settings.register_profile(
     "bm25rag",
     deadline=None,
-    max_examples=40,
+    max_examples=25,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
 # The modes that repeat the tests (interpreted, NumPy alone, lowest versions) ask for this one.
-settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=12)
+settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=5)
 # `make soak` and `make test-long` ask for these.
 settings.register_profile("soak", settings.get_profile("bm25rag"), max_examples=300)
 settings.register_profile("long", settings.get_profile("bm25rag"), max_examples=2000)
