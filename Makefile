@@ -25,7 +25,7 @@ UV_INSTALL = $(UV) pip install -q --python $(@D)
 export UV_LINK_MODE ?= copy
 # What the adapters' environments install, and what it is made from.
 WHEELS := $(VENV)/wheels
-SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o -name '*.md' \) -not -path '*/tests/*')
+SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o -name '*.html' -o -name '*.md' \) -not -path '*/tests/*')
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
@@ -52,7 +52,7 @@ ifndef AT_ONCE
 endif
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted coverage test-plain test-lowest \
-	wheel dist adapters together distributed sanitize soak test-long bench clean
+	wheel dist adapters rest together distributed sanitize soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -70,7 +70,7 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 
 # --- the whole check ----------------------------------------------------------------
 
-check: lint types test-all test-interpreted coverage test-plain test-lowest wheel adapters distributed  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
+check: lint test-all test-interpreted coverage test-plain test-lowest rest distributed  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
 	@echo "make check: everything passed"
 
 lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
@@ -109,32 +109,35 @@ endif
 dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 	$(PY) tools/publishing.py dist
 
-# Two at a time: their tests are too short to be divided. What each says is shown when it has ended.
-ADAPTER_CHECKS := $(ADAPTERS:%=types-%) $(ADAPTERS:%=adapter-%) $(ADAPTERS:%=lowest-%) $(ADAPTERS:%=together-%)
+# What uses one core is done two at a time; what it says is shown when it has ended.
+TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
+ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
 ADAPTER_VENVS := $(ADAPTERS:%=.venv-%/.installed) $(ADAPTERS:%=.venv-%-lowest/.installed) .venv-together/.installed
-adapters: $(ADAPTER_VENVS)  ## Check each adapter: types; tests of its wheel alone, of its lowest versions, of all in one environment.
-	@$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1 $(ADAPTER_CHECKS)
+adapters: $(ADAPTER_VENVS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
+	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
 
-together: $(ADAPTERS:%=together-%)  ## Run the tests of all adapters in one environment.
+rest: $(ADAPTER_VENVS)
+	$(TWO_AT_ONCE) types wheel $(ADAPTER_CHECKS)
 
-# Not from the root, where the core's sources would hide what is installed.
+# The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
+# from the root, where the core's sources would hide what is installed.
 types-%: .venv-%/.installed
-	cd $(firstword $(wildcard integrations/$*/src) integrations/$*) && \
+	cd $(firstword $(wildcard integrations/$*/src) integrations/$*) && set -e; \
+		modules=$$(find . -name py.typed | sed 's,^./,,; s,/py.typed$$,,; s,/,.,g'); \
+		for module in $$modules; do $(CURDIR)/.venv-$*/$(BIN)/python -P -c "import $$module"; done; \
 		$(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache/$* \
-		--python-executable $(CURDIR)/.venv-$*/$(BIN)/python \
-		$$(find . -name py.typed | sed 's,^./,-p ,; s,/py.typed$$,,; s,/,.,g')
+			--python-executable $(CURDIR)/.venv-$*/$(BIN)/python $$(printf -- '-p %s ' $$modules)
 
-# -P: what is imported is what was installed, not what lies in the checkout.
-adapter-%: .venv-%/.installed
-	.venv-$*/$(BIN)/python -P $(PYTEST) integrations/$*/tests
-
-# Old frameworks beside new libraries warn on their own behalf.
+# -P: what is imported is what was installed, not what lies in the checkout. Old frameworks beside new
+# libraries warn on their own behalf.
 lowest-%: .venv-%-lowest/.installed
 	.venv-$*-lowest/$(BIN)/python -P $(PYTEST) -p no:cacheprovider -o filterwarnings=default integrations/$*/tests
 
 # pytest-asyncio warns where its options are missing, as for adapters that do without it.
 together-%: .venv-together/.installed
 	.venv-together/$(BIN)/python -P $(PYTEST) -p no:cacheprovider -W ignore::pytest.PytestDeprecationWarning integrations/$*/tests
+
+together: $(ADAPTERS:%=together-%)  ## Run the tests of all adapters in one environment.
 
 distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
 	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed
@@ -150,7 +153,7 @@ soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; 
 	$(PY) tools/hardship.py memory
 	$(PY) $(PYTEST) --hypothesis-profile=soak tests/crashes tests/storage/test_hostile_forgeries.py
 
-test-long: $(STAMP)  ## Run the tests with fifty times as many random examples (hours).
+test-long: $(STAMP)  ## Run the tests with eighty times as many random examples (hours).
 	$(PY) $(PYTEST) --hypothesis-profile=long
 
 bench: .venv-bench/.installed  ## Measure all beside other engines (40 minutes; QUICK=1: a few).
