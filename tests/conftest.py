@@ -50,10 +50,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     but for those of the kernels, which are measured interpreted. pytest-cov's own ``no_cover``
     stops one of the two measurements that it starts in a worker of pytest-xdist.
     """
+    parameters = getattr(item, "callspec", None)
     untraced = {"untraced"} if INTERPRETED else {"untraced", "slow", "hypothesis"}
-    # What a test reaches in Python is the same on each backend, but for the twin in NumPy.
-    backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-    if backend != "compiled" and not any(marker.name in untraced for marker in item.iter_markers()):
+    # Beside the twin in NumPy, a test reaches the same lines of Python on each backend.
+    again = not INTERPRETED and parameters and parameters.params.get("backend") == "compiled"
+    if not again and not any(marker.name in untraced for marker in item.iter_markers()):
         return (yield)
     tracers = sys.gettrace(), threading.gettrace()
     sys.settrace(None)
