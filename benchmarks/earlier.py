@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, SCIFACT, SMALL, Corpus
 from benchmarks.engines import K1, B
 
-_ROUNDS = 11
 _HERE = Path(__file__).parents[1]
 # What both versions run, with what every version has; a line for each measurement.
 _WORKER = f"""
@@ -50,7 +49,7 @@ for line in sys.stdin:
 """
 
 
-class _Version:
+class Version:
     """A version of the library in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +61,7 @@ class _Version:
             env={**os.environ, "PYTHONPATH": str(folder.resolve())},
         )
 
-    def __enter__(self) -> _Version:
+    def __enter__(self) -> Version:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,19 +93,22 @@ def _rows() -> Iterator[tuple[Corpus, str, int]]:
 
 
 def main() -> None:
-    """Print a line for each row: both medians, and how many times as fast this version is."""
+    """Compare with the checkout that the command line names."""
     if len(sys.argv) != 2 or not Path(sys.argv[1], "bm25rag").is_dir():
         sys.exit("usage: python -m benchmarks.earlier FOLDER, a checkout of the earlier version")
-    with _Version(Path(sys.argv[1])) as earlier, _Version(_HERE) as now:
-        _compare(earlier, now)
+    with Version(Path(sys.argv[1])) as earlier, Version(_HERE) as now:
+        compare(earlier, now, _rows())
 
 
-def _compare(earlier: _Version, now: _Version) -> None:
+def compare(
+    earlier: Version, now: Version, rows: Iterable[tuple[Corpus, str, int]], rounds: int = 11
+) -> None:
+    """Print a line for each row: both medians, and how many times as fast this version is."""
     print("| µs a query, median of turns | earlier | now | times as fast |\n|---|---|---|---|")
-    for corpus, name, k in _rows():
+    for corpus, name, k in rows:
         corpus.prepare()
-        times: dict[_Version, list[float]] = {earlier: [], now: []}
-        for turn in range(-1, _ROUNDS):
+        times: dict[Version, list[float]] = {earlier: [], now: []}
+        for turn in range(-1, rounds):
             for version in (earlier, now) if turn % 2 else (now, earlier):
                 time = version.time(str(corpus.folder), name, k, turn)
                 if turn >= 0:

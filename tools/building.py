@@ -1,20 +1,16 @@
-"""What the checks of the wheel and of the adapters share: building, and running commands."""
+"""What the checks of the wheels share: building, environments, and running commands."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import venv
 from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Where tools/wheels.py leaves a folder for the wheel of each adapter, and these of the core.
-WHEELS = Path(sys.prefix) / "wheels"
-CORE, EDITABLE = "core", "editable"
-
-
+# It is installed beside the interpreter that runs this.
+UV = Path(sys.executable).with_name("uv")
 # The modules that are compiled, with what they share, and what follows their names.
 SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
 KERNELS = [
@@ -53,23 +49,29 @@ def run(
 
 
 def build(
-    folder: Path, target: Path, *options: str, settings: Mapping[str, str | None] | None = None
+    source: Path,
+    target: Path,
+    *options: str,
+    isolated: bool = False,
+    settings: Mapping[str, str | None] | None = None,
 ) -> Path:
-    """Build the distribution of a folder and return its wheel; ``settings`` as for ``run``."""
-    run(sys.executable, "-m", "build", *options, "--outdir", target, folder, settings=settings)
+    """Build the distributions of a folder or sdist, return the wheel; ``settings`` as for ``run``.
+
+    Unless it is isolated, the build uses what this environment has.
+    """
+    how = () if isolated else ("--no-build-isolation",)
+    command = (UV, "build", "-q", "--python", sys.executable, "--out-dir", target)
+    run(*command, *how, *options, source, settings=settings)
     (wheel,) = target.glob("*.whl")
     return wheel
 
 
 def new_environment(folder: Path) -> Path:
     """Make a virtual environment and return its interpreter."""
-    venv.create(folder, with_pip=True)
+    run(UV, "venv", "-q", "--python", sys.executable, folder)
     return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
 
-def pip(
-    python: Path, *arguments: str | Path, settings: Mapping[str, str | None] | None = None
-) -> None:
-    """Run pip for an interpreter; ``settings`` as for ``run``."""
-    quiet = ("--disable-pip-version-check", "--quiet")
-    run(python, "-m", "pip", *quiet, *arguments, settings=settings)
+def install(python: Path, *what: str | Path) -> None:
+    """Install wheels, or other words of ``uv pip install``, for an interpreter."""
+    run(UV, "pip", "install", "-q", "--python", python, *what)

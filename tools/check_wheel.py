@@ -9,7 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from building import KERNELS, ROOT, SUFFIX, build, new_environment, pip, run
+from building import KERNELS, ROOT, SUFFIX, build, install, new_environment, run
 from publishing import prepare, repository
 
 _SCRIPT = """
@@ -41,12 +41,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = prepare(ROOT, folder / "source")
-        wheel = build(source, folder / "here", "--no-isolation")
+        wheel = build(source, folder / "here")
         check_contents(wheel)
         _check_metadata(wheel)
         sdist = next((folder / "here").glob("*.tar.gz"))
         _check_sdist(sdist)
-        if _members(wheel) != _members(_build_without_compiler(sdist, folder)):
+        # In isolation, where no program is found, hence no compiler but ziglang.
+        bare = {"PATH": "", "CC": None}
+        alone = build(sdist, folder / "alone", "--wheel", isolated=True, settings=bare)
+        if _members(wheel) != _members(alone):
             sys.exit("the wheel differs when it is built in isolation")
         python = new_environment(folder / "venv")
         _check_core(python, wheel, folder)
@@ -93,17 +96,8 @@ def _check_sdist(sdist: Path) -> None:
         sys.exit(f"the sdist lacks {sorted(missing)}")
 
 
-def _build_without_compiler(sdist: Path, folder: Path) -> Path:
-    """Build a wheel in isolation, where no program is found, hence no compiler but ziglang."""
-    python = new_environment(folder / "bare")
-    target = folder / "from-sdist"
-    bare = {"PATH": "", "CC": None}
-    pip(python, "wheel", "--no-deps", "--wheel-dir", target, sdist, settings=bare)
-    return next(target.glob("*.whl"))
-
-
 def _check_core(python: Path, wheel: Path, folder: Path) -> None:
-    pip(python, "install", wheel)
+    install(python, wheel)
     run(python, "-I", "-c", _SCRIPT, cwd=folder)
     said = run(python, "-I", "-m", "bm25rag", cwd=folder, code=3)
     if not re.fullmatch(r"bm25rag: the command line needs .* pip install 'bm25rag\[cli\]'\n", said):
@@ -111,7 +105,7 @@ def _check_core(python: Path, wheel: Path, folder: Path) -> None:
 
 
 def _check_command_line(python: Path, wheel: Path, folder: Path) -> None:
-    pip(python, "install", f"{wheel}[cli]")
+    install(python, f"{wheel}[cli]")
     command = python.parent / "bm25rag"
     version = run(command, "--version", cwd=folder)
     if wheel.name.split("-")[1] not in version:

@@ -29,7 +29,7 @@ def main() -> None:
         source = prepare(ROOT, Path(name) / "source")
         folder = Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else Path(name) / "made"
         settings = {"BM25RAG_TARGET": target, "CC": None}
-        wheel = build(source, folder, "--wheel", "--no-isolation", settings=settings)
+        wheel = build(source, folder, "--wheel", settings=settings)
         _check(wheel, target)
     print(f"{wheel.name}: compiled for {target}, complete")
 

@@ -14,9 +14,9 @@ import tempfile
 import tomllib
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import Any
 
 from building import ROOT, build
-from lowest import read_project
 
 FOLDERS = (ROOT, *sorted(path.parent for path in ROOT.glob("integrations/*/pyproject.toml")))
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
@@ -24,10 +24,14 @@ _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<target>[^)\s]+)\)")
 
 
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the pyproject.toml of a folder."""
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+
+
 def repository() -> str:
     """Return the public address of the repository."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return str(tomllib.loads(text)["tool"]["bm25rag"]["repository"])
+    return str(read_settings(ROOT)["tool"]["bm25rag"]["repository"])
 
 
 def project_urls(version: str) -> dict[str, str]:
@@ -57,7 +61,7 @@ def absolute(text: str, folder: PurePosixPath, version: str) -> str:
 def prepare(folder: Path, target: Path) -> Path:
     """Copy a distribution's folder to ``target`` as it is built for a package index."""
     shutil.copytree(folder, target, ignore=_LEFT_OUT)
-    version = read_project(folder / "pyproject.toml")["version"]
+    version = read_settings(folder)["project"]["version"]
     readme, project = target / "README.md", target / "pyproject.toml"
     within = PurePosixPath(folder.relative_to(ROOT).as_posix())
     text = absolute(readme.read_text(encoding="utf-8"), within, version)
@@ -76,7 +80,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         for number, source in enumerate(FOLDERS):
             made = Path(name) / "made" / str(number)
-            print(build(prepare(source, Path(name) / "source" / str(number)), made).name)
+            print(
+                build(
+                    prepare(source, Path(name) / "source" / str(number)), made, isolated=True
+                ).name
+            )
             shutil.copytree(made, folder, dirs_exist_ok=True)
 
 

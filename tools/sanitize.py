@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from building import ROOT, build, pip, run
+from building import ROOT, build, install, run
 from publishing import prepare
 
 _FLAGS = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
@@ -42,9 +42,8 @@ def main() -> None:
         source = prepare(ROOT, Path(name) / "source")
         settings = {"CC": compiler, "CFLAGS": flags, "LDFLAGS": flags}
         made = Path(name) / "made"
-        wheel = build(source, made, "--wheel", "--no-isolation", settings=settings)
-        pip(Path(python), "install", f"{wheel}[test]")
-        pip(Path(python), "install", "--force-reinstall", "--no-deps", wheel)
+        wheel = build(source, made, "--wheel", settings=settings)
+        install(Path(python), "--reinstall-package", "bm25rag", f"{wheel}[test]")
         reports = Path(name) / "reports"
         reports.mkdir()
         environment = _environment(runtime, reports)

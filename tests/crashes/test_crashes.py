@@ -96,7 +96,7 @@ def test_after_a_crash_between_any_two_operations_there_is_the_last_commit_or_th
         ends.append(len(disk.operations))
         assert states[-1] == opened(folder)
     del ends[1]  # the first step of `history` is not a commit
-    random, rounds = Random(0), max(1, settings().max_examples // 20)
+    random, rounds = Random(0), max(1, settings().max_examples // 12)
     seen = set()
     for (start, end), old, new in zip(pairwise(ends), states, states[1:], strict=False):
         for place in range(start, end + 1):

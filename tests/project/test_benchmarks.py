@@ -60,13 +60,9 @@ def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_
     assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
 
 
-def test_two_versions_take_turns(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["earlier", str(ROOT)])
-    monkeypatch.setattr(earlier, "_ROUNDS", 1)
-    monkeypatch.setattr(earlier, "_rows", lambda: [(TINY, "questions", 10)])
-    earlier.main()
+def test_two_versions_take_turns(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with earlier.Version(ROOT) as before, earlier.Version(ROOT) as now:
+        earlier.compare(before, now, [(TINY, "questions", 10)], rounds=1)
     *_, row = capsys.readouterr().out.splitlines()
     name, *figures = (cell.strip() for cell in row.strip("|").split("|"))
     assert name == "synthetic-tiny, questions, k=10"
@@ -264,9 +260,7 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
         assert head.count("|") == published.count("|") == row.count("|") == settings + 2
 
 
-def test_hybrid_figures_are_those_of_the_parts_and_of_their_fusions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_hybrid_figures_are_those_of_the_parts_and_of_their_fusions() -> None:
     def exact(_: quality.Collection) -> tuple[hybrid.Vectors, hybrid.Vectors]:
         return np.eye(3), np.eye(3)[:2]
 
@@ -275,20 +269,16 @@ def test_hybrid_figures_are_those_of_the_parts_and_of_their_fusions(
 
     partners = {"exact": ("", partial(hybrid.dense_run, exact))}
     partners |= {"absent": ("", partial(hybrid.dense_run, absent))}
-    monkeypatch.setattr(hybrid, "PARTNERS", partners)
     texts = ["red boats", "blue cars", "red red cars"]
     questions, grades = {"q": "red", "r": "cars"}, {"q": {"a": 1}, "r": {"b": 1}}
-    (row,) = hybrid.rows(quality.Collection(["a", "b", "c"], texts, questions, grades, "english"))
+    few = quality.Collection(["a", "b", "c"], texts, questions, grades, "english")
+    (row,) = hybrid.rows(few, partners)
     assert row[:3] == ["exact", "81.5", "100.0"]
     assert len(row) == 9
 
 
-def test_searches_by_sparse_vectors_are_timed_beside_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(vectors, "QUESTIONS", 3)
-    monkeypatch.setattr(vectors, "ROUNDS", 1)
-    rows = list(vectors.rows(50))
+def test_searches_by_sparse_vectors_are_timed_beside_others() -> None:
+    rows = list(vectors.rows(50, 3, 1))
     assert [len(row) for row in rows] == [4] * 4
     assert all(float(row[-1].removesuffix(" ms")) > 0 for row in rows)
 

@@ -190,7 +190,7 @@ def test_after_updates_everything_is_the_references(**drawn: Any) -> None:
 
 @pytest.mark.slow
 @UPDATES
-@settings(max_examples=80)
+@settings(max_examples=30)
 def test_after_updates_everything_is_the_references_at_length(**drawn: Any) -> None:
     check_updates(**drawn)
 
