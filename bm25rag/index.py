@@ -137,17 +137,13 @@ class BM25Index:
         analyzer, variant, k1, b, delta, delta_on
             As in the constructor.
         """
+        from bm25rag.additions import NewDocuments
+
         index = cls(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-        index.add(
-            texts,
-            ids,
-            metadata,
-            payloads=payloads,
-            store_text=store_text,
-            on_duplicate=on_duplicate,
-            progress=progress,
-            threads=threads,
-            vectors=vectors,
+        index._live.add(
+            NewDocuments(texts, ids, metadata, payloads, vectors, store_text, progress),
+            on_duplicate,
+            threads,
         )
         return index
 
@@ -927,18 +923,12 @@ class BM25Index:
 
         Raises
         ------
-        FileExistsError
-            If the folder holds an index and ``overwrite`` is false.
-        NotAnIndexError
-            If the folder holds something else.
+        FileExistsError, NotAnIndexError
+            If the folder holds an index and ``overwrite`` is false, or something else.
         LockedError
             If a writer has the folder open.
-        RemoteError
-            If a remote store refuses or cannot be reached; what it held is still there.
-        MissingDependencyError
-            If a URL needs a package that is not installed.
-        OSError
-            If the disk refuses; what the folder held is still there.
+        RemoteError, MissingDependencyError, OSError
+            As ``open``, or if the disk refuses; what the folder held is still there.
         """
         folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
         kept = None if extra is None else check_extra(extra)
@@ -1006,24 +996,17 @@ class BM25Index:
         ------
         NotAnIndexError
             If the folder holds no index; in mode ``"a"``, if it holds something else.
-        FormatVersionError
-            If a newer bm25rag wrote it.
-        CorruptIndexError
-            If a file is damaged.
-        LockedError
-            If ``mode`` is not ``"r"`` and another writer still has the folder open.
-        ReadOnlyError
-            If ``mode`` is not ``"r"`` and ``path`` a URL, which nothing can lock.
-        ValueError
-            If the index has other settings than those given.
-        RemoteError
-            If a remote store refuses or cannot be reached.
-        MissingDependencyError
-            If a URL needs a package that is not installed.
+        FormatVersionError, CorruptIndexError
+            If a newer bm25rag wrote it, or a file is damaged.
+        LockedError, ReadOnlyError
+            If ``mode`` is not ``"r"``, and another writer still has the folder open or ``path`` is
+            a URL, which nothing can lock.
+        ValueError, TokenizerRequiredError
+            If the index has other settings than those given, or its analyzer needs ``tokenizer``.
+        RemoteError, MissingDependencyError
+            If a store refuses or cannot be reached, or a URL needs a package that is missing.
         UntrustedIndexError
             If ``untrusted`` and the folder holds what a stranger could misuse.
-        TokenizerRequiredError
-            If the analyzer was made with a callable and ``tokenizer`` is missing.
 
         Warns
         -----

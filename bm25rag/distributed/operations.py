@@ -22,6 +22,7 @@ from bm25rag.search.known_fields import fields_of, has_field
 from bm25rag.search.queries import Query
 from bm25rag.search.results import BatchResult
 from bm25rag.shards import Ranking, merge_rankings
+from bm25rag.vectors import Vectors
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
 
@@ -46,10 +47,10 @@ class Operation(NamedTuple):
 
 
 def _search(
-    shard: BM25Index,
+    shard: BM25Index | Vectors,
     first_row: int,
     threads: int,
-    queries: Sequence[Query],
+    queries: Sequence[Any],
     k: int,
     filter: FilterSpec | None,
     min_score: float | None,
@@ -59,18 +60,8 @@ def _search(
     return _found(batch, first_row, contents)
 
 
-def _search_vectors(
-    shard: BM25Index,
-    first_row: int,
-    threads: int,
-    vectors: Sequence[Vector],
-    k: int,
-    filter: FilterSpec | None,
-    min_score: float | None,
-    contents: bool,
-) -> Found:
-    batch = shard.vectors.search_batch(vectors, k, filter, min_score=min_score, threads=threads)
-    return _found(batch, first_row, contents)
+def _search_vectors(shard: BM25Index, *arguments: Any) -> Found:
+    return _search(shard.vectors, *arguments)
 
 
 def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
