@@ -34,6 +34,7 @@ if not cython.compiled:
         kth_lower_bound,
         lowest_bit,
         mask,
+        sum_if,
     )
 
 
@@ -252,13 +253,14 @@ def _mask(
 ) -> cython.void:
     """Leave zeros for the documents of a window that may not be returned."""
     first: cython.Py_ssize_t = scratch.first + scratch.base
+    place: cython.Py_ssize_t
     i: cython.Py_ssize_t
     if full:
         mask(scratch.sums, 0, scratch.end - scratch.base, plan.allowed, first)
         return
     for i in range(listed):
-        if not plan.allowed[first + scratch.waiting[i]]:
-            scratch.sums[scratch.waiting[i]] = 0.0
+        place = scratch.waiting[i]
+        scratch.sums[place] = sum_if(plan.allowed[first + place], scratch.sums[place])
 
 
 @cython.cfunc
