@@ -18,11 +18,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from bm25rag import Document
+from bm25rag import BM25Index, Document
 from bm25rag.distributed.ray import build, serve, stop
 from bm25rag.readers import read_jsonl, read_queries
-from bm25rag.sharded import ShardedIndex
-from bm25rag.sharded import build as build_here
 
 SHARDS = (1, 2, 4)
 ROUNDS = 5
@@ -66,10 +64,10 @@ def main(folder: Path) -> None:
 def _rows(work: Path, shards: int, documents: list[Document], queries: list[str]) -> Iterator[str]:
     here, there = work / f"here-{shards}", work / f"there-{shards}"
     built = [
-        seconds(lambda: build_here(iter(documents), here, shards)),
+        seconds(lambda: BM25Index.build(iter(documents), here, shards=shards)),
         seconds(lambda: build(f"{work}/*.jsonl", there, shards)),
     ]
-    index, served = ShardedIndex.open(here), serve(there)
+    index, served = BM25Index.open(here), serve(there)
     assert [index.search(query) for query in queries[:50]] == [
         served.search(query) for query in queries[:50]
     ]

@@ -21,7 +21,7 @@ from bm25rag.evaluation import evaluate
 
 JUDGED = ("scifact", "cranfield", "xquad-en", "xquad-de", "xquad-es", "xquad-ru")
 OTHERS = ("xquad-ar", "xquad-zh", "xquad-th-half", "cmrc2018-zh", "jaquad-ja-half")
-ANSERINI = (10, 10, 0.5)
+ANSERINI = {"fb_docs": 10, "fb_terms": 10, "original_query_weight": 0.5}
 MEASURES = ("nDCG@10", "R@100")
 DRAWS = (7, 8, 9)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -64,8 +64,8 @@ def misspell(question: str, draw: random.Random) -> str:
 def expansion(index: BM25Index, questions: dict[str, str], grades: Grades) -> Iterator[float]:
     """Yield NDCG@10 and R@100 of queries as asked, expanded, and expanded as Anserini does."""
     yield from measured(index, questions, grades)
-    for settings in ((), ANSERINI):
-        expanded = {key: index.expand(text, *settings) for key, text in questions.items()}
+    for settings in ({}, ANSERINI):
+        expanded = {key: index.expand(text, **settings) for key, text in questions.items()}
         yield from measured(index, expanded, grades)
 
 

@@ -5,7 +5,7 @@ import typing as _typing
 
 import bm25rag.forks  # noqa: F401 - first: before a fork, it waits for the rest of this import
 from bm25rag.analysis import Analyzer
-from bm25rag.documents import Deleted, Document, Hit
+from bm25rag.documents import Document, Hit
 from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
@@ -18,7 +18,6 @@ __all__ = [
     "BM25Index",
     "BatchResult",
     "Correction",
-    "Deleted",
     "Document",
     "Explanation",
     "Hit",

@@ -1,4 +1,4 @@
-"""What users pass in and get back: documents, hits, and the number of deleted documents."""
+"""What users pass in and get back: documents and hits."""
 
 from __future__ import annotations
 
@@ -158,24 +158,3 @@ def _short(text: str | bytes | None) -> str:
 
 def _shorten(shown: str) -> str:
     return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
-
-
-class Deleted(int):
-    """How many documents a call deleted, and which.
-
-    Parameters
-    ----------
-    ids
-        Their ids, in the order asked for, each once.
-    """
-
-    ids: tuple[str, ...]
-
-    def __new__(cls, ids: tuple[str, ...]) -> Self:
-        """Make the number of these ids."""
-        count = super().__new__(cls, len(ids))
-        count.ids = ids
-        return count
-
-    def __getnewargs__(self) -> tuple[tuple[str, ...]]:  # type: ignore[override]
-        return (self.ids,)

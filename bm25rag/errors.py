@@ -7,7 +7,7 @@
     ├── DocumentNotFoundError (KeyError)    no document with this id passes the filter
     ├── FilterError (ValueError)            a filter is malformed; the message says where
     ├── MetadataError (ValueError)          metadata that cannot be stored, by document and key
-    ├── ReadOnlyError (TypeError)           a write to a view, a snapshot or a reader
+    ├── ReadOnlyError (RuntimeError)        a write to a view, a snapshot or a reader
     ├── TokenizerRequiredError (ValueError) the index needs the callable it was made with
     ├── MissingDependencyError (ImportError) an optional package is not installed
     ├── ClusterError (RuntimeError)         a cluster could not do what it was asked to
@@ -109,7 +109,7 @@ class MetadataError(BM25Error, ValueError):
         return MetadataError(self.document, self.key, self.problem, row)
 
 
-class ReadOnlyError(BM25Error, TypeError):
+class ReadOnlyError(BM25Error, RuntimeError):
     """A view, a snapshot or a reader was asked to write."""
 
 

@@ -39,7 +39,7 @@ from bm25rag.common.checks import (
 )
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.common.urls import is_url, local_path
-from bm25rag.documents import Deleted, Document, Hit, Text
+from bm25rag.documents import Document, Hit, Text
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
 from bm25rag.scoring.variants import DeltaOn, Parameters, VariantName
@@ -171,6 +171,7 @@ class BM25Index:
     def __init__(
         self,
         analyzer: Analyzer | None = None,
+        *,
         variant: VariantName = "lucene",
         k1: float = 1.2,
         b: float = 0.75,
@@ -188,14 +189,19 @@ class BM25Index:
         texts: Iterable[Text],
         ids: Iterable[str] | None = None,
         metadata: Iterable[dict[str, Any] | None] | None = None,
-        payloads: Iterable[bytes | None] | None = None,
         *,
+        payloads: Iterable[bytes | None] | None = None,
         store_text: bool = True,
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
         vectors: Iterable[Vector | None] | None = None,
-        **settings: Any,
+        analyzer: Analyzer | None = None,
+        variant: VariantName = "lucene",
+        k1: float = 1.2,
+        b: float = 0.75,
+        delta: float | None = None,
+        delta_on: DeltaOn = "all",
     ) -> Self:
         """Make an index and add texts to it, in one call.
 
@@ -203,12 +209,21 @@ class BM25Index:
         ----------
         texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads, vectors
             As in ``add``.
-        **settings
-            As in the constructor: ``analyzer``, ``variant``, ``k1``, ``b`` ....
+        analyzer, variant, k1, b, delta, delta_on
+            As in the constructor.
         """
-        index = cls(**settings)
-        columns = (texts, ids, metadata, payloads)
-        index.add(*columns, store_text, on_duplicate, progress, threads, vectors=vectors)
+        index = cls(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+        index.add(
+            texts,
+            ids,
+            metadata,
+            payloads=payloads,
+            store_text=store_text,
+            on_duplicate=on_duplicate,
+            progress=progress,
+            threads=threads,
+            vectors=vectors,
+        )
         return index
 
     @classmethod
@@ -217,13 +232,19 @@ class BM25Index:
         documents: Iterable[Document | Text],
         folder: str | PathLike[str],
         *,
+        shards: int | None = None,
         memory: str | int = "2GiB",
         store_text: bool = True,
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
         extra: dict[str, Any] | None = None,
-        **settings: Any,
+        analyzer: Analyzer | None = None,
+        variant: VariantName = "lucene",
+        k1: float = 1.2,
+        b: float = 0.75,
+        delta: float | None = None,
+        delta_on: DeltaOn = "all",
     ) -> Self:
         """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
 
@@ -238,6 +259,9 @@ class BM25Index:
         folder
             The folder; made if it is missing. On the way it takes up to two and a half times
             the size of the index.
+        shards
+            How many shards to divide the index into, >= 1, each with as many consecutive documents
+            as the others or one more; ``None``: none. See ``docs/sharding.md``.
         memory
             How much memory to use, ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes:
             the most that the resident memory of the process grows by, without pages of mapped
@@ -247,15 +271,16 @@ class BM25Index:
             As in ``add``.
         extra
             JSON values to keep with the index, as in ``save``.
-        **settings
-            As in the constructor: ``analyzer``, ``variant``, ``k1``, ``b`` ....
+        analyzer, variant, k1, b, delta, delta_on
+            As in the constructor.
 
         Raises
         ------
         TypeError
             If an argument or a document has the wrong type; the message says which.
         ValueError
-            If ``memory`` is too little, or an interrupted build had other documents or settings.
+            If ``shards`` is less than 1, ``memory`` is too little, or an interrupted build had
+            other documents or settings.
         FileExistsError
             If the folder holds an index.
         NotAnIndexError
@@ -270,7 +295,24 @@ class BM25Index:
         from bm25rag.building.build import build_index
         from bm25rag.building.plan import check_plan
 
-        empty = cls(**settings)
+        empty = cls(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+        if shards is not None:
+            from bm25rag.sharded import build
+
+            sharded = build(
+                documents,
+                folder,
+                shards,
+                memory=memory,
+                store_text=store_text,
+                on_duplicate=on_duplicate,
+                progress=progress,
+                threads=threads,
+                extra=extra,
+                analyzer=empty.analyzer,
+                **empty._state.snapshot.parameters.to_dict(),
+            )
+            return cast("Self", sharded)
         plan = check_plan(empty, memory, store_text, on_duplicate, progress, threads, extra)
         build_index(documents, folder, plan)
         return cls.open(folder, tokenizer=empty.analyzer.tokenizer)
@@ -282,9 +324,9 @@ class BM25Index:
         query: Query,
         k: int = 10,
         filter: FilterSpec | None = None,
+        *,
         min_score: float | None = None,
         correct: bool = False,
-        *,
         offset: int = 0,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
@@ -340,10 +382,10 @@ class BM25Index:
         queries: Iterable[Query],
         k: int = 10,
         filter: FilterSpec | None = None,
+        *,
         min_score: float | None = None,
         threads: int | None = None,
         correct: bool = False,
-        *,
         offset: int = 0,
     ) -> BatchResult:
         """Search for many queries at once.
@@ -433,10 +475,11 @@ class BM25Index:
     def expand(
         self,
         query: Query,
+        filter: FilterSpec | None = None,
+        *,
         fb_docs: int = 10,
         fb_terms: int = 20,
         original_query_weight: float = 0.8,
-        filter: FilterSpec | None = None,
     ) -> dict[str, float]:
         """Expand a query by terms of the documents that answer it best (RM3).
 
@@ -448,14 +491,14 @@ class BM25Index:
         ----------
         query
             As in ``search``.
+        filter
+            As in ``search``; only documents that pass are learnt from.
         fb_docs
             How many documents to learn from.
         fb_terms
             How many terms to add, and to take from each document.
         original_query_weight
             The share of the query's own terms in the weights, from 0 to 1.
-        filter
-            As in ``search``; only documents that pass are learnt from.
 
         Returns
         -------
@@ -648,17 +691,16 @@ class BM25Index:
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self._snapshot.find(id) is not None
 
-    @property
     def vocabulary(self) -> list[str]:
-        """The terms of the living documents, by code point."""
+        """Return the terms of the living documents, by code point."""
         return self._snapshot.frequencies()[0]
 
     def document_frequencies(self) -> Int64:
-        """Return in how many documents each term of ``vocabulary`` occurs, int64 (V,)."""
+        """Return in how many documents each term of ``vocabulary()`` occurs, int64 (V,)."""
         return self._snapshot.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
-        """Return the eager scores: float32 (N, V), columns as ``vocabulary``, without the shift.
+        """Return the eager scores: float32 (N, V), columns as ``vocabulary()``, without the shift.
 
         Raises
         ------
@@ -736,12 +778,12 @@ class BM25Index:
         texts: Iterable[Text],
         ids: Iterable[str] | None = None,
         metadata: Iterable[dict[str, Any] | None] | None = None,
+        *,
         payloads: Iterable[bytes | None] | None = None,
         store_text: bool = True,
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
-        *,
         vectors: Iterable[Vector | None] | None = None,
     ) -> list[str]:
         """Add documents; all of them or, if anything is wrong, none.
@@ -800,6 +842,7 @@ class BM25Index:
     def add_documents(
         self,
         documents: Iterable[Document],
+        *,
         store_text: bool = True,
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
@@ -855,7 +898,9 @@ class BM25Index:
                 self._install(views, next_id=new.next_id, probe=probe)
         return new.ids
 
-    def delete(self, ids: Iterable[str] | None = None, filter: FilterSpec | None = None) -> Deleted:
+    def delete(
+        self, ids: Iterable[str] | None = None, filter: FilterSpec | None = None
+    ) -> list[str]:
         """Delete documents, by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
@@ -868,9 +913,8 @@ class BM25Index:
 
         Returns
         -------
-        count
-            How many documents went, an ``int``; its ``ids`` are those that this very call
-            deleted, in the order asked for, or in document order.
+        ids
+            The ids that this very call deleted, in the order asked for, or in document order.
 
         Raises
         ------
@@ -907,9 +951,11 @@ class BM25Index:
                 }
             if found:
                 self._install(_without(snapshot, found.values()))
-        return Deleted(tuple(found))
+        return list(found)
 
-    def update_metadata(self, ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]) -> int:
+    def update_metadata(
+        self, ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+    ) -> list[str]:
         """Replace the metadata of documents, which keep their places; unknown ids are ignored.
 
         Parameters
@@ -921,8 +967,8 @@ class BM25Index:
 
         Returns
         -------
-        count
-            How many documents were changed.
+        ids
+            The ids of the documents that were changed, in the order asked for.
 
         Raises
         ------
@@ -951,16 +997,18 @@ class BM25Index:
                 raise error.at(f"metadata[{row}]") from None
         with self._lock.taken():
             snapshot = self._changeable()
+            changed: list[str] = []
             changes: dict[int, dict[int, bytes]] = {}
             for id, data in releasing_gil(encoded.items()):
                 if (found := snapshot.find(id)) is not None:
+                    changed.append(id)
                     changes.setdefault(found[0], {})[found[1]] = data
             if changes:
                 self._install(
                     view.with_metadata(changes[place]) if place in changes else view
                     for place, view in enumerate(snapshot.views)
                 )
-        return sum(map(len, changes.values()))
+        return changed
 
     def maintain(self) -> None:
         """Merge what writes have left unmerged, so that searches look into few segments.
@@ -1027,6 +1075,7 @@ class BM25Index:
     def tune(
         self,
         variant: VariantName = _KEEP,
+        *,
         k1: float = _KEEP,
         b: float = _KEEP,
         delta: float | None = _KEEP,
@@ -1101,9 +1150,9 @@ class BM25Index:
     def save(
         self,
         path: str | PathLike[str],
+        *,
         extra: dict[str, Any] | None = None,
         overwrite: bool = True,
-        *,
         storage_options: dict[str, Any] | None = None,
     ) -> None:
         """Save the index in a folder, in one atomic step.
@@ -1165,12 +1214,12 @@ class BM25Index:
         cls,
         path: str | PathLike[str],
         mode: Mode = "r",
+        *,
         mmap: bool = True,
         tokenizer: Tokenizer | None = None,
         verify: bool = False,
         untrusted: bool = False,
         timeout: float = 0.0,
-        *,
         analyzer: Analyzer | None = None,
         variant: VariantName | None = None,
         k1: float | None = None,
@@ -1186,7 +1235,7 @@ class BM25Index:
         Parameters
         ----------
         path
-            The folder. If ``bm25rag.sharded.build`` made it, this opens a ``ShardedIndex``.
+            The folder. If it is divided into shards, this opens a ``ShardedIndex``.
             Or the URL of a folder that fsspec can read, such as ``"s3://bucket/index"``: files
             that the cache lacks are fetched and checked, and the cache is mapped.
         mode

@@ -66,8 +66,8 @@ class Vectors:
         vector: Vector,
         k: int = 10,
         filter: FilterSpec | None = None,
-        min_score: float | None = None,
         *,
+        min_score: float | None = None,
         offset: int = 0,
     ) -> list[Hit]:
         """Find the best k documents whose vectors have a term of the query's.
@@ -100,9 +100,9 @@ class Vectors:
         vectors: Iterable[Vector],
         k: int = 10,
         filter: FilterSpec | None = None,
+        *,
         min_score: float | None = None,
         threads: int | None = None,
-        *,
         offset: int = 0,
     ) -> BatchResult:
         """Search for many vectors at once.
@@ -195,17 +195,16 @@ class Vectors:
             view.segment.postings.check_all()
         return any(view.frequencies().any() for view in views)
 
-    @property
     def vocabulary(self) -> list[str]:
-        """The terms of the vectors of living documents, by code point."""
+        """Return the terms of the vectors of living documents, by code point."""
         return self._snapshot.frequencies()[0]
 
     def document_frequencies(self) -> Int64:
-        """Return how many vectors have each term of ``vocabulary``, int64 (V,)."""
+        """Return how many vectors have each term of ``vocabulary()``, int64 (V,)."""
         return self._snapshot.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
-        """Return the vectors: float32 (N, V), columns as ``vocabulary``.
+        """Return the vectors: float32 (N, V), columns as ``vocabulary()``.
 
         Raises
         ------

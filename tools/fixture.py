@@ -59,7 +59,7 @@ def answers(index: BM25Index) -> dict[str, Any]:
             [one.id, one.text, repr(sorted(one.metadata.items())), repr(one.payload)]
             for one in documents
         ],
-        "vocabulary": index.vocabulary,
+        "vocabulary": index.vocabulary(),
         "frequencies": index.document_frequencies().tolist(),
         "extra": index.extra,
         "analyzer": index.analyzer.to_dict(),

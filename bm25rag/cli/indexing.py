@@ -128,7 +128,7 @@ def index_command(
         else:
             settings |= {"on_duplicate": options["on_duplicate"]}
             settings |= {} if size is None else {"memory": size}
-            index = _build(documents, output, shards, settings)
+            index = BM25Index.build(documents, output, shards=shards, **settings)
     _report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
@@ -209,7 +209,7 @@ def delete_command(
             filter_ = _filter_of(sources)
         with usage_errors():
             wanted = list(ids) or index.ids(filter_)
-        deleted = index.delete(wanted)
+        deleted = len(index.delete(wanted))
     asked = f"of {len(ids):,} " if ids else ""
     noun = counted(len(ids) if ids else deleted, "document").partition(" ")[2]
     write_message(f"Deleted {deleted:,} {asked}{noun} from {one_line(index_path)}.")
@@ -291,17 +291,6 @@ def exit_if_skipped(documents: Sources) -> None:
 def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> int:
     """Add all documents, or none on error; return how many were written."""
     return len(index.add_documents(documents, on_duplicate=on_duplicate))
-
-
-def _build(
-    documents: Sources, output: Path | str, shards: int | None, arguments: dict[str, Any]
-) -> BM25Index:
-    """Build an index in its folder."""
-    if shards is None:
-        return BM25Index.build(documents, output, **arguments)
-    from bm25rag.sharded import build
-
-    return build(documents, output, shards, **arguments)
 
 
 def _report(done: str, count: int, seconds: float, path: Path | str) -> None:

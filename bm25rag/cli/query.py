@@ -122,10 +122,10 @@ def _search(
     k, filter_, offset = options["k"], options["filter_"], options["offset"]
     if vector is not None and query is not None:
         return Fused(index.search_hybrid(query, vector, k, filter_, offset=offset))
-    limits = (k, filter_, options["min_score"], options["threads"])
+    limits = {"min_score": options["min_score"], "threads": options["threads"], "offset": offset}
     if vector is not None:
-        return index.vectors.search_batch([vector], *limits, offset=offset)
-    return index.search_batch(texts, *limits, offset=offset)
+        return index.vectors.search_batch([vector], k, filter_, **limits)
+    return index.search_batch(texts, k, filter_, **limits)
 
 
 def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:

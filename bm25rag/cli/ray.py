@@ -181,11 +181,8 @@ def ray_search_command(
         while block := list(islice(queries, _BATCH)):
             texts = [asked.text for asked in block]
             with usage_errors():
-                if partial:
-                    batch, absent = index.search_batch(texts, **limits, partial=True)
-                    missing |= absent
-                else:
-                    batch = index.search_batch(texts, **limits)
+                batch = index.search_batch(texts, **limits, partial=partial)
+            missing |= batch.missing
             write(stream, Answers(block, batch, index.analyzer, query is None))
         stream.flush()
     for number, reason in sorted(missing.items()):

@@ -94,7 +94,7 @@ class _Changes:
         index = self._index
         index.add_documents(self._new(), on_duplicate="replace")
         folder.check()
-        deleted = index.delete(self._gone())
+        deleted = len(index.delete(self._gone()))
         if not (self.added or self.replaced or deleted):
             index.close()
         return deleted

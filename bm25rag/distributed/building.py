@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Any
 
+from bm25rag.analysis import Analyzer
 from bm25rag.building.folder import check_new, remove
 from bm25rag.building.memory import check_memory
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
@@ -30,6 +31,7 @@ from bm25rag.documents import Document
 from bm25rag.index import BM25Index
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
+from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.sharded import ShardedIndex
 from bm25rag.sharded.manifest import commit_folder
 from bm25rag.storage.fs import make_folder
@@ -57,7 +59,12 @@ def build(
     memory: str | int = "2GiB",
     max_retries: int = 3,
     timeout: float = _DAY,
-    **settings: Any,
+    analyzer: Analyzer | None = None,
+    variant: VariantName = "lucene",
+    k1: float = 1.2,
+    b: float = 0.75,
+    delta: float | None = None,
+    delta_on: DeltaOn = "all",
 ) -> ShardedIndex:
     """Build a sharded index from files by tasks of a Ray cluster, and open it for reading.
 
@@ -94,8 +101,8 @@ def build(
         How often Ray runs a task again whose worker or node died.
     timeout
         Seconds that each of the three steps may take: shards, statistics, their merging.
-    **settings
-        As for ``BM25Index``: ``analyzer``, ``variant``, ``k1``, ``b``, ...
+    analyzer, variant, k1, b, delta, delta_on
+        As for ``BM25Index``.
 
     Raises
     ------
@@ -121,7 +128,8 @@ def build(
         size_limit(),
     )
     divided = divide(find_sources(files, reading.format), count)
-    plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)
+    empty = BM25Index(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+    plan = _plan(folder, divided, reading, empty, store_text, num_cpus, memory)
     options = _options(plan, num_cpus, max_retries)
 
     def build_shards(ray: Any) -> list[Receipt]:
@@ -145,7 +153,12 @@ def build_dataset(
     memory: str | int = "2GiB",
     max_retries: int = 3,
     timeout: float = _DAY,
-    **settings: Any,
+    analyzer: Analyzer | None = None,
+    variant: VariantName = "lucene",
+    k1: float = 1.2,
+    b: float = 0.75,
+    delta: float | None = None,
+    delta_on: DeltaOn = "all",
 ) -> ShardedIndex:
     """Build a sharded index from a ``ray.data.Dataset``, in the order of its rows.
 
@@ -157,8 +170,10 @@ def build_dataset(
         The dataset; it is materialised. Each row is a document.
     fields
         Which columns make a document; there must be ids.
-    folder, shards, store_text, extra, num_cpus, memory, max_retries, timeout, **settings
+    folder, shards, store_text, extra, num_cpus, memory, max_retries, timeout
         As for ``build``; there may be more shards than blocks, of which some are then empty.
+    analyzer, variant, k1, b, delta, delta_on
+        As for ``BM25Index``.
 
     Raises
     ------
@@ -170,7 +185,8 @@ def build_dataset(
         raise ValueError("fields must name the column with the ids: Fields(id='id')")
     reading = Reading("rows", fields)
     divided: list[Any] = [[] for _ in range(count)]
-    plan = _plan(folder, divided, reading, store_text, num_cpus, memory, settings)
+    empty = BM25Index(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+    plan = _plan(folder, divided, reading, empty, store_text, num_cpus, memory)
     options = _options(plan, num_cpus, max_retries)
 
     def build_shards(ray: Any) -> list[Receipt]:
@@ -206,16 +222,16 @@ def _plan(
     folder: str | PathLike[str],
     shards: list[Any],
     reading: Reading,
+    empty: BM25Index,
     store_text: bool,
     num_cpus: float,
     memory: str | int,
-    settings: dict[str, Any],
 ) -> Plan:
     threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
     path = local_path(folder)
     check_new(path)
     stored, size = check_flag("store_text", store_text), check_memory("memory", memory)
-    return Plan(path, shards, reading, BM25Index(**settings), stored, size, threads)
+    return Plan(path, shards, reading, empty, stored, size, threads)
 
 
 def _options(plan: Plan, num_cpus: float, max_retries: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from bm25rag.distributed.asking import DEADLINE, Answers, ask
 from bm25rag.distributed.engine import cause_of, load
 from bm25rag.distributed.host import HostState
 from bm25rag.distributed.operations import OPERATIONS
-from bm25rag.distributed.results import Partial, RayBatch
-from bm25rag.distributed.vectors import RayVectors, only_hits
+from bm25rag.distributed.results import RayBatch
+from bm25rag.distributed.vectors import RayVectors
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
 from bm25rag.filters import parse_filter
@@ -56,43 +56,16 @@ class RayIndex:
 
     # --- searching ---------------------------------------------------------------------
 
-    @overload
-    def search(
-        self,
-        query: Query,
-        k: int = ...,
-        filter: FilterSpec | None = ...,
-        min_score: float | None = ...,
-        *,
-        offset: int = ...,
-        deadline: float = ...,
-        partial: Literal[False] = ...,
-    ) -> list[Hit]: ...
-
-    @overload
-    def search(
-        self,
-        query: Query,
-        k: int = ...,
-        filter: FilterSpec | None = ...,
-        min_score: float | None = ...,
-        *,
-        offset: int = ...,
-        deadline: float = ...,
-        partial: Literal[True],
-    ) -> Partial[list[Hit]]: ...
-
     def search(
         self,
         query: Query,
         k: int = 10,
         filter: FilterSpec | None = None,
-        min_score: float | None = None,
         *,
+        min_score: float | None = None,
         offset: int = 0,
         deadline: float = DEADLINE,
-        partial: bool = False,
-    ) -> list[Hit] | Partial[list[Hit]]:
+    ) -> list[Hit]:
         """Find the best k documents that contain a query term.
 
         Parameters
@@ -102,9 +75,6 @@ class RayIndex:
             ``offset + k`` hits each.
         deadline
             Seconds until the answer must be there, > 0.
-        partial
-            Whether an answer may lack shards that did not answer in time; it is then a
-            ``Partial``, which says which.
 
         Returns
         -------
@@ -114,64 +84,40 @@ class RayIndex:
         Raises
         ------
         ShardUnavailableError
-            If no replica of a shard has answered within the deadline, unless ``partial``.
+            If no replica of a shard has answered within the deadline; ``search_batch`` can
+            return what the others found.
         Exception
             As ``BM25Index.search``.
         """
-        limits = (k, filter, min_score, offset, True, deadline, partial)
-        return only_hits(self._search("search", [query], *limits))
-
-    @overload
-    def search_batch(
-        self,
-        queries: Iterable[Query],
-        k: int = ...,
-        filter: FilterSpec | None = ...,
-        min_score: float | None = ...,
-        *,
-        offset: int = ...,
-        contents: bool = ...,
-        deadline: float = ...,
-        partial: Literal[False] = ...,
-    ) -> RayBatch: ...
-
-    @overload
-    def search_batch(
-        self,
-        queries: Iterable[Query],
-        k: int = ...,
-        filter: FilterSpec | None = ...,
-        min_score: float | None = ...,
-        *,
-        offset: int = ...,
-        contents: bool = ...,
-        deadline: float = ...,
-        partial: Literal[True],
-    ) -> Partial[RayBatch]: ...
+        limits = (k, filter, min_score, offset, True, deadline, False)
+        return self._search("search", [query], *limits).hits()[0]
 
     def search_batch(
         self,
         queries: Iterable[Query],
         k: int = 10,
         filter: FilterSpec | None = None,
-        min_score: float | None = None,
         *,
+        min_score: float | None = None,
         offset: int = 0,
         contents: bool = True,
         deadline: float = DEADLINE,
         partial: bool = False,
-    ) -> RayBatch | Partial[RayBatch]:
+    ) -> RayBatch:
         """Search for many queries at once.
 
         Parameters
         ----------
         queries
             As for ``BM25Index.search_batch``.
-        k, filter, min_score, offset, deadline, partial
+        k, filter, min_score, offset, deadline
             As for ``search``.
         contents
             Whether to send texts, metadata and payloads, so that the batch has ``hits()``;
             ids and scores alone are quicker.
+        partial
+            Whether the answer may lack shards that did not answer in time; its ``missing`` says
+            which.
 
         Raises
         ------
@@ -244,7 +190,7 @@ class RayIndex:
         contents: bool,
         deadline: float,
         partial: bool,
-    ) -> RayBatch | Partial[RayBatch]:
+    ) -> RayBatch:
         first, last = _page(k, offset)
         arguments = (queries, last, filter, min_score, contents)
         check_flag("partial", partial)
@@ -252,14 +198,14 @@ class RayIndex:
         answers = self._ask(operation, arguments, deadline, partial)
         found = _merged(operation, answers, arguments)
         rows, scores, counts = found.ranking
-        batch = RayBatch(
+        return RayBatch(
             rows[:, first:],
             scores[:, first:],
             np.maximum(counts - first, 0),
             answers.commit,
+            answers.missing,
             [items[first:] for items in found.items],
         )
-        return Partial(batch, answers.missing) if partial else batch
 
     def explain(
         self,
@@ -395,8 +341,8 @@ class RayIndex:
         dataset: Any,
         k: int = 10,
         filter: FilterSpec | None = None,
-        min_score: float | None = None,
         *,
+        min_score: float | None = None,
         column: str = "query",
         batch_size: int = 256,
         num_cpus: float = 1.0,
@@ -431,7 +377,7 @@ class RayIndex:
 
             queries = table.column(column).to_pylist()
             batch = self.search_batch(
-                queries, k, filter, min_score, contents=False, deadline=deadline
+                queries, k, filter, min_score=min_score, contents=False, deadline=deadline
             )
             counted = zip(batch.scores.tolist(), batch.counts.tolist(), strict=True)
             ids = pyarrow.array(batch.ids(), pyarrow.list_(pyarrow.string()))

@@ -55,7 +55,8 @@ def _search(
     min_score: float | None,
     contents: bool,
 ) -> Found:
-    return _found(shard.search_batch(queries, k, filter, min_score, threads), first_row, contents)
+    batch = shard.search_batch(queries, k, filter, min_score=min_score, threads=threads)
+    return _found(batch, first_row, contents)
 
 
 def _search_vectors(
@@ -68,7 +69,7 @@ def _search_vectors(
     min_score: float | None,
     contents: bool,
 ) -> Found:
-    batch = shard.vectors.search_batch(vectors, k, filter, min_score, threads)
+    batch = shard.vectors.search_batch(vectors, k, filter, min_score=min_score, threads=threads)
     return _found(batch, first_row, contents)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bm25rag.distributed.building import build, build_dataset
 from bm25rag.distributed.client import RayIndex
-from bm25rag.distributed.results import Partial, RayBatch
+from bm25rag.distributed.results import RayBatch
 from bm25rag.distributed.serving import connect, serve, stop
 
 __all__ = [
-    "Partial",
     "RayBatch",
     "RayIndex",
     "build",

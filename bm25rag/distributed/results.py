@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import cast
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
 
-__all__ = ["Partial", "RayBatch"]
-
-_T = TypeVar("_T")
-
-
-class Partial(NamedTuple, Generic[_T]):
-    """An answer that may lack shards: unpack it, ``found, missing = index.search(...)``.
-
-    ``missing`` has the number of each shard that is not in ``found``, with the reason; if it is
-    empty, nothing lacks.
-    """
-
-    found: _T
-    missing: dict[int, str]
+__all__ = ["RayBatch"]
 
 
 @dataclass(eq=False)
@@ -39,12 +26,15 @@ class RayBatch:
         How many cells each query uses, int64 (q,).
     commit
         The commit of the index that all of it is from.
+    missing
+        The number of each shard that is not in it, with the reason; empty without ``partial``.
     """
 
     rows: Int64
     scores: Float64
     counts: Int64
     commit: int
+    missing: dict[int, str]
     _items: Sequence[list[Hit]] | Sequence[list[str]]
 
     def ids(self) -> list[list[str]]:

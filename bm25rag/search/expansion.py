@@ -53,7 +53,7 @@ def expand(
 
 def _relevance_model(feedback: BatchResult, most: int) -> dict[str, float]:
     count, asked = int(feedback.counts[0]), feedback.rows.shape[1]
-    vectors = _vectors(feedback.snapshot, feedback.rows[0, :count].tolist(), asked)
+    vectors = _vectors(feedback._snapshot, feedback.rows[0, :count].tolist(), asked)
     model: dict[str, float] = defaultdict(float)
     for vector, score in zip(vectors, feedback.scores[0, :count].tolist(), strict=True):
         if score <= 0.0:  # a share cannot be negative

@@ -57,18 +57,18 @@ def search_filtered(
         most = k + offset if k else 0
         best = search_filtered(snapshot, queries, most, filter, min_score, 0, threads)
         rows, scores = best.rows[:, offset:].copy(), best.scores[:, offset:].copy()
-        return BatchResult(rows, scores, np.maximum(best.counts - offset, 0), snapshot)
+        return BatchResult._of(snapshot, rows, scores, np.maximum(best.counts - offset, 0))
     known, asked = _split(filter)
     masks = snapshot.masks(known)
     if asked is None or not k:
         return ranking.search(snapshot, queries, k, masks, min_score, threads)
     answers = _Answers(snapshot, asked)
     shape = (len(queries), min(k, snapshot.count))
-    result = BatchResult(
+    result = BatchResult._of(
+        snapshot,
         np.full(shape, -1, np.int64),
         np.full(shape, -np.inf),
         np.zeros(len(queries), np.int64),
-        snapshot,
     )
     pending, width = list(range(len(queries))), k
     while pending:
@@ -150,5 +150,5 @@ def _fill(
     result.rows[number, : len(passing)] = found.rows[found_row, passing]
     result.scores[number, : len(passing)] = found.scores[found_row, passing]
     result.counts[number] = len(passing)
-    found_all = count < found.rows.shape[1] or count == found.snapshot.count
+    found_all = count < found.rows.shape[1] or count == found._snapshot.count
     return found_all or len(passing) == width

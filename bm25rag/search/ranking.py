@@ -68,7 +68,7 @@ def search(
     width = min(k, snapshot.count)
     shape = (len(queries), width)
     counts = np.zeros(len(queries), np.int64)
-    result = BatchResult(np.empty(shape, np.int64), np.empty(shape), counts, snapshot)
+    result = BatchResult._of(snapshot, np.empty(shape, np.int64), np.empty(shape), counts)
     if not width or not queries:
         return result
     if len(snapshot.views) > 1 or masks[0] is not None:  # segments may be skipped
@@ -116,7 +116,7 @@ class _Block:
     def __init__(
         self, result: BatchResult, resolved: ResolvedQueries, first: int, last: int, floor: float
     ) -> None:
-        self.snapshot, self.cache = result.snapshot, resolved.cache
+        self.snapshot, self.cache = result._snapshot, resolved.cache
         self.queries = resolved.queries.between(first, last)
         self.rows, self.scores = result.rows[first:last], result.scores[first:last]
         self.counts = result.counts[first:last]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Self
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
@@ -14,6 +15,8 @@ from bm25rag.search.snapshot import Snapshot
 class BatchResult:
     """The matches of a batch of q queries, in w = min(k, N - offset) columns, or none.
 
+    ``BM25Index.search_batch`` makes it.
+
     Parameters
     ----------
     rows
@@ -22,8 +25,6 @@ class BatchResult:
         Their scores, float64 (q, w); -inf in unused cells.
     counts
         How many cells each query uses, int64 (q,).
-    snapshot
-        The state of the index that was searched.
     corrections
         What was replaced in each query; empty if the search did not correct queries.
     """
@@ -31,18 +32,25 @@ class BatchResult:
     rows: Int64
     scores: Float64
     counts: Int64
-    snapshot: Snapshot
     corrections: list[dict[str, str]] = field(default_factory=list)
+    # The state of the index that was searched.
+    _snapshot: Snapshot = field(init=False)
+
+    @classmethod
+    def _of(cls, snapshot: Snapshot, rows: Int64, scores: Float64, counts: Int64) -> Self:
+        result = cls(rows, scores, counts)
+        result._snapshot = snapshot
+        return result
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
-        id_at = self.snapshot.id_at
+        id_at = self._snapshot.id_at
         used = zip(self.rows.tolist(), self.counts.tolist(), strict=True)
         return [[id_at(row) for row in rows[:count]] for rows, count in used]
 
     def hits(self) -> list[list[Hit]]:
         """Return the matches of each query as fresh hits."""
-        hits = self.snapshot.hits
+        hits = self._snapshot.hits
         corrections = self.corrections or repeat(None, len(self.counts))
         rows, scores = self.rows.tolist(), self.scores.tolist()
         used = zip(rows, scores, self.counts.tolist(), corrections, strict=True)

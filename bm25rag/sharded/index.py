@@ -41,8 +41,8 @@ class ShardedIndex(BM25Index):
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError(
-            "a ShardedIndex is made by bm25rag.sharded.build(documents, folder, shards) "
-            "and opened by ShardedIndex.open(folder)"
+            "a ShardedIndex is made by BM25Index.build(documents, folder, shards=...) "
+            "and opened by BM25Index.open(folder)"
         )
 
     @classmethod
@@ -65,7 +65,7 @@ class ShardedIndex(BM25Index):
         """
         raise ReadOnlyError(
             "a sharded index cannot be re-analysed in memory: pass its documents and the new "
-            "analyzer to bm25rag.sharded.build, with another folder"
+            "analyzer to BM25Index.build(shards=...), with another folder"
         )
 
     # --- writing: segments stay within their shards ------------------------------------

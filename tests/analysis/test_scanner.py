@@ -188,13 +188,13 @@ def test_the_chunks_of_a_build_do_not_change_the_index(
     for room in (1, 50, 1000, 1 << 20):
         monkeypatch.setattr("bm25rag.additions.CHUNK", room)
         index = BM25Index.from_texts(documents, analyzer=analyzer)
-        assert index.vocabulary == expected.vocabulary
+        assert index.vocabulary() == expected.vocabulary()
         assert index.to_scipy().toarray().tobytes() == expected.to_scipy().toarray().tobytes()
 
 
 def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
     index = BM25Index.from_texts(["The cats", ["The", "cats"], "ran"])
-    assert index.vocabulary == ["The", "cat", "cats", "ran"]
+    assert index.vocabulary() == ["The", "cat", "cats", "ran"]
 
 
 @pytest.mark.parametrize("analyzer", [Analyzer(language=None), Analyzer("turkish")])

@@ -79,7 +79,7 @@ def test_a_morphological_tokenizer_can_be_plugged_in() -> None:
         ],
         analyzer=Analyzer(tokenizer=words),
     )
-    assert {"แมว", "ปลา"} <= set(index.vocabulary)
+    assert {"แมว", "ปลา"} <= set(index.vocabulary())
     assert [hit.id for hit in index.search("ปลา")] == ["0"]
 
 

@@ -226,7 +226,7 @@ def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_sharded_index_is_built_by_the_function_for_that(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"made by bm25rag\.sharded\.build"):
+    with pytest.raises(TypeError, match=r"made by BM25Index\.build"):
         ShardedIndex.build(documents(), tmp_path / "it")
     assert not (tmp_path / "it").exists()
 

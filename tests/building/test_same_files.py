@@ -135,11 +135,10 @@ def test_long_strings_of_documents_that_are_partly_deleted(tmp_path: Path) -> No
 
 
 def test_shards(tmp_path: Path) -> None:
-    from bm25rag.sharded import build
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
-        build(documents(), tmp_path / "it", 3)
+        BM25Index.build(documents(), tmp_path / "it", shards=3)
     for shard, (first, last) in enumerate([(0, 13), (13, 26), (26, 40)]):
         of_shard = [*documents()][first:last]
         expected = segment_in_memory(tmp_path / str(shard), of_shard, {}, {})

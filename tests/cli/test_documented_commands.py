@@ -27,7 +27,7 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
     for line in lines:
         ok(*shlex.split(line))
     assert BM25Index.open("notes.bm25").ids() == ["guide.md#1"]
-    assert BM25Index.open("docs.bm25").vectors.vocabulary == ["12", "7", "dog", "pet"]
+    assert BM25Index.open("docs.bm25").vectors.vocabulary() == ["12", "7", "dog", "pet"]
 
 
 def test_every_kind_of_file_is_in_the_table() -> None:

@@ -40,7 +40,7 @@ def test_a_filter_chooses_documents() -> None:
 def test_what_json_lacks_is_written_as_the_help_says() -> None:
     index = BM25Index()
     metadata = {"day": dt.date(2024, 2, 29), "price": float("nan"), "odd": "\x1b[31m"}
-    index.add(["text"], ["a"], [metadata], [b"payload"], store_text=False)
+    index.add(["text"], ["a"], [metadata], payloads=[b"payload"], store_text=False)
     index.save("saved")
     out = ok("export", "saved").stdout
     assert "\x1b" not in out

@@ -56,7 +56,7 @@ def test_readers_see_whole_states_while_one_thread_writes() -> None:
         try:
             for _ in range(12):
                 written = [index.add([["red"]] * 2)[0] for _ in range(10)]
-                assert index.update_metadata(written, [{"x": 1}] * 10) == 10
+                assert len(index.update_metadata(written, [{"x": 1}] * 10)) == 10
                 index.delete(index.ids()[10:])
         finally:
             done.set()

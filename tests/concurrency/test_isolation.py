@@ -167,7 +167,7 @@ def test_documents_that_change_hands_are_their_new_owners_at_once(seed: int) -> 
                 if index.update_metadata([id], [metadata]):
                     model[id] = metadata
             case "delete":
-                assert index.delete([id]) == (model.pop(id, None) is not None)
+                assert index.delete([id]) == ([] if model.pop(id, None) is None else [id])
         for filter in filters:
             tree = parse_filter(filter)
             assert tree is not None

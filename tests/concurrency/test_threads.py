@@ -88,11 +88,11 @@ def test_threads_may_be_the_first_to_use_any_part_of_an_opened_index(
     index.delete(["7"])
     index.save(tmp_path / "index")
     index = BM25Index.open(tmp_path / "index")
-    hits, words = index.search("red word5", k=20), index.vocabulary
+    hits, words = index.search("red word5", k=20), index.vocabulary()
     uses: list[Callable[[BM25Index], bool]] = [
         lambda index: index.search("red word5", k=20) == hits,
         lambda index: index.search("red word5", k=20, filter={"n": {"$gte": 0}}) == hits,
-        lambda index: index.vocabulary == words,
+        lambda index: index.vocabulary() == words,
         lambda index: index.stats()["documents"] == 299,
         lambda index: index.to_scipy().shape == (299, len(words)),
         lambda index: pickle.loads(pickle.dumps(index)).search("red word5", k=20) == hits,
@@ -261,7 +261,7 @@ def test_what_add_takes_its_texts_from_may_read_the_index() -> None:
 
 def test_deleting_what_a_generator_finds_in_the_index_works() -> None:
     index = BM25Index.from_texts(["red boat", "blue boat", "sea"])
-    assert index.delete(hit.id for hit in index.search("boat")) == 2
+    assert len(index.delete(hit.id for hit in index.search("boat"))) == 2
     assert index.ids() == ["2"]
 
 

@@ -16,7 +16,6 @@ import pytest
 
 from bm25rag import BM25Index, Document
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
-from bm25rag.sharded import build
 
 
 @pytest.fixture(params=["plain", "sharded"])
@@ -25,7 +24,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "plain":
         BM25Index.from_texts(["red"]).save(tmp_path / "index")
     else:
-        build([Document("0", "red"), Document("1", "red")], tmp_path / "index", 2)
+        BM25Index.build([Document("0", "red"), Document("1", "red")], tmp_path / "index", shards=2)
     return tmp_path / "index"
 
 

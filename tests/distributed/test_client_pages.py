@@ -12,7 +12,6 @@ from bm25rag.distributed.asking import Answers
 from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.host import Host
 from bm25rag.errors import FilterError, FilterWarning
-from bm25rag.sharded import build
 
 
 class Local(RayIndex):
@@ -36,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
         )
         for n in range(20)
     ]
-    build(documents, tmp_path / "it", 4)
+    BM25Index.build(documents, tmp_path / "it", shards=4)
     return tmp_path / "it"
 
 

@@ -18,7 +18,6 @@ from bm25rag import Analyzer, BM25Index  # noqa: E402
 from bm25rag.distributed.ray import build, build_dataset  # noqa: E402
 from bm25rag.errors import ClusterError, DuplicateIdError, LockedError  # noqa: E402
 from bm25rag.readers import Fields  # noqa: E402
-from bm25rag.sharded import ShardedIndex  # noqa: E402
 from bm25rag.storage.manifest import lock  # noqa: E402
 from support.cluster import ON_A_CLUSTER, QUERIES, contents, plain_index, write_corpus  # noqa: E402
 
@@ -45,8 +44,8 @@ def test_a_cluster_builds_the_same_index(tmp_path: Path) -> None:
     )
     check(index, plain_index(paths, **settings))
     assert index.extra == {"of": "me"}
-    ShardedIndex.verify(tmp_path / "it")
-    with ShardedIndex.open(tmp_path / "it", mode="w") as writer:
+    BM25Index.verify(tmp_path / "it")
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
         writer.add(["a new boat"], ids=["new"])
     with pytest.raises(FileExistsError):
         build(paths, tmp_path / "it", 3, num_cpus=CPUS, timeout=60)

@@ -29,7 +29,6 @@ from bm25rag.errors import (  # noqa: E402
     NotAnIndexError,
     ShardUnavailableError,
 )
-from bm25rag.sharded import ShardedIndex, build  # noqa: E402
 from support.cluster import (  # noqa: E402
     ON_A_CLUSTER,
     QUERIES,
@@ -54,7 +53,7 @@ def plain(tmp_path: Path) -> BM25Index:
 @pytest.fixture
 def folder(tmp_path: Path, plain: BM25Index) -> Path:
     """Return a sharded index."""
-    build(plain.get(plain.ids()), tmp_path / "it", SHARDS)
+    BM25Index.build(plain.get(plain.ids()), tmp_path / "it", shards=SHARDS)
     return tmp_path / "it"
 
 
@@ -122,8 +121,8 @@ def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
         index.explain("boat", "x")
     assert index.analyzer.terms("a boat") == ["boat"]
     assert repr(index) == "RayIndex('bm25rag', 3 parts, 1 replicas)"
-    whole = index.search("boat", partial=True)
-    assert whole == (plain.search("boat"), {})
+    whole = index.search_batch(["boat"], partial=True)
+    assert (whole.hits(), whole.missing) == ([plain.search("boat")], {})
 
 
 def test_vectors_are_searched_as_in_one_index(tmp_path: Path) -> None:
@@ -138,10 +137,8 @@ def test_vectors_are_searched_as_in_one_index(tmp_path: Path) -> None:
             words: Any = {"fetch_k": 30, "method": method, "weights": [1, 0.5]}
             expected = plain.search_hybrid("boat 2", vector, 20, filter, **words)
             assert index.search_hybrid("boat 2", vector, 20, filter, **words) == expected
-    assert index.vectors.search(VECTORS[0], min_score=2.0, partial=True) == (
-        plain.vectors.search(VECTORS[0], min_score=2.0),
-        {},
-    )
+    best = index.vectors.search_batch(VECTORS[:1], min_score=2.0, partial=True)
+    assert (best.hits(), best.missing) == ([plain.vectors.search(VECTORS[0], min_score=2.0)], {})
     batch, whole = index.vectors.search_batch(VECTORS, contents=False), plain.vectors
     assert batch.ids() == whole.search_batch(VECTORS).ids()
     assert batch.scores.tobytes() == whole.search_batch(VECTORS).scores.tobytes()
@@ -157,13 +154,13 @@ def test_wrong_arguments_are_refused_as_by_an_index(folder: Path) -> None:
     with pytest.raises(FilterError, match="unknown operator"):
         index.search("boat", filter={"n": {"$no": 1}})
     with pytest.raises(TypeError, match="queries"):
-        index.search_batch("boat")  # type: ignore[call-overload]
+        index.search_batch("boat")
     with pytest.raises(ValueError, match="k must be an integer >= 0"):
         index.search("boat", -1)
     with pytest.raises(ValueError, match="min_score"):
         index.search("boat", min_score=float("nan"))
     with pytest.raises(TypeError, match="partial must be True or False"):
-        index.search("boat", partial="yes")  # type: ignore[call-overload]
+        index.search_batch(["boat"], partial="yes")  # type: ignore[arg-type]
 
 
 def test_an_index_can_be_used_by_threads_tasks_and_datasets(folder: Path, plain: BM25Index) -> None:
@@ -278,9 +275,9 @@ def test_an_answer_that_takes_too_long_is_an_error_or_partial(
         index.search("boat", 500, slow, deadline=2)
     assert caught.value.shards == (0, 1)
     assert time.monotonic() - begun < 4
-    found, missing = index.search("boat", 500, slow, deadline=2, partial=True)
-    assert sorted(missing) == [0, 1]
-    assert found == [hit for hit in plain.search("boat", 500) if hit.metadata["n"] >= 100]
+    batch = index.search_batch(["boat"], 500, slow, deadline=2, partial=True)
+    assert sorted(batch.missing) == [0, 1]
+    assert batch.hits()[0] == [hit for hit in plain.search("boat", 500) if hit.metadata["n"] >= 100]
 
 
 def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> None:
@@ -293,11 +290,10 @@ def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> Non
     with pytest.raises(ShardUnavailableError, match=r"shards 2 of 4 .*shard-0002"):
         index.search("boat", 500)
     assert time.monotonic() - begun < 5
-    found, missing = index.search("boat", 500, partial=True)
-    assert list(missing) == [2]
-    assert found == [h for h in plain.search("boat", 500) if not 100 <= h.metadata["n"] < 150]
-    batch, missing = index.search_batch(["boat", "word120"], 500, partial=True)
-    assert (list(missing), batch.counts.tolist()) == ([2], [150, 0])
+    batch = index.search_batch(["boat", "word120"], 500, partial=True)
+    assert (list(batch.missing), batch.counts.tolist()) == ([2], [150, 0])
+    found = [h for h in plain.search("boat", 500) if not 100 <= h.metadata["n"] < 150]
+    assert batch.hits() == [found, []]
 
 
 def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> None:
@@ -325,7 +321,7 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
         assert time.monotonic() - begun < 3
         edges = [0, 1, 2, 4]
         assert caught.value.shards == tuple(range(edges[place], edges[place + 1]))
-        assert sorted(alone.search("boat 1", deadline=1, partial=True).missing) == [
+        assert sorted(alone.search_batch(["boat 1"], deadline=1, partial=True).missing) == [
             *caught.value.shards
         ]
         assert alone.analyzer.language == "english"  # which any actor knows
@@ -343,7 +339,7 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
 
 def test_refresh_moves_all_actors_to_the_last_commit(folder: Path) -> None:
     index = serve(folder, nodes=2, num_cpus=CPUS)
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.delete(["d0", "d1"])
         writer.add(["a new boat"], ids=["new"])
         assert index.search_batch(["boat"]).commit == 1
@@ -357,7 +353,7 @@ def test_answers_are_of_one_commit_while_commits_are_made(folder: Path) -> None:
     index = serve(folder, nodes=2, num_cpus=CPUS)
     lengths, wrong = {1: 200}, []
     for commit in range(2, 5):
-        with ShardedIndex.open(folder, mode="w") as writer:
+        with BM25Index.open(folder, mode="w") as writer:
             writer.add([f"boat {commit}"] * 3)
             lengths[commit] = len(writer)
         os.kill(processes(index)[commit % 2][0], signal.SIGKILL)
@@ -381,7 +377,7 @@ def test_searches_go_on_during_refreshes(folder: Path) -> None:
     thread.start()
     try:
         for _ in range(4):
-            with ShardedIndex.open(folder, mode="w") as writer:
+            with BM25Index.open(folder, mode="w") as writer:
                 writer.add(["boat"])
             index.refresh()
     finally:

@@ -24,7 +24,7 @@ import pytest
 
 from bm25rag import BM25Index, Document
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
-from bm25rag.sharded import ShardedIndex, build, merge_hits, open_shard
+from bm25rag.sharded import ShardedIndex, merge_hits, open_shard
 from bm25rag.storage.remote_mirror import Mirror
 from support.folders import no_leftovers
 
@@ -295,7 +295,7 @@ def test_a_sharded_index_opens_whole_and_shard_by_shard(
     url: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     folder = tmp_path / "pages"
-    build((Document(str(n), text) for n, text in enumerate(TEXTS)), folder, shards=3)
+    BM25Index.build((Document(str(n), text) for n, text in enumerate(TEXTS)), folder, shards=3)
     files = s3fs.S3FileSystem(**options)
     files.put(f"{folder}/commit-1", f"{url}/commit-1", recursive=True)
     files.put_file(str(folder / "sharded.json"), f"{url}/sharded.json")

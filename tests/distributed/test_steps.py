@@ -30,7 +30,7 @@ from bm25rag.distributed.steps import (
 from bm25rag.distributed.vectors import RayVectors
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
 from bm25rag.readers import Fields
-from bm25rag.sharded import ShardedIndex, build
+from bm25rag.sharded import ShardedIndex
 from support.cluster import (
     QUERIES,
     VECTORS,
@@ -67,7 +67,7 @@ def run(plan: Plan) -> ShardedIndex:
     merged = [merge_partition(*parts) for parts in partitions]
     check_unique(plan, receipts, merged)
     finish(plan, receipts, totals, [one.terms for one in merged], {})
-    return ShardedIndex.open(plan.folder)
+    return BM25Index.open(plan.folder)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 5])
@@ -79,7 +79,7 @@ def test_the_index_is_that_of_one_build(tmp_path: Path, shards: int, variant: An
     for query in QUERIES:
         assert index.search(query, k=50) == plain.search(query, k=50)
     assert index.ids() == plain.ids()
-    ShardedIndex.verify(tmp_path / "it")
+    BM25Index.verify(tmp_path / "it")
     assert sorted(path.name for path in (tmp_path / "it").iterdir()) == ["commit-1", "sharded.json"]
 
 
@@ -97,7 +97,7 @@ def test_statistics_are_the_bytes_of_a_build_in_one_process(tmp_path: Path) -> N
     documents = [
         d for path in paths for d in read_source(find_sources([path], "auto")[0], Reading())
     ]
-    build(documents, tmp_path / "other", 2)
+    BM25Index.build(documents, tmp_path / "other", shards=2)
     assert contents(tmp_path / "it") == contents(tmp_path / "other")
 
 
@@ -310,7 +310,7 @@ def test_a_server_goes_to_a_later_commit_when_asked_for_it(tmp_path: Path) -> No
     run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
     assert host.answer("count", (None,), 0)[:3] == (1, 3, 200)
-    with ShardedIndex.open(tmp_path / "it", mode="w") as writer:
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
         writer.add(["a new boat"], ids=["new"])
     assert host.answer("count", (None,), 1)[:3] == (1, 3, 200)
     assert host.answer("count", (None,), 2)[:3] == (2, 3, 201)

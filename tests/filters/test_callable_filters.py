@@ -128,8 +128,8 @@ def test_a_callable_finds_what_an_equal_dict_finds(
     asked, known = ask, {"n": {"$in": wanted}}
     if negated:
         asked, known = {"$not": ask}, {"n": {"$nin": wanted}}
-    found = index.search_batch(queries, k, asked, floor)
-    expected = index.search_batch(queries, k, known, floor)
+    found = index.search_batch(queries, k, asked, min_score=floor)
+    expected = index.search_batch(queries, k, known, min_score=floor)
     assert found.rows.tolist() == expected.rows.tolist()
     assert found.scores.tobytes() == expected.scores.tobytes()
     assert found.counts.tolist() == expected.counts.tolist()

@@ -14,7 +14,7 @@ from bm25rag import BM25Index, Document
 from bm25rag.errors import FilterError, FilterWarning
 from bm25rag.filters import And, Not, parse_filter
 from bm25rag.hybrid import HybridSearch
-from bm25rag.sharded import build, open_shard
+from bm25rag.sharded import open_shard
 
 METADATA: list[dict[str, Any]] = [
     {"year": 2020, "lang": "en"},
@@ -232,7 +232,7 @@ def test_a_parsed_strict_filter_keeps_its_demands_when_it_is_combined_and_pickle
 
 def test_shards_have_fields_together(tmp_path: Path) -> None:
     documents = [Document(str(n), "red", {f"only{n}": n}) for n in range(4)]
-    build(documents, tmp_path / "it", 4)
+    BM25Index.build(documents, tmp_path / "it", shards=4)
     index = BM25Index.open(tmp_path / "it")
     assert index.ids({"$strict": {"only2": 2}}) == ["2"]
     with pytest.raises(FilterError, match="did you mean 'only"):

@@ -32,7 +32,7 @@ def state(index: BM25Index) -> tuple[Any, ...]:
     documents = index.get(index.ids())
     return (
         [(d.id, d.text, d.metadata, d.payload) for d in documents],
-        index.vocabulary,
+        index.vocabulary(),
         index.document_frequencies().tolist(),
         index.scores("red green tea boat apple").tobytes(),
         [(hit.id, hit.score) for hit in index.search("red green")],

@@ -57,9 +57,9 @@ def test_a_page_is_a_slice_of_the_whole_ranking(
 ) -> None:
     index = scattered(texts)
     page = slice(offset, offset + k)
-    whole = index.search(query, len(index), filter, floor)
-    assert bits(index.search(query, k, filter, floor, offset=offset)) == bits(whole[page])
-    batch = index.search_batch([query, "tea"], k, filter, floor, offset=offset)
+    whole = index.search(query, len(index), filter, min_score=floor)
+    assert bits(index.search(query, k, filter, min_score=floor, offset=offset)) == bits(whole[page])
+    batch = index.search_batch([query, "tea"], k, filter, min_score=floor, offset=offset)
     assert bits(batch.hits()[0]) == bits(whole[page])
     assert batch.rows.shape == batch.scores.shape == (2, min(k, max(0, len(index) - offset)))
     for row, scores, count in zip(batch.rows, batch.scores, batch.counts, strict=True):

@@ -92,7 +92,6 @@ def test_adapters_may_import_these_names() -> None:
         "BM25Index",
         "BatchResult",
         "Correction",
-        "Deleted",
         "Document",
         "Explanation",
         "Hit",

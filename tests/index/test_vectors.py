@@ -258,7 +258,7 @@ def same(index: BM25Index, plain: Plain, question: Vector) -> None:
 def same_contents(index: BM25Index, plain: Plain) -> None:
     """Compare what is stored."""
     columns = plain.columns()
-    assert index.vectors.vocabulary == list(columns)
+    assert index.vectors.vocabulary() == list(columns)
     assert bool(index.vectors) is bool(columns)
     assert index.vectors.document_frequencies().tolist() == list(columns.values())
     matrix = index.vectors.to_scipy()
@@ -290,7 +290,7 @@ def test_histories_stay_exact(history: list[Any], question: Vector, query: list[
         index, plain = both.index, both.plain
         same_contents(index, plain)
         assert_same_scores(index, plain, query)  # vectors do not change those by a bit
-        assert index.vocabulary == list(plain.vocabulary())
+        assert index.vocabulary() == list(plain.vocabulary())
         copies = [index.tune(variant="bm25+", k1=0.5), copy.copy(index), copy.deepcopy(index),
                   pickle.loads(pickle.dumps(index))]  # fmt: skip
         index.save(Path(path) / "copy")
@@ -333,8 +333,8 @@ def test_every_search_agrees(
             for one in questions
         ]
         for question, hits in zip(questions, expected, strict=True):
-            assert bits(index.vectors.search(question, k, filter, floor)) == bits(hits)
-        batch = index.vectors.search_batch(questions, k, filter, floor, threads)
+            assert bits(index.vectors.search(question, k, filter, min_score=floor)) == bits(hits)
+        batch = index.vectors.search_batch(questions, k, filter, min_score=floor, threads=threads)
         assert batch.rows.shape == (len(questions), min(k, len(plain.documents)))
         assert batch.ids() == [[hit.id for hit in hits] for hits in expected]
         assert [bits(hits) for hits in batch.hits()] == [bits(hits) for hits in expected]
@@ -395,7 +395,7 @@ def test_the_eager_scores_of_an_index_as_vectors_give_its_scores(
 ) -> None:
     index = BM25Index.from_texts(texts, **chosen)
     other = BM25Index.from_texts([[]] * len(texts), vectors=index.to_scipy())
-    columns = {term: column for column, term in enumerate(index.vocabulary)}
+    columns = {term: column for column, term in enumerate(index.vocabulary())}
     question = {columns[term]: query.count(term) for term in query if term in columns}
     assert other.vectors.scores(question).tobytes() == index.scores(query).tobytes()
 
@@ -459,9 +459,9 @@ def test_another_analyzer_leaves_vectors_as_they_are() -> None:
     index.add(["a cat"], vectors=[{"": 1}])
     index.delete(["2"])
     again = index.reanalyze(Analyzer(language="german"))
-    assert again.vocabulary != index.vocabulary
+    assert again.vocabulary() != index.vocabulary()
     assert again.vectors.get(again.ids()) == index.vectors.get(index.ids())
-    assert again.vectors.vocabulary == ["", "2", "a"]
+    assert again.vectors.vocabulary() == ["", "2", "a"]
     index.delete(["0", "3"])
     assert index.reanalyze()._snapshot.views[0].segment.vectors is None
 
@@ -476,7 +476,7 @@ def test_documents_without_terms_or_vectors_are_there_all_the_same() -> None:
     assert index.vectors.to_scipy().toarray().tolist() == [[1.0], [0.0], [0.0]]
     index.delete(["0"])
     assert index.vectors.search({"a": 1}) == []
-    assert index.vectors.vocabulary == []
+    assert index.vectors.vocabulary() == []
     assert index.vectors.to_scipy().shape == (2, 0)
     empty = BM25Index()
     assert empty.vectors.search({"a": 1}) == empty.search_hybrid("a", {"a": 1}) == []
@@ -561,12 +561,11 @@ def test_a_build_on_disk_ends_with_the_same_files(
 @fewest
 @given(records=st.lists(records, max_size=12), part=rooms, merge=rooms)
 def test_shards_answer_as_one_index(records: list[Document], part: int, merge: int) -> None:
-    from bm25rag.sharded import build
 
     index = BM25Index()
     index.add_documents(records, on_duplicate="replace")
     with rooms_of(part, merge) as folder:
-        sharded = build(iter(records), folder / "it", 3, on_duplicate="replace")
+        sharded = BM25Index.build(iter(records), folder / "it", shards=3, on_duplicate="replace")
         alike(sharded, index)
         BM25Index.verify(folder / "it")
         with BM25Index.open(folder / "it", mode="w") as writer:

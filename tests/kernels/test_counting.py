@@ -84,4 +84,4 @@ def test_terms_of_lists_may_be_any_strings() -> None:
             assert str(number) in [hit.id for hit in index.search([term])]
     assert [hit.id for hit in index.search(["a"])] == ["4"]
     assert [hit.id for hit in index.search([""], k=9)] == ["2", "0"]
-    assert len(index.vocabulary) == len({term for terms in lists for term in terms} | {"text"})
+    assert len(index.vocabulary()) == len({term for terms in lists for term in terms} | {"text"})

@@ -180,7 +180,7 @@ def test_any_segments_and_deletions_correct_like_an_index_built_afresh(
 
 def index_terms(index: BM25Index) -> list[list[str]]:
     """Read the terms of every document from the score matrix; nothing else matters here."""
-    matrix, vocabulary = index.to_scipy().tocsr(), index.vocabulary
+    matrix, vocabulary = index.to_scipy().tocsr(), index.vocabulary()
     return [[vocabulary[c] for c in matrix[[row]].nonzero()[1]] for row in range(len(index))]
 
 

@@ -82,7 +82,7 @@ def test_the_expansion_is_that_of_the_paper(
     index, reference = BM25Index(**chosen), Reference(**chosen)
     index.add(texts)
     reference.add(texts)
-    found = index.expand(query, docs, terms, share)
+    found = index.expand(query, fb_docs=docs, fb_terms=terms, original_query_weight=share)
     assert found == pytest.approx(rm3(reference, query, docs, terms, share), rel=1e-9, abs=1e-12)
 
 
@@ -98,8 +98,8 @@ def test_any_history_expands_as_an_index_built_afresh_to_the_bit(
             index = apply(index, reference, step)
         survivors = list(reference.documents.values())
         afresh = BM25Index.from_texts(survivors, ids=reference.ids, **chosen)
-        found = list(index.expand(query, 3).items())
-        assert found == list(afresh.expand(query, 3).items())
+        found = list(index.expand(query, fb_docs=3).items())
+        assert found == list(afresh.expand(query, fb_docs=3).items())
         assert bits(index.search(dict(found))) == bits(afresh.search(dict(found)))
 
 

@@ -89,10 +89,10 @@ def test_a_mixed_batch_agrees_with_the_reference(
     found = [hit.score for query in asked for hit in reference.matches(query)]
     least = data.draw(st.sampled_from([None, 0.0, *found]))
     for filter, accept in [(None, None), *accepted(1)]:
-        batch = index.search_batch(asked, k, filter, least, threads)
+        batch = index.search_batch(asked, k, filter, min_score=least, threads=threads)
         for query, hits in zip(asked, batch.hits(), strict=True):
             expected = bits(reference.search(query, k, accept, least))
-            assert bits(hits) == bits(index.search(query, k, filter, least)) == expected
+            assert bits(hits) == bits(index.search(query, k, filter, min_score=least)) == expected
 
 
 @given(chosen=parameters(), texts=corpora, query=weighted)

@@ -23,7 +23,7 @@ from bm25rag.errors import (
     StorageError,
     TokenizerRequiredError,
 )
-from bm25rag.sharded import ShardedIndex, build, open_shard
+from bm25rag.sharded import ShardedIndex, open_shard
 from bm25rag.sharded.manifest import read_sharded
 from support.killing import Killed, killed_at
 
@@ -56,7 +56,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_shards_hold_consecutive_documents_as_many_each_or_one_more(tmp_path: Path) -> None:
-    index = build(documents(), tmp_path / "it", 7)
+    index = BM25Index.build(documents(), tmp_path / "it", shards=7)
     assert [shard.documents for shard in read_sharded(str(tmp_path / "it")).shards] == [
         5, 6, 6, 5, 6, 6, 6,
     ]  # fmt: skip
@@ -70,25 +70,25 @@ def test_shards_hold_consecutive_documents_as_many_each_or_one_more(tmp_path: Pa
 
 
 def test_a_shard_is_an_ordinary_index_folder(tmp_path: Path) -> None:
-    build(documents(), tmp_path / "it", 2)
+    BM25Index.build(documents(), tmp_path / "it", shards=2)
     shard = BM25Index.open(tmp_path / "it" / "commit-1" / "shard-0001", verify=True)
     assert type(shard) is BM25Index
     assert shard.ids() == [f"d{number}" for number in range(COUNT // 2, COUNT)]
 
 
 def test_texts_get_decimal_ids_and_terms_are_taken_as_they_are(tmp_path: Path) -> None:
-    index = build(iter(["a boat", ["The", "sea"], "the sea"]), tmp_path / "it", 2)
+    index = BM25Index.build(iter(["a boat", ["The", "sea"], "the sea"]), tmp_path / "it", shards=2)
     assert index.ids() == ["0", "1", "2"]
     assert [hit.id for hit in index.search(["The"])] == ["1"]
-    with ShardedIndex.open(tmp_path / "it", mode="w") as writer:
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
         assert writer.add(["more"]) == ["3"]
 
 
 def test_settings_and_extra_are_kept(tmp_path: Path) -> None:
-    index = build(
+    index = BM25Index.build(
         documents(),
         tmp_path / "it",
-        3,
+        shards=3,
         variant="bm25+",
         k1=0.9,
         analyzer=Analyzer("german"),
@@ -122,16 +122,16 @@ def test_documents_are_read_one_part_ahead_at_most(
             yield document
 
     monkeypatch.setattr(BM25Index, "save", watched)
-    build(watching(), tmp_path / "it", 3)
+    BM25Index.build(watching(), tmp_path / "it", shards=3)
     assert read == committed == COUNT
 
 
 def test_a_tokenizer_must_be_given_again(tmp_path: Path) -> None:
     analyzer = Analyzer(tokenizer=str.split)
-    assert len(build(documents(), tmp_path / "it", 2, analyzer=analyzer)) == COUNT
+    assert len(BM25Index.build(documents(), tmp_path / "it", shards=2, analyzer=analyzer)) == COUNT
     with pytest.raises(TokenizerRequiredError):
-        ShardedIndex.open(tmp_path / "it")
-    ShardedIndex.verify(tmp_path / "it")
+        BM25Index.open(tmp_path / "it")
+    BM25Index.verify(tmp_path / "it")
     opened = open_shard(tmp_path / "it", 1, tokenizer=str.split)
     assert opened.searcher.search("word39")[0].id == "d39"
 
@@ -143,7 +143,7 @@ def test_ids_that_occur_again_are_treated_as_in_a_plain_index(
     twice = [*documents(), Document("d3", "another"), *documents(9), Document("d3", "last")]
     plain = BM25Index()
     plain.add_documents(twice, on_duplicate=on_duplicate)
-    index = build(iter(twice), tmp_path / "it", 4, on_duplicate=on_duplicate)
+    index = BM25Index.build(iter(twice), tmp_path / "it", shards=4, on_duplicate=on_duplicate)
     assert index.get(index.ids()) == plain.get(plain.ids())
 
 
@@ -172,7 +172,7 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
 ) -> None:
     given = {"documents": documents(), "folder": tmp_path / "it", "shards": 2} | change
     with pytest.raises(error, match=message):
-        build(**given)
+        BM25Index.build(**given)
     assert not (tmp_path / "it").exists()
 
 
@@ -189,22 +189,22 @@ def test_a_wrong_document_is_named_by_its_row(
     tmp_path: Path, wrong: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        build([*documents(), wrong], tmp_path / "it", 2)
+        BM25Index.build([*documents(), wrong], tmp_path / "it", shards=2)
     with pytest.raises(NotAnIndexError, match="has not ended"):
-        ShardedIndex.open(tmp_path / "it")
-    build([*documents(), Document("right", "text")], tmp_path / "it", 2)
+        BM25Index.open(tmp_path / "it")
+    BM25Index.build([*documents(), Document("right", "text")], tmp_path / "it", shards=2)
 
 
 def test_there_may_be_more_shards_than_documents(tmp_path: Path) -> None:
     for count in (0, 1, 3):
-        index = build(documents(count), tmp_path / str(count), 16)
+        index = BM25Index.build(documents(count), tmp_path / str(count), shards=16)
         assert index.ids() == [f"d{number}" for number in range(count)]
         assert len(index.search("boat")) == count
-        ShardedIndex.verify(tmp_path / str(count))
+        BM25Index.verify(tmp_path / str(count))
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
-    build(documents(), tmp_path / "sharded", 2)
+    BM25Index.build(documents(), tmp_path / "sharded", shards=2)
     BM25Index.from_texts(["a"]).save(tmp_path / "plain")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
@@ -219,7 +219,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     ):
         before = sorted((tmp_path / name).rglob("*"))
         with pytest.raises(error, match=message):
-            build(documents(), tmp_path / name, 2)
+            BM25Index.build(documents(), tmp_path / name, shards=2)
         assert sorted((tmp_path / name).rglob("*")) == before
 
 
@@ -228,10 +228,10 @@ def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
         for number, document in enumerate(documents()):
             if number == 20:
                 with pytest.raises(LockedError, match="another writer"):
-                    build(documents(), tmp_path / "it", 2)
+                    BM25Index.build(documents(), tmp_path / "it", shards=2)
             yield document
 
-    assert len(build(building(), tmp_path / "it", 2)) == COUNT
+    assert len(BM25Index.build(building(), tmp_path / "it", shards=2)) == COUNT
 
 
 # -- interrupted builds ----------------------------------------------------------------------------
@@ -239,17 +239,19 @@ def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_build_that_was_killed_at_any_step_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    build(documents(), tmp_path / "expected", 3)
+    BM25Index.build(documents(), tmp_path / "expected", shards=3)
     expected = contents(tmp_path / "expected")
     assert len(expected) == 4
     number, alive = 0, True
     while alive:
         folder = tmp_path / str(number)
-        alive = killed_at(number, lambda folder=folder: build(documents(), folder, 3))
+        alive = killed_at(
+            number, lambda folder=folder: BM25Index.build(documents(), folder, shards=3)
+        )
         try:
-            index = ShardedIndex.open(folder)
+            index = BM25Index.open(folder)
         except NotAnIndexError:
-            index = build(documents(), folder, 3)
+            index = BM25Index.build(documents(), folder, shards=3)
         assert contents(folder / "commit-1") == contents(tmp_path / "expected" / "commit-1")
         assert index.ids() == [f"d{row}" for row in range(COUNT)]
         shutil.rmtree(folder)
@@ -275,10 +277,10 @@ def test_a_build_does_not_do_again_what_is_done(
         raise Killed
 
     with pytest.raises(Killed):
-        build(failing(), tmp_path / "it", 3)
+        BM25Index.build(failing(), tmp_path / "it", shards=3)
     first = len(analysed)
     assert 0 < first <= 25
-    build(documents(), tmp_path / "it", 3)
+    BM25Index.build(documents(), tmp_path / "it", shards=3)
     assert analysed == [f"d{number}" for number in range(COUNT)]
 
 
@@ -291,10 +293,10 @@ def test_what_a_kill_left_in_a_shard_that_was_written_goes(
     with monkeypatch.context() as patch:
         patch.setattr("bm25rag.sharded.building.replace_sharded", killed)
         with pytest.raises(Killed):
-            build(documents(), tmp_path / "it", 3)
+            BM25Index.build(documents(), tmp_path / "it", shards=3)
     shard = tmp_path / "it" / "commit-1" / "shard-0001"
     (shard / "manifest-0123456789abcdef.tmp").write_bytes(b"half")
-    build(documents(), tmp_path / "it", 3)
+    BM25Index.build(documents(), tmp_path / "it", shards=3)
     assert not list(shard.glob("*.tmp"))
 
 
@@ -319,13 +321,13 @@ def test_another_build_does_not_go_on_with_an_interrupted_one(
         raise Killed
 
     with pytest.raises(Killed):
-        build(failing(), tmp_path / "it", 3)
+        BM25Index.build(failing(), tmp_path / "it", shards=3)
     given = {"documents": documents(), "folder": tmp_path / "it", "shards": 3} | change
     with pytest.raises(ValueError, match=message) as raised:
-        build(**given)
+        BM25Index.build(**given)
     assert f"remove {tmp_path / 'it' / 'building'} to begin anew" in str(raised.value)
     shutil.rmtree(tmp_path / "it" / "building")
-    build(documents(5), tmp_path / "it", 2)
+    BM25Index.build(documents(5), tmp_path / "it", shards=2)
 
 
 def test_shards_of_a_build_that_was_given_up_are_not_taken_for_those_of_another(
@@ -339,15 +341,15 @@ def test_shards_of_a_build_that_was_given_up_are_not_taken_for_those_of_another(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.sharded.building.publish", killed)
         with pytest.raises(Killed):
-            build(documents(), tmp_path / "it", 3)
+            BM25Index.build(documents(), tmp_path / "it", shards=3)
     shutil.rmtree(tmp_path / "it" / "building")
     others = [Document(one.id, one.text, {"other": True}) for one in documents()]
-    index = build(others, tmp_path / "it", 3)
+    index = BM25Index.build(others, tmp_path / "it", shards=3)
     assert index.count({"other": True}) == COUNT
 
 
 def _build(folder: Path, count: int) -> None:
-    build(documents(count), folder, 5)
+    BM25Index.build(documents(count), folder, shards=5)
 
 
 @pytest.mark.slow
@@ -367,7 +369,7 @@ def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(tmp_path: Path
                 kills += 1
             child.join(60)
             delay *= 1.5
-        ShardedIndex.verify(folder)
+        BM25Index.verify(folder)
         assert contents(folder / "commit-1") == contents(tmp_path / "expected" / "commit-1")
     assert kills
 
@@ -379,9 +381,11 @@ def test_a_missing_folder_and_a_plain_index_are_told_apart(tmp_path: Path) -> No
     for mode in ("r", "w"):
         with pytest.raises(NotAnIndexError, match=r"is not sharded: use BM25Index\.open"):
             ShardedIndex.open(tmp_path / "plain", mode=mode)
-    with pytest.raises(TypeError, match=r"made by bm25rag\.sharded\.build"):
+    with pytest.raises(TypeError, match=r"made by BM25Index\.build"):
         ShardedIndex()
-    with pytest.raises(TypeError, match=r"made by bm25rag\.sharded\.build"):
+    with pytest.raises(TypeError, match=r"made by BM25Index\.build"):
         ShardedIndex.from_texts(["a"])
     with pytest.raises(StorageError):
-        BM25Index.from_texts(["a"]).save(build(["a"], tmp_path / "it", 1)._attachment._folder)
+        BM25Index.from_texts(["a"]).save(
+            BM25Index.build(["a"], tmp_path / "it", shards=1)._attachment._folder
+        )

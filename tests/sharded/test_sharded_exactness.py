@@ -14,15 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Document
-from bm25rag.sharded import (
-    Ranking,
-    ShardedIndex,
-    build,
-    building,
-    merge_hits,
-    merge_rankings,
-    open_shard,
-)
+from bm25rag.sharded import Ranking, building, merge_hits, merge_rankings, open_shard
 from bm25rag.sharded.manifest import read_sharded
 from support.holding import accepted, apply, assert_same_scores, assert_same_statistics, bits
 from support.reference import Reference
@@ -67,7 +59,7 @@ def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
         edges = [0, *(round(cut * len(texts)) for cut in cuts), len(texts)]
         patch.setattr(building, "even_edges", lambda *_: edges)
         patch.setattr("bm25rag.sharded.statistics._TERMS", 20)  # several partitions
-        build(iter(documents), Path(folder, "it"), len(cuts) + 1, **chosen)
+        BM25Index.build(iter(documents), Path(folder, "it"), shards=len(cuts) + 1, **chosen)
         yield Path(folder, "it")
 
 
@@ -91,7 +83,7 @@ def test_scores_ranking_and_statistics_are_the_references(
 ) -> None:
     _, reference = plain(corpus, **chosen)
     with sharded(corpus, cuts, **chosen) as folder:
-        index = ShardedIndex.open(folder)
+        index = BM25Index.open(folder)
         assert_same_scores(index, reference, query)
         assert_same_statistics(index, reference)
         assert_same_scores(index.tune(**tuned), reference.tune(**tuned), query)
@@ -117,14 +109,14 @@ def test_every_answer_is_that_of_a_plain_index(
 ) -> None:
     index, _ = plain(corpus, **chosen)
     with sharded(corpus, cuts, **chosen) as folder:
-        whole = ShardedIndex.open(folder)
+        whole = BM25Index.open(folder)
         for chosen_filter in [None, *(given_filter for given_filter, _ in accepted(label))]:
-            expected = index.search_batch(asked, k, chosen_filter, least)
-            found = whole.search_batch(asked, k, chosen_filter, least)
+            expected = index.search_batch(asked, k, chosen_filter, min_score=least)
+            found = whole.search_batch(asked, k, chosen_filter, min_score=least)
             assert_same_rankings(found, expected)
             for query in asked:
-                hits = whole.search(query, k, chosen_filter, least)
-                assert hits == index.search(query, k, chosen_filter, least)
+                hits = whole.search(query, k, chosen_filter, min_score=least)
+                assert hits == index.search(query, k, chosen_filter, min_score=least)
         for query in asked:
             assert whole.expand(query) == index.expand(query)
             assert whole.correct(query) == index.correct(query)
@@ -213,8 +205,8 @@ def check_updates(
     """Take the steps of a history on both sides, with commits in between."""
     _, reference = plain(corpus, **chosen)
     with sharded(corpus, cuts, **chosen) as folder:
-        reader = ShardedIndex.open(folder)
-        with ShardedIndex.open(folder, mode="w") as writer, pytest.MonkeyPatch.context() as patch:
+        reader = BM25Index.open(folder)
+        with BM25Index.open(folder, mode="w") as writer, pytest.MonkeyPatch.context() as patch:
             patch.setattr("bm25rag.merging.policy.LEAST", 0)
             writer._attachment._sharded = writer._attachment._sharded._replace(capacity=capacity)
             for number, step in enumerate(history):
@@ -229,7 +221,7 @@ def check_updates(
         reader.refresh()
         assert_same_scores(reader, reference, query)
         assert_same_statistics(reader, reference)
-        ShardedIndex.verify(folder)
+        BM25Index.verify(folder)
         count = len(read_sharded(str(folder)).shards)
         found = [open_shard(folder, number).searcher.search(query, 40) for number in range(count)]
         assert bits(merge_hits(found, 40)) == bits(reference.search(query, 40))
@@ -241,7 +233,7 @@ def test_ties_at_the_cut_go_to_the_first_documents(k: int) -> None:
     corpus: Corpus = ([["a", "b"]] * 40, [number % 3 for number in range(40)])
     expected = list(range(min(k, 40)))
     with sharded(corpus, [0.0, 0.125, 0.125, 0.575]) as folder:
-        index = ShardedIndex.open(folder)
+        index = BM25Index.open(folder)
         assert index.search_batch([["a"]], k).rows.tolist() == [expected]
         assert [hit.id for hit in index.search(["a"], k)] == [str(row) for row in expected]
         third = [hit.id for hit in index.search(["a"], k, filter={"label": 1})]

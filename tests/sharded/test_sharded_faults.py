@@ -14,7 +14,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
-from bm25rag.sharded import ShardedIndex, build, open_shard
+from bm25rag.sharded import open_shard
 from bm25rag.storage.manifest import _canonical
 
 TEXTS = [f"boat {number % 3} word{number}" for number in range(12)]
@@ -23,7 +23,7 @@ TEXTS = [f"boat {number % 3} word{number}" for number in range(12)]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a sharded index of three shards."""
-    build(TEXTS, tmp_path / "it", 3)
+    BM25Index.build(TEXTS, tmp_path / "it", shards=3)
     return tmp_path / "it"
 
 
@@ -62,7 +62,7 @@ def test_a_shard_that_is_missing_is_named(folder: Path, shard: int, name: str) -
     else:
         (segment(folder, shard) if name == "segment" else path / name).unlink()
     with pytest.raises(CorruptIndexError, match=rf"shard-{shard:04d}.*restore the folder"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
     with pytest.raises(CorruptIndexError, match=f"shard-{shard:04d}"):
         open_shard(folder, shard)
     assert len(open_shard(folder, (shard + 1) % 3).searcher) == 4  # no other shard is looked at
@@ -73,49 +73,49 @@ def test_a_missing_or_damaged_file_of_statistics_is_named(folder: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-1])
     with pytest.raises(CorruptIndexError, match=r"statistics\.bin: is .* bytes long"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
     path.unlink()
     with pytest.raises(CorruptIndexError, match=r"statistics\.bin"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
 
 
 def test_any_damaged_byte_of_the_statistics_is_noticed_before_it_counts(folder: Path) -> None:
     path = commit(folder) / "statistics.bin"
-    expected = ShardedIndex.open(folder).search("boat 1 word5", k=20)
+    expected = BM25Index.open(folder).search("boat 1 word5", k=20)
     for position in range(0, path.stat().st_size, 7):
         flip(path, position)
         try:
-            found = ShardedIndex.open(folder).search("boat 1 word5", k=20)
+            found = BM25Index.open(folder).search("boat 1 word5", k=20)
         except CorruptIndexError as error:
             assert "statistics.bin" in str(error)  # noqa: PT017 - it may not be raised
         else:
             assert found == expected
         with pytest.raises(CorruptIndexError):
-            ShardedIndex.verify(folder)
+            BM25Index.verify(folder)
         flip(path, position)
-    ShardedIndex.verify(folder)
+    BM25Index.verify(folder)
 
 
 def test_a_damaged_shard_is_refused_when_it_is_used_or_verified(folder: Path) -> None:
     path = segment(folder, 1)
     flip(path, path.stat().st_size - 200)
     for check in (
-        lambda: ShardedIndex.verify(folder),
         lambda: BM25Index.verify(folder),
-        lambda: ShardedIndex.open(folder, verify=True),
-        lambda: ShardedIndex.open(folder, untrusted=True),
+        lambda: BM25Index.verify(folder),
+        lambda: BM25Index.open(folder, verify=True),
+        lambda: BM25Index.open(folder, untrusted=True),
     ):
         with pytest.raises(CorruptIndexError, match="shard-0001"):
             check()
 
 
 def test_a_shard_of_another_build_is_refused(folder: Path, tmp_path: Path) -> None:
-    build([*TEXTS[:-1], "another"], tmp_path / "other", 3)
+    BM25Index.build([*TEXTS[:-1], "another"], tmp_path / "other", shards=3)
     taken = commit(folder) / "shard-0001"
     shutil.rmtree(taken)
     shutil.copytree(commit(tmp_path / "other") / "shard-0001", taken)
     with pytest.raises(CorruptIndexError, match=r"shard-0001: carries .*'statistics'.*mixed"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
     with pytest.raises(CorruptIndexError, match="shard-0001"):
         open_shard(folder, 1)
 
@@ -124,12 +124,12 @@ def test_a_shard_of_the_same_statistics_is_refused_if_it_is_another(
     folder: Path, tmp_path: Path
 ) -> None:
     """The same texts in another order have the same statistics, but other ids."""
-    build([*TEXTS[4:8], *TEXTS[:4], *TEXTS[8:]], tmp_path / "other", 3)
+    BM25Index.build([*TEXTS[4:8], *TEXTS[:4], *TEXTS[8:]], tmp_path / "other", shards=3)
     taken = commit(folder) / "shard-0001"
     shutil.rmtree(taken)
     shutil.copytree(commit(tmp_path / "other") / "shard-0001", taken)
     with pytest.raises(CorruptIndexError, match=r"shard-0001: has another manifest\.json"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
 
 
 def test_two_shards_in_each_others_places_are_refused(folder: Path) -> None:
@@ -138,7 +138,7 @@ def test_two_shards_in_each_others_places_are_refused(folder: Path) -> None:
     two.rename(one)
     (folder / "kept").rename(two)
     with pytest.raises(CorruptIndexError, match="shard-0000: carries"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
 
 
 @pytest.mark.parametrize("name", ["analyzer", "parameters"])
@@ -147,23 +147,23 @@ def test_a_shard_with_other_settings_is_refused(folder: Path, name: str) -> None
     change = {"analyzer": {"lowercase": False}, "parameters": {"k1": 0.5}}[name]
     edit(path, lambda body: body["settings"][name].update(change))
     with pytest.raises(CorruptIndexError, match="shard-0002: has another analyzer or other"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
 
 
 def test_statistics_that_the_shards_do_not_have_are_noticed_by_verify(
     folder: Path, tmp_path: Path
 ) -> None:
     """A forged folder, whose checksums are right."""
-    build([*TEXTS[:-1], "boat boat"], tmp_path / "other", 3)
+    BM25Index.build([*TEXTS[:-1], "boat boat"], tmp_path / "other", shards=3)
     shutil.copy(commit(tmp_path / "other") / "statistics.bin", commit(folder))
     other = json.loads((tmp_path / "other" / "sharded.json").read_text(encoding="utf-8"))["body"]
     names = ("size", "checksum", "tokens")
     edit(folder / "sharded.json", lambda body: body.update({name: other[name] for name in names}))
-    ShardedIndex.open(folder)
+    BM25Index.open(folder)
     for check in (
-        lambda: ShardedIndex.verify(folder),
-        lambda: ShardedIndex.open(folder, verify=True),
-        lambda: ShardedIndex.open(folder, untrusted=True),
+        lambda: BM25Index.verify(folder),
+        lambda: BM25Index.open(folder, verify=True),
+        lambda: BM25Index.open(folder, untrusted=True),
     ):
         with pytest.raises(CorruptIndexError, match=r"statistics\.bin: does not agree"):
             check()
@@ -190,7 +190,7 @@ def test_a_manifest_that_makes_no_sense_is_refused(
 ) -> None:
     edit(folder / "sharded.json", change)
     with pytest.raises(CorruptIndexError):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
 
 
 def test_a_manifest_that_is_damaged_or_newer_is_refused(folder: Path) -> None:
@@ -198,13 +198,13 @@ def test_a_manifest_that_is_damaged_or_newer_is_refused(folder: Path) -> None:
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"tokens": ', '"tokens": 1'), encoding="utf-8")
     with pytest.raises(CorruptIndexError, match=r"sharded\.json: cannot be read"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
     path.write_text(text.replace('"version": 2', '"version": 99'), encoding="utf-8")
     with pytest.raises(FormatVersionError, match="install a newer bm25rag"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
     path.write_text('{"format": "other"}', encoding="utf-8")
     with pytest.raises(NotAnIndexError, match="is not the manifest"):
-        ShardedIndex.open(folder)
+        BM25Index.open(folder)
 
 
 def test_the_number_of_a_shard_is_checked(folder: Path) -> None:
@@ -219,4 +219,4 @@ def test_the_number_of_a_shard_is_checked(folder: Path) -> None:
 def test_files_that_others_left_in_the_folder_do_no_harm(folder: Path) -> None:
     (commit(folder) / "shard-0000" / "notes.txt").touch()
     os.makedirs(folder / "commit-9" / "shard-0000")  # noqa: PTH103
-    assert len(ShardedIndex.open(folder)) == 12
+    assert len(BM25Index.open(folder)) == 12

@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.sharded import ShardedIndex, build, merge_hits, open_shard
+from bm25rag.sharded import ShardedIndex, merge_hits, open_shard
 from bm25rag.sharded.remote import ShardedMirror
 
 URL = "memory://store/pages"
@@ -25,7 +25,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path / "cache"))
     MemoryFileSystem.store.clear()
     folder = tmp_path / "pages"
-    build(TEXTS, folder, shards=3)
+    BM25Index.build(TEXTS, folder, shards=3)
     upload(folder)
     yield folder
     MemoryFileSystem.store.clear()
@@ -62,13 +62,13 @@ def change(folder: Path) -> None:
 
 
 def test_a_sharded_index_opens_from_a_url(folder: Path) -> None:
-    local = ShardedIndex.open(folder)
-    for opened in (BM25Index.open(URL), ShardedIndex.open(URL), BM25Index.open(URL, offline=True)):
+    local = BM25Index.open(folder)
+    for opened in (BM25Index.open(URL), BM25Index.open(URL), BM25Index.open(URL, offline=True)):
         assert isinstance(opened, ShardedIndex)
         for query in QUERIES:
             assert opened.search(query) == local.search(query)
     BM25Index.verify(URL)
-    ShardedIndex.verify(URL)
+    BM25Index.verify(URL)
     assert BM25Index.open(URL, verify=True, untrusted=True).ids() == local.ids()
 
 
@@ -96,7 +96,7 @@ def test_a_shard_fetches_only_itself_and_the_statistics(folder: Path, fetched: l
     with pytest.raises(ValueError, match="number must be less than 3"):
         open_shard(URL, 3)
     shards = [open_shard(URL, number) for number in range(3)]
-    whole = ShardedIndex.open(folder)
+    whole = BM25Index.open(folder)
     for query in QUERIES:
         answers = [one.searcher.search(query) for one in shards]
         assert merge_hits(answers, 10) == whole.search(query)
@@ -121,7 +121,7 @@ def test_shards_of_one_cache_do_not_disturb_each_other(folder: Path, fetched: li
 
 def test_a_shard_of_another_build_is_refused(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    build(TEXTS[:-1], other, shards=3)
+    BM25Index.build(TEXTS[:-1], other, shards=3)
     manifest = "commit-1/shard-0002/manifest.json"
     store = MemoryFileSystem()
     store.pipe_file(f"/store/pages/{manifest}", (other / manifest).read_bytes())
@@ -139,7 +139,7 @@ def test_an_index_built_anew_under_the_same_number_replaces_the_cache(
 ) -> None:
     reader = BM25Index.open(URL)
     other = tmp_path / "other"
-    build([*TEXTS, "another cat"], other, shards=2)
+    BM25Index.build([*TEXTS, "another cat"], other, shards=2)
     upload(other)
     assert reader.refresh()
     assert len(reader) == len(TEXTS) + 1
@@ -153,9 +153,9 @@ def test_a_plain_index_and_a_sharded_one_are_told_apart(folder: Path) -> None:
     assert type(BM25Index.open(URL)) is BM25Index
     assert type(BM25Index.open(URL, offline=True)) is BM25Index
     with pytest.raises(NotAnIndexError):
-        ShardedIndex.open(URL)
+        BM25Index.open(URL)
 
 
 def test_a_build_needs_a_folder_of_this_machine() -> None:
     with pytest.raises(ValueError, match="folder of this machine"):
-        build(TEXTS, URL, shards=2)
+        BM25Index.build(TEXTS, URL, shards=2)

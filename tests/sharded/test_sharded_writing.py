@@ -12,7 +12,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, StorageError
-from bm25rag.sharded import ShardedIndex, build, open_shard
+from bm25rag.sharded import ShardedIndex, open_shard
 from bm25rag.sharded.manifest import read_sharded
 from support.holding import bits
 from support.killing import killed_at
@@ -24,7 +24,7 @@ TEXTS = [f"boat {number % 3} sea word{number}" for number in range(12)]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a sharded index of three shards."""
-    build(TEXTS, tmp_path / "it", 3)
+    BM25Index.build(TEXTS, tmp_path / "it", shards=3)
     return tmp_path / "it"
 
 
@@ -39,7 +39,7 @@ def shown(index: BM25Index) -> Any:
 
 
 def test_new_documents_go_to_the_last_shard(folder: Path) -> None:
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         assert writer.add(["new boat", "more sea"]) == ["12", "13"]
     assert sizes(folder) == [4, 4, 6]
 
@@ -48,8 +48,8 @@ def test_behind_a_full_shard_a_new_one_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bm25rag.sharded.building.SMALLEST_CAPACITY", 1)
-    build(TEXTS, tmp_path / "it", 3)  # 4 documents each, so 8 are the capacity
-    with ShardedIndex.open(tmp_path / "it", mode="w") as writer:
+    BM25Index.build(TEXTS, tmp_path / "it", shards=3)  # 4 documents each, so 8 are the capacity
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
         for number in range(7):
             writer.add([f"boat {number}", "sea"])
             writer.commit()
@@ -57,37 +57,37 @@ def test_behind_a_full_shard_a_new_one_begins(
     plain = BM25Index.from_texts(TEXTS)
     for number in range(7):
         plain.add([f"boat {number}", "sea"])
-    assert shown(ShardedIndex.open(tmp_path / "it")) == shown(plain)
+    assert shown(BM25Index.open(tmp_path / "it")) == shown(plain)
 
 
 def test_a_replaced_document_moves_to_the_end_and_a_deleted_one_leaves_its_shard(
     folder: Path,
 ) -> None:
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["again"], ids=["1"], on_duplicate="replace")
-        assert writer.delete(["5", "6", "unknown"]) == 2
-        assert writer.update_metadata(["0", "11"], [{"a": 1}, {"a": 2}]) == 2
+        assert writer.delete(["5", "6", "unknown"]) == ["5", "6"]
+        assert writer.update_metadata(["0", "11"], [{"a": 1}, {"a": 2}]) == ["0", "11"]
     assert sizes(folder) == [3, 2, 5]
-    index = ShardedIndex.open(folder)
+    index = BM25Index.open(folder)
     assert index.ids() == ["0", "2", "3", "4", "7", "8", "9", "10", "11", "1"]
     assert index.ids({"a": 2}) == ["11"]
 
 
 def test_a_shard_may_lose_all_its_documents(folder: Path) -> None:
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.delete(["4", "5", "6", "7"])
         writer.commit()
         writer.delete(["8", "9", "10", "11"])
         writer.compact()
     assert sizes(folder) == [4, 0, 0]
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["boat"])
     assert sizes(folder) == [4, 0, 1]
 
 
 def test_merging_stays_within_shards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         for number in range(6):
             writer.add([f"boat {number}"])
         writer.delete(["1"])
@@ -99,7 +99,7 @@ def test_merging_stays_within_shards(folder: Path, monkeypatch: pytest.MonkeyPat
         assert shown(writer) == before
         assert writer.stats()["segments"] == 3
     assert sizes(folder) == [3, 4, 10]
-    assert shown(ShardedIndex.open(folder, verify=True)) == before
+    assert shown(BM25Index.open(folder, verify=True)) == before
 
 
 def test_a_commit_links_the_files_that_stay(folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_commit_links_the_files_that_stay(folder: Path) -> None:
         return {path.stat().st_ino for path in folder.rglob("segment-*.bin")}
 
     before = inodes()
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["one more boat"])
         writer.commit()
         assert before < inodes()
@@ -121,47 +121,47 @@ def test_where_there_are_no_links_files_are_copied(
         raise OSError("no links here")
 
     monkeypatch.setattr("os.link", refusing)
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["one more boat"])
-    ShardedIndex.verify(folder)
-    assert len(ShardedIndex.open(folder)) == 13
+    BM25Index.verify(folder)
+    assert len(BM25Index.open(folder)) == 13
 
 
 def test_a_rollback_goes_back_to_the_last_commit(folder: Path) -> None:
-    before = shown(ShardedIndex.open(folder))
-    with ShardedIndex.open(folder, mode="w") as writer:
+    before = shown(BM25Index.open(folder))
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["lost"])
         writer.delete(["0"])
         writer.rollback()
         assert shown(writer) == before
         writer.add(["kept"])
-    assert len(ShardedIndex.open(folder)) == 13
+    assert len(BM25Index.open(folder)) == 13
 
 
 def test_save_in_the_own_folder_commits_and_keeps_what_the_caller_gives(folder: Path) -> None:
-    writer = ShardedIndex.open(folder, mode="w")
+    writer = BM25Index.open(folder, mode="w")
     writer.add(["one more"])
     writer.save(folder, extra={"mine": 1})
     writer.close()
-    index = ShardedIndex.open(folder)
+    index = BM25Index.open(folder)
     assert (len(index), index.extra) == (13, {"mine": 1})
 
 
 def test_there_is_one_writer(folder: Path) -> None:
     with (
-        ShardedIndex.open(folder, mode="w"),
+        BM25Index.open(folder, mode="w"),
         pytest.raises(LockedError, match="another writer"),
     ):
-        ShardedIndex.open(folder, mode="w")
+        BM25Index.open(folder, mode="w")
 
 
 # -- readers ---------------------------------------------------------------------------------------
 
 
 def test_a_reader_keeps_its_commit_until_it_refreshes(folder: Path) -> None:
-    reader, shard = ShardedIndex.open(folder), open_shard(folder, 2)
+    reader, shard = BM25Index.open(folder), open_shard(folder, 2)
     before = shown(reader)
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["boat 1", "sea"])
         writer.delete(["0"])
         writer.compact()
@@ -179,7 +179,7 @@ def test_a_reader_keeps_its_commit_until_it_refreshes(folder: Path) -> None:
 
 def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
     """Never shards of two commits, or statistics of another one."""
-    expected = {len(TEXTS): shown(ShardedIndex.open(folder))}
+    expected = {len(TEXTS): shown(BM25Index.open(folder))}
     plain = BM25Index.from_texts(TEXTS)
     for number in range(15):
         plain.add([f"boat {number} 1"])
@@ -190,10 +190,10 @@ def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
 
     def read() -> None:
         try:
-            kept = ShardedIndex.open(folder)
+            kept = BM25Index.open(folder)
             while not done.is_set():
                 kept.refresh()
-                for index in (kept, ShardedIndex.open(folder)):
+                for index in (kept, BM25Index.open(folder)):
                     assert shown(index) == expected[len(index)]
                     found.append(len(index))
         except BaseException as error:
@@ -202,7 +202,7 @@ def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        with ShardedIndex.open(folder, mode="w") as writer:
+        with BM25Index.open(folder, mode="w") as writer:
             for number in range(15):
                 writer.add([f"boat {number} 1"])
                 writer.commit()
@@ -218,9 +218,9 @@ def test_a_crash_at_any_step_of_a_commit_leaves_the_old_state_or_the_new(tmp_pat
     number, alive, seen = 0, True, set()
     while alive:
         folder = tmp_path / str(number)
-        build(TEXTS, folder, 3)
-        before = shown(ShardedIndex.open(folder))
-        writer = ShardedIndex.open(folder, mode="w")
+        BM25Index.build(TEXTS, folder, shards=3)
+        before = shown(BM25Index.open(folder))
+        writer = BM25Index.open(folder, mode="w")
         writer.delete(["1", "6"])
         writer.add(["boat 1", "sea"])
         after = shown(writer)
@@ -229,15 +229,15 @@ def test_a_crash_at_any_step_of_a_commit_leaves_the_old_state_or_the_new(tmp_pat
             abandon(writer)
         else:
             writer.close()
-        ShardedIndex.verify(folder)
-        found = shown(ShardedIndex.open(folder))
+        BM25Index.verify(folder)
+        found = shown(BM25Index.open(folder))
         assert found in (before, after)
         seen.add(found == after)
-        with ShardedIndex.open(folder, mode="w") as another:
+        with BM25Index.open(folder, mode="w") as another:
             another.add(["one more"])
         names = sorted(path.name for path in folder.iterdir())
         assert names == [f"commit-{3 if found == after else 2}", "lock", "sharded.json"]
-        ShardedIndex.verify(folder)
+        BM25Index.verify(folder)
         number += 1
     assert seen == {False, True}
     assert number > 15
@@ -246,19 +246,19 @@ def test_a_crash_at_any_step_of_a_commit_leaves_the_old_state_or_the_new(tmp_pat
 def test_a_writer_may_commit_again_after_a_failure(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         writer.add(["boat"])
         assert killed_at(5, writer.commit)
         writer.add(["sea"])
         writer.commit()
-    assert len(ShardedIndex.open(folder, verify=True)) == 14
+    assert len(BM25Index.open(folder, verify=True)) == 14
 
 
 # -- what a sharded index is not -----------------------------------------------------------------
 
 
 def test_readers_views_and_shards_refuse_writes(folder: Path) -> None:
-    reader = ShardedIndex.open(folder)
+    reader = BM25Index.open(folder)
     for index in (reader, reader.tune(b=0.1), reader.snapshot(), open_shard(folder, 0).searcher):
         for write in (
             lambda index=index: index.add(["a"]),
@@ -275,7 +275,7 @@ def test_readers_views_and_shards_refuse_writes(folder: Path) -> None:
 
 
 def test_copies_and_saved_indexes_are_plain(folder: Path, tmp_path: Path) -> None:
-    index = ShardedIndex.open(folder)
+    index = BM25Index.open(folder)
     expected = shown(index)
     index.save(tmp_path / "plain")
     for other in (
@@ -313,8 +313,8 @@ def test_a_pickled_shard_keeps_the_statistics_of_the_whole(folder: Path) -> None
 
 
 def test_reanalysing_says_what_to_do(folder: Path) -> None:
-    with pytest.raises(ReadOnlyError, match=r"pass its documents .* to bm25rag\.sharded\.build"):
-        ShardedIndex.open(folder).reanalyze()
+    with pytest.raises(ReadOnlyError, match=r"pass its documents .* to BM25Index\.build"):
+        BM25Index.open(folder).reanalyze()
 
 
 def test_bm25index_opens_either_kind(folder: Path) -> None:

@@ -51,7 +51,7 @@ def use(folder: Path) -> None:
         lambda: opened.get([*opened.ids(), "3", "x"]),
         lambda: opened.explain("red boat", "3"),
         *(partial(opened.count, filter) for filter in FILTERS),
-        lambda: (opened.vocabulary, opened.document_frequencies(), opened.stats()),
+        lambda: (opened.vocabulary(), opened.document_frequencies(), opened.stats()),
         lambda: opened.to_scipy(),
         lambda: [opened.vectors.search({term: 0.5}, k=50) for term in ("red", "word7", "no")],
         lambda: opened.vectors.search_batch([{"red": 1, "word3": -1}] * 2, k=50).hits(),

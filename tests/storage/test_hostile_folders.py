@@ -51,7 +51,7 @@ def everything(index: BM25Index) -> tuple[object, ...]:
         index.ids(),
         index.get(index.ids()),
         [index.search(query, k=100) for query in QUERIES],
-        index.vocabulary,
+        index.vocabulary(),
         index.document_frequencies().tolist(),
         index.to_scipy().toarray().tobytes(),
         index.count({"n": {"$gt": 30}}),

@@ -11,7 +11,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index, Document
 from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, TokenizerRequiredError
-from bm25rag.sharded import ShardedIndex, build
+from bm25rag.sharded import ShardedIndex
 
 
 def split(text: str) -> list[str]:
@@ -163,7 +163,7 @@ def test_processes_that_make_the_same_index_at_once_lose_nothing(folder: Path) -
 def test_a_sharded_index_is_opened_and_never_made(folder: Path) -> None:
     with pytest.raises(NotAnIndexError):
         ShardedIndex.open(folder, mode="a")
-    build([Document(str(n), "red boat") for n in range(4)], folder, 2)
+    BM25Index.build([Document(str(n), "red boat") for n in range(4)], folder, shards=2)
     with BM25Index.open(folder, mode="a") as writer:
         assert isinstance(writer, ShardedIndex)
         writer.add(["red"])

@@ -48,7 +48,7 @@ def assert_same_statistics(index: BM25Index, reference: Reference) -> None:
     """Compare ids, vocabulary, frequencies and metadata with the reference."""
     assert index.ids() == reference.ids
     assert len(index) == index.count() == len(reference.ids)
-    assert index.vocabulary == list(reference.vocabulary())
+    assert index.vocabulary() == list(reference.vocabulary())
     assert index.document_frequencies().tolist() == list(reference.vocabulary().values())
     assert [document.metadata for document in index.get(index.ids())] == list(
         reference.metadata.values()

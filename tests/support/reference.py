@@ -145,15 +145,17 @@ class Reference:
                 names.append(name)
         return names
 
-    def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents; return how many there were."""
-        before = len(self.documents)
-        for name in ids:
-            self.documents.pop(name, None)
+    def delete(self, ids: Sequence[str]) -> list[str]:
+        """Delete documents; return the ids of those that there were."""
+        found = [name for name in dict.fromkeys(ids) if name in self.documents]
+        for name in found:
+            del self.documents[name]
             self.metadata.pop(name, None)
-        return before - len(self.documents)
+        return found
 
-    def update_metadata(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> int:
+    def update_metadata(
+        self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]
+    ) -> list[str]:
         """Replace whole dicts; documents keep their position."""
         found = [
             (name, values)
@@ -162,7 +164,7 @@ class Reference:
         ]
         for name, values in found:
             self.metadata[name] = dict(values)
-        return len(found)
+        return [name for name, _ in found]
 
     def tune(self, **parameters: Any) -> Reference:
         """Copy under other parameters; delta=None is the variant's default."""

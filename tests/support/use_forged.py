@@ -81,7 +81,7 @@ def make(folder: Path) -> Folder:
                         for n in range(first, last)
                     ],
                     [metadata(number) for number in range(first, last)],
-                    [bytes([n]) if n % 2 else None for n in range(first, last)],
+                    payloads=[bytes([n]) if n % 2 else None for n in range(first, last)],
                     store_text=first != 30,
                     vectors=None if first == 42 else [vector(n) for n in range(first, last)],
                 )
@@ -102,7 +102,7 @@ def answers(index: BM25Index) -> list[Any]:
         found.append(index.scores(query).tolist())
     found.append([[hit.id for hit in one] for one in index.search_batch(QUERIES * 40, k=5).hits()])
     found.append([index.count(asked) for asked, _ in FILTERS])
-    found.append((index.vocabulary, index.document_frequencies().tolist()))
+    found.append((index.vocabulary(), index.document_frequencies().tolist()))
     found.append(index.to_scipy().toarray().tolist())
     vectors = index.vectors
     found.append(vectors.get(index.ids()))
@@ -112,7 +112,7 @@ def answers(index: BM25Index) -> list[Any]:
         found.append(vectors.scores(one).tolist())
     found.append([[hit.id for hit in one] for one in vectors.search_batch(VECTORS * 9, k=5).hits()])
     found.append([hit.id for hit in index.search_hybrid("red", VECTORS[1], filter={"n": 4})])
-    found.append((vectors.vocabulary, vectors.document_frequencies().tolist()))
+    found.append((vectors.vocabulary(), vectors.document_frequencies().tolist()))
     found.append(vectors.to_scipy().toarray().tolist())
     return found
 

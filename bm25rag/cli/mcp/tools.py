@@ -282,7 +282,7 @@ class IndexTools:
         wanted = _ids(ids)
         with self._writer() as index:
             deleted = index.delete(wanted)
-        return Answer({"deleted": list(deleted.ids)}, f"Deleted {deleted} of {len(wanted)}.")
+        return Answer({"deleted": deleted}, f"Deleted {len(deleted)} of {len(wanted)}.")
 
     def _writer(self) -> BM25Index:
         """Open the index for one commit, so that others may write in between."""

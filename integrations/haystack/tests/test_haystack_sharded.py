@@ -11,7 +11,6 @@ from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import BM25Index
-from bm25rag.sharded import ShardedIndex, build
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def folder(plain: BM25DocumentStore, tmp_path: Path) -> Path:
     """Return the folder of a sharded index of the same documents."""
     saved = BM25Index.open(tmp_path / "plain")
     stored = saved.get(saved.ids())
-    build(stored, tmp_path / "it", 3, analyzer=saved.analyzer, extra=saved.extra)
+    BM25Index.build(stored, tmp_path / "it", shards=3, analyzer=saved.analyzer, extra=saved.extra)
     return tmp_path / "it"
 
 
@@ -53,4 +52,4 @@ def test_documents_are_written_to_and_deleted_from_a_sharded_index(folder: Path)
     assert store.write_documents(more, DuplicatePolicy.OVERWRITE) == 2
     store.delete_documents(["dog"])
     assert [found.id for found in store.bm25_retrieval("zebra")] == ["zebra"]
-    assert ShardedIndex.open(folder).ids() == ["hund", "fish", "zebra", "cat"]
+    assert BM25Index.open(folder).ids() == ["hund", "fish", "zebra", "cat"]

@@ -27,7 +27,6 @@ from bm25rag import BM25Index
 from bm25rag import Document as Stored
 from bm25rag.adapters import encode_metadata
 from bm25rag.fusion import fuse
-from bm25rag.sharded import build
 
 ENGLISH = {"field": "meta.lang", "operator": "==", "value": "en"}
 GERMAN = {**ENGLISH, "value": "de"}
@@ -266,7 +265,9 @@ def test_a_sharded_index_is_searched_like_a_plain_one(
     saved = BM25Index.open(tmp_path / "plain")
     stored, vectors = saved.get(saved.ids()), saved.vectors.get(saved.ids())
     with_vectors = [replace(one, vector=v) for one, v in zip(stored, vectors, strict=True)]
-    build(with_vectors, tmp_path / "it", 3, analyzer=saved.analyzer, extra=saved.extra)
+    BM25Index.build(
+        with_vectors, tmp_path / "it", shards=3, analyzer=saved.analyzer, extra=saved.extra
+    )
     sharded = BM25DocumentStore(tmp_path / "it")
     more = encoded([Document(id="zebra", content="A zebra chases the cat.")])
     for _ in range(2):

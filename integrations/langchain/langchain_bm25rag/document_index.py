@@ -9,7 +9,6 @@ from langchain_core.documents import Document
 from langchain_core.indexing import RecordManager, UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from bm25rag import Deleted
 from bm25rag.adapters import OnDuplicate
 from langchain_bm25rag.aligning import align_records
 from langchain_bm25rag.documents import read_documents, write
@@ -92,8 +91,7 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
     def adelete(self) -> None:
         """Run ``delete`` in a thread."""
 
-    def _deleted(self, deleted: Deleted) -> DeleteResponse:
-        ids = list(deleted.ids)
+    def _deleted(self, ids: list[str]) -> DeleteResponse:
         return DeleteResponse(succeeded=ids, num_deleted=len(ids), failed=[], num_failed=0)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:

@@ -171,7 +171,7 @@ def write(
 
 def replace_metadata(
     index: BM25Index, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-) -> int:
+) -> list[str]:
     """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
 
     Parameters
@@ -185,8 +185,8 @@ def replace_metadata(
 
     Returns
     -------
-    count
-        How many documents were changed.
+    ids
+        The ids of the documents that were changed.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
-from bm25rag import BM25Index, Deleted, Hit
+from bm25rag import BM25Index, Hit
 from bm25rag.adapters import read_hits
 from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
 from bm25rag.filters import Filter as ParsedFilter
@@ -86,7 +86,7 @@ def search(
     if expand:
         terms = searched.correct(query, parsed).terms if correct else query
         query, correct = searched.expand(terms, filter=parsed), False
-    hits = searched.search(query, k, parsed, min_score, correct, offset=offset)
+    hits = searched.search(query, k, parsed, min_score=min_score, correct=correct, offset=offset)
     read_hits(hits, "text", "metadata")
     return hits
 
@@ -110,14 +110,14 @@ def passing(
     k, min_score, offset
         As in ``search``.
     """
-    index.search("", k, None, min_score, offset=offset)  # checks them
+    index.search("", k, min_score=min_score, offset=offset)  # checks them
     if min_score is not None and min_score > 0:
         return []
     found = index.get(index.ids(filter, k=k, offset=offset))
     return [Hit(one.id, 0.0, one.text, one.metadata, one.payload) for one in found]
 
 
-def delete(index: BM25Index, ids: Iterable[str | float] | None, filter: Filter | None) -> Deleted:
+def delete(index: BM25Index, ids: Iterable[str | float] | None, filter: Filter | None) -> list[str]:
     """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
     Parameters

@@ -400,7 +400,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     def update_metadata(
         self, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Replace the metadata of documents in both; the vector store embeds them again.
 
         Parameters
@@ -412,8 +412,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
         Returns
         -------
-        count
-            How many documents were changed.
+        ids
+            The ids of the documents that were changed.
 
         Raises
         ------
@@ -431,18 +431,18 @@ class BM25HybridRetriever(BM25DocumentIndex):
     @mirrors(update_metadata, writing)
     async def aupdate_metadata(
         self, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Do what ``update_metadata`` does, with the asynchronous methods of the vector store."""
         return await arun(self._updating(ids, metadatas), self.index)
 
     def _updating(
         self, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-    ) -> Plan[int]:
+    ) -> Plan[list[str]]:
         given = read_ids(ids)
-        count = replace_metadata(self.index, given, metadatas)
+        changed = replace_metadata(self.index, given, metadatas)
         self._touched.update(given)
         yield from self._replacing(given, [id for id in dict.fromkeys(given) if id in self.index])
-        return count
+        return changed
 
     # --- keeping both in step -----------------------------------------------------
 

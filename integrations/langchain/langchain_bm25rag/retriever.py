@@ -200,7 +200,7 @@ class BM25Retriever(SearchingBM25):
 
     def delete(
         self, ids: Iterable[str | float] | None = None, *, filter: Filter | None = None
-    ) -> int:
+    ) -> list[str]:
         """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
 
         Parameters
@@ -212,8 +212,8 @@ class BM25Retriever(SearchingBM25):
 
         Returns
         -------
-        count
-            How many documents were deleted.
+        ids
+            The ids of the documents that were deleted.
 
         Raises
         ------

@@ -48,7 +48,7 @@ class Stored:
 
     def update_metadata(
         self, ids: Iterable[str | float], metadatas: Iterable[Mapping[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
 
         Parameters
@@ -60,8 +60,8 @@ class Stored:
 
         Returns
         -------
-        count
-            How many documents were changed.
+        ids
+            The ids of the documents that were changed.
 
         Raises
         ------

@@ -691,7 +691,7 @@ class BM25VectorStore(Stored, VectorStore):
         if is_filter_alone(query, parsed):
             hits = passing(index, parsed, k, min_score, offset)
         elif mode == "sparse":
-            hits = index.vectors.search(vector, k, parsed, min_score, offset=offset)
+            hits = index.vectors.search(vector, k, parsed, min_score=min_score, offset=offset)
             read_hits(hits, "text", "metadata")
         else:
             hits = self._search_both(index, query, vector, k, parsed, min_score, offset)

@@ -144,7 +144,7 @@ async def test_a_retriever_that_has_written_is_copied_and_pickled(
     try:
         await held.until_started()
         async with asyncio.timeout(SECONDS / 2):
-            assert await twin.adelete(["owl"]) == 1
+            assert await twin.adelete(["owl"]) == ["owl"]
     finally:
         held.released.set()
         await write
@@ -179,7 +179,7 @@ def test_a_forked_process_writes_too() -> None:
     async def write() -> bool:
         async with asyncio.timeout(SECONDS / 2):
             await BM25Retriever.afrom_texts(["a cat"])
-            return await retriever.adelete(["owl"]) == 1
+            return await retriever.adelete(["owl"]) == ["owl"]
 
     sys.stdout.flush()
     process = os.fork()

@@ -197,8 +197,8 @@ async def test_deleting_by_filter_updating_and_duplicates(cls: Any) -> None:
         store.delete()
     with pytest.raises(ValueError, match=r"filter"):
         store.delete(filter={})
-    assert store.update_metadata(["1", "nobody"], [{"n": 1}, None]) == 1
-    assert await store.aupdate_metadata(iter(["5"]), iter([{"n": 5}])) == 1
+    assert store.update_metadata(["1", "nobody"], [{"n": 1}, None]) == ["1"]
+    assert await store.aupdate_metadata(iter(["5"]), iter([{"n": 5}])) == ["5"]
     assert store.get_by_ids(["5"])[0].metadata == {"n": 5}
     with pytest.raises(MetadataError, match=r"^metadatas\[0\]: "):
         store.update_metadata(["1"], [{"x": object()}])

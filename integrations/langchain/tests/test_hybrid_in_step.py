@@ -276,7 +276,7 @@ async def test_what_is_there_already_is_skipped_or_refused(folder: Path, store: 
 async def test_metadata_are_replaced_in_both(folder: Path, store: Store) -> None:
     """And results show them."""
     with BM25HybridRetriever.open(folder, mode="w", vector_store=store) as writer:
-        assert await writer.aupdate_metadata(["a", "nobody"], [{"n": 7}, {}]) == 1
+        assert await writer.aupdate_metadata(["a", "nobody"], [{"n": 7}, {}]) == ["a"]
         assert held(store) == {**BEFORE, "a": ("a cat a", 7)}
         assert ids(writer.invoke("cat", filter={"n": 7})) == ["a"]
 

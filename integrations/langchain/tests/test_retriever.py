@@ -247,7 +247,7 @@ def test_add_documents_replaces_by_id_and_returns_an_id_for_each(retriever: BM25
 
 def test_delete_ignores_unknown_ids_and_counts(retriever: BM25Retriever) -> None:
     """As the core does."""
-    assert retriever.delete(["cat", "nobody", "cat"]) == 1
+    assert retriever.delete(["cat", "nobody", "cat"]) == ["cat"]
     assert retriever.get_by_ids(["cat", "dogs"]) == retriever.get_by_ids(["dogs"])
 
 

@@ -8,15 +8,16 @@ import pytest
 from langchain_bm25rag import BM25Retriever
 from langchain_core.documents import Document
 
+from bm25rag import BM25Index
 from bm25rag import Document as StoredDocument
-from bm25rag.sharded import ShardedIndex, build
+from bm25rag.sharded import ShardedIndex
 
 
 @pytest.fixture
 def folder(retriever: BM25Retriever, tmp_path: Path) -> Path:
     """Return the folder of a sharded index of the retriever's documents."""
     stored: list[StoredDocument] = retriever.index.get(retriever.index.ids())
-    build(stored, tmp_path / "it", 3)
+    BM25Index.build(stored, tmp_path / "it", shards=3)
     return tmp_path / "it"
 
 
@@ -25,9 +26,7 @@ def test_a_sharded_index_is_searched_like_a_plain_one(
     retriever: BM25Retriever, folder: Path, by_path: bool
 ) -> None:
     sharded = (
-        BM25Retriever.open(folder)
-        if by_path
-        else BM25Retriever.from_index(ShardedIndex.open(folder))
+        BM25Retriever.open(folder) if by_path else BM25Retriever.from_index(BM25Index.open(folder))
     )
     assert isinstance(sharded.index, ShardedIndex)
     for query in ("cats", "a cat on the mat", "nothing"):
@@ -41,4 +40,4 @@ def test_documents_are_added_to_a_sharded_index(folder: Path) -> None:
     with BM25Retriever.open(folder, mode="w") as writer:
         writer.add_documents([Document("A zebra.", id="zebra"), Document("New cats.", id="cats")])
     assert [found.id for found in BM25Retriever.open(folder).invoke("zebra")] == ["zebra"]
-    assert ShardedIndex.open(folder).ids() == ["cat", "dogs", "bird", "empty", "zebra", "cats"]
+    assert BM25Index.open(folder).ids() == ["cat", "dogs", "bird", "empty", "zebra", "cats"]

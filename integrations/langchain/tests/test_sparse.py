@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from bm25rag import BM25Index
 from bm25rag.errors import FilterError, MetadataError, ReadOnlyError
 from bm25rag.fusion import fuse
-from bm25rag.sharded import ShardedIndex, build
+from bm25rag.sharded import ShardedIndex
 
 # What a learned encoder knows and BM25 does not: words that mean about the same.
 MEANINGS = {"kitten": "cat", "feline": "cat", "hound": "dog", "puppy": "dog", "robin": "bird"}
@@ -413,7 +413,7 @@ def test_vectors_are_saved_and_the_encoder_is_given_again(
 
 def test_a_sharded_index_answers_as_a_plain_one(plain: BM25VectorStore, tmp_path: Path) -> None:
     """In every mode, and takes vectors."""
-    build(plain.index.get(plain.index.ids()), tmp_path / "it", 2)
+    BM25Index.build(plain.index.get(plain.index.ids()), tmp_path / "it", shards=2)
     with BM25VectorStore.open(tmp_path / "it", mode="w", sparse_embedding=Encoder()) as writer:
         writer.add_documents(writer.get_by_ids(writer.index.ids()))
     sharded = BM25VectorStore.open(tmp_path / "it", sparse_embedding=Encoder())

@@ -221,7 +221,7 @@ def test_metadata_change_in_place(nodes: list[TextNode], tmp_path: Path) -> None
     retriever = BM25Retriever(nodes, similarity_top_k=5)
     before = retriever.retrieve("cats")
     new = {"year": 1999, "day": date(2024, 5, 1)}
-    assert retriever.update_metadata(["cat", "unknown", "hen"], [new, {}, None]) == 2
+    assert retriever.update_metadata(["cat", "unknown", "hen"], [new, {}, None]) == ["cat", "hen"]
     assert retriever.search("cats", filters=where("year", 1999))[0].metadata == new
     assert retriever.get_nodes(["hen"])[0].metadata == {}
     assert [each.node_id for each in retriever.get_nodes()] == ["cat", "dog", "cow", "hen"]
@@ -236,8 +236,8 @@ def test_metadata_change_in_place(nodes: list[TextNode], tmp_path: Path) -> None
     retriever.persist(tmp_path)
     again = BM25Retriever.from_persist_dir(tmp_path)
     assert again.get_nodes() == retriever.get_nodes()
-    assert asyncio.run(again.aupdate_metadata(["cat"], [{"a": 1}])) == 1
-    assert again.delete_ref_doc("pets").ids == ("cat", "dog")
+    assert asyncio.run(again.aupdate_metadata(["cat"], [{"a": 1}])) == ["cat"]
+    assert again.delete_ref_doc("pets") == ["cat", "dog"]
 
 
 def test_a_date_that_was_added_becomes_what_it_is_updated_to() -> None:

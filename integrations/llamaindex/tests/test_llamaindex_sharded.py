@@ -10,7 +10,6 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag import BM25Retriever
 
 from bm25rag import BM25Index
-from bm25rag.sharded import ShardedIndex, build
 
 TEXTS = ["The cat sat on the mat.", "Dogs chase cats.", "A bird sings.", "Cats, cats, cats."]
 
@@ -32,12 +31,12 @@ def folder(plain: BM25Retriever, tmp_path: Path) -> Path:
     """Return the folder of a sharded index of the same nodes."""
     saved = BM25Index.open(tmp_path / "plain")
     stored = saved.get(saved.ids())
-    build(stored, tmp_path / "it", 3, analyzer=saved.analyzer, extra=saved.extra)
+    BM25Index.build(stored, tmp_path / "it", shards=3, analyzer=saved.analyzer, extra=saved.extra)
     return tmp_path / "it"
 
 
 def test_a_sharded_index_is_searched_like_a_plain_one(plain: BM25Retriever, folder: Path) -> None:
-    sharded = BM25Retriever(existing_bm25=ShardedIndex.open(folder), similarity_top_k=3)
+    sharded = BM25Retriever(existing_bm25=BM25Index.open(folder), similarity_top_k=3)
     even = MetadataFilters(filters=[MetadataFilter(key="parity", value=0)])
     for query in ("cats", "the cat and the bird", "nothing"):
         assert sharded.retrieve(query) == plain.retrieve(query)
@@ -55,7 +54,7 @@ def test_a_sharded_folder_is_loaded_as_a_retriever_in_memory(
 
 
 def test_nodes_are_added_to_a_sharded_index(folder: Path) -> None:
-    with ShardedIndex.open(folder, mode="w") as writer:
+    with BM25Index.open(folder, mode="w") as writer:
         BM25Retriever(existing_bm25=writer).add_nodes([TextNode(text="A zebra.", id_="zebra")])
-    reader = BM25Retriever(existing_bm25=ShardedIndex.open(folder))
+    reader = BM25Retriever(existing_bm25=BM25Index.open(folder))
     assert [found.node_id for found in reader.retrieve("zebra")] == ["zebra"]

@@ -29,7 +29,6 @@ from llamaindex_nodes import node
 
 from bm25rag import BM25Index
 from bm25rag.fusion import fuse
-from bm25rag.sharded import ShardedIndex, build
 
 Batch = tuple[list[list[int]], list[list[float]]]
 
@@ -231,7 +230,7 @@ def test_vectors_are_replaced_and_deleted_with_their_nodes(nodes: list[TextNode]
     assert ask(store, "zebras") == []
     assert ask(store, "cattle") == ["cow"]
     store.clear()
-    assert store.bm25.vectors.vocabulary == []
+    assert store.bm25.vectors.vocabulary() == []
     assert ask(store, "cattle") == []
 
 
@@ -411,8 +410,8 @@ def test_a_sharded_index_is_searched_like_a_plain_one(
     stored = plain.bm25.get(plain.bm25.ids())
     for document, vector in zip(stored, plain.bm25.vectors.get(plain.bm25.ids()), strict=True):
         document.vector = vector
-    build(stored, tmp_path / "it", 3, analyzer=plain.bm25.analyzer)
-    index = ShardedIndex.open(tmp_path / "it")
+    BM25Index.build(stored, tmp_path / "it", shards=3, analyzer=plain.bm25.analyzer)
+    index = BM25Index.open(tmp_path / "it")
     sharded = BM25VectorStore(index, sparse_query_fn=encode)
     for mode in ("sparse", "hybrid"):
         query = question("A kitten chases cats", mode, filters=where("year", 2000, ">"))

@@ -24,7 +24,7 @@ from llama_index.retrievers.bm25rag.nodes import (
 from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 
-from bm25rag import BM25Index, Deleted, Document, Hit
+from bm25rag import BM25Index, Document, Hit
 from bm25rag.adapters import OnDuplicate, check_sequence, in_write_thread, read_hits
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
@@ -143,7 +143,7 @@ class NodeStore:
 
     def update_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
 
         Filters see the new metadata. The indexed text stays as it is, also where metadata are a
@@ -158,8 +158,8 @@ class NodeStore:
 
         Returns
         -------
-        count
-            How many nodes were changed.
+        node_ids
+            The ids of the nodes that were changed.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class NodeStore:
 
     def delete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
-    ) -> Deleted:
+    ) -> list[str]:
         """Delete nodes by id, by filters, or those of the ids that pass the filters.
 
         Parameters
@@ -202,8 +202,8 @@ class NodeStore:
 
         Returns
         -------
-        count
-            How many nodes were deleted; its ``ids`` are theirs.
+        node_ids
+            The ids of the deleted nodes.
 
         Raises
         ------
@@ -218,13 +218,13 @@ class NodeStore:
         # Others may write meanwhile: a node must still pass the filters when it is deleted.
         return self._delete(ids, translate(filters, index, lasting=True))
 
-    def delete_ref_doc(self, ref_doc_id: str) -> Deleted:
-        """Delete the nodes of a source document; return how many they were."""
+    def delete_ref_doc(self, ref_doc_id: str) -> list[str]:
+        """Delete the nodes of a source document; return their ids."""
         source = MetadataFilter(key=REF_DOC_ID, value=check_ref_doc_id(ref_doc_id))
         return self.delete_nodes(filters=MetadataFilters(filters=[source]))
 
-    def clear(self) -> Deleted:
-        """Delete all nodes; return how many they were."""
+    def clear(self) -> list[str]:
+        """Delete all nodes; return their ids."""
         return self._delete(self._snapshot().ids())
 
     def get_nodes(
@@ -287,7 +287,7 @@ class NodeStore:
             raise _of_node(error, "docstore") from None
         self.add_nodes([*updated.values(), *new.values()])
         deleted = self._delete(gone)
-        return SyncResult(list(new), list(updated), list(deleted.ids))
+        return SyncResult(list(new), list(updated), deleted)
 
     # --- asynchronous twins ---------------------------------------------------------
 
@@ -299,21 +299,21 @@ class NodeStore:
 
     async def aupdate_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Run ``update_metadata`` in a thread."""
         return await in_write_thread(self.bm25, self.update_metadata, node_ids, metadata)
 
     async def adelete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
-    ) -> Deleted:
+    ) -> list[str]:
         """Run ``delete_nodes`` in a thread."""
         return await in_write_thread(self.bm25, self.delete_nodes, node_ids, filters)
 
-    async def adelete_ref_doc(self, ref_doc_id: str) -> Deleted:
+    async def adelete_ref_doc(self, ref_doc_id: str) -> list[str]:
         """Run ``delete_ref_doc`` in a thread."""
         return await in_write_thread(self.bm25, self.delete_ref_doc, ref_doc_id)
 
-    async def aclear(self) -> Deleted:
+    async def aclear(self) -> list[str]:
         """Run ``clear`` in a thread."""
         return await in_write_thread(self.bm25, self.clear)
 
@@ -376,10 +376,10 @@ class NodeStore:
         except MetadataError as error:
             raise _of_node(error, f"nodes[{number}]") from None
 
-    def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> Deleted:
+    def _delete(self, ids: Sequence[str], filter: FilterSpec | None = None) -> list[str]:
         with self._writing() as index:
             deleted = index.delete(ids, filter)
-        self._forget_objects(deleted.ids)
+        self._forget_objects(deleted)
         return deleted
 
     def _forget_objects(self, ids: Iterable[str]) -> None:

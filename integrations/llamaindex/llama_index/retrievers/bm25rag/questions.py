@@ -79,4 +79,11 @@ def search(
             question, correct = index.correct(question, filter).terms, False
         given = options.expand if isinstance(options.expand, Mapping) else {}
         question = index.expand(question, filter=filter, **given)
-    return index.search(question, k, filter, options.min_score, correct, offset=options.offset)
+    return index.search(
+        question,
+        k,
+        filter,
+        min_score=options.min_score,
+        correct=correct,
+        offset=options.offset,
+    )

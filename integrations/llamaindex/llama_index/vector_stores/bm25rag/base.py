@@ -324,7 +324,7 @@ class BM25VectorStore(BasePydanticVectorStore):
 
     def update_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
 
         Filters see the new metadata, and results have them. A dense store keeps what it knows of
@@ -338,14 +338,14 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Returns
         -------
-        count
-            How many nodes were changed.
+        node_ids
+            The ids of the nodes that were changed.
         """
         return self._nodes.update_metadata(node_ids, metadata)
 
     async def aupdate_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
-    ) -> int:
+    ) -> list[str]:
         """Run ``update_metadata`` in a thread."""
         return await in_write_thread(self._nodes.bm25, self.update_metadata, node_ids, metadata)
 

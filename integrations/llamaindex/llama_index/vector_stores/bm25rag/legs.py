@@ -180,7 +180,7 @@ class Legs(NodeStore):
                 raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
             (vector,) = self._of_queries.encode([text])
             vectors, floor = scope.snapshot.vectors, options.min_score
-            return vectors.search(vector, k, scope.filter, floor, offset=options.offset)
+            return vectors.search(vector, k, scope.filter, min_score=floor, offset=options.offset)
         if scope.snapshot.vectors:
             raise ValueError(
                 f"query mode {query.mode.value!r} needs a vector of the query, as the nodes have "

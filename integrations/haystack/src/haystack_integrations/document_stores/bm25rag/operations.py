@@ -134,7 +134,7 @@ class Operations:
             If the filter is malformed or empty; for all, use ``delete_all_documents``.
         """
         with self._writing() as index:
-            return int(index.delete(filter=_required(index, filters)))
+            return len(index.delete(filter=_required(index, filters)))
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
         """Update the meta of the documents that pass, and return how many they are.
@@ -159,10 +159,11 @@ class Operations:
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
         with self._writing() as index:
             found = index.get(index.ids(_required(index, filters)))
-            return index.update_metadata(
+            changed = index.update_metadata(
                 [document.id for document in found],
                 [document.metadata | meta for document in found],
             )
+            return len(changed)
 
     def update_metadata(self, document_ids: list[str], metas: list[dict[str, Any]]) -> int:
         """Replace the meta of documents, and nothing else; return how many were changed.
@@ -182,7 +183,7 @@ class Operations:
             If there are not as many of both, or a meta cannot be stored.
         """
         with self._writing() as index:
-            return index.update_metadata(check_strings("document_ids", document_ids), metas)
+            return len(index.update_metadata(check_strings("document_ids", document_ids), metas))
 
     # --- reading ------------------------------------------------------------------
 
@@ -303,9 +304,14 @@ class Operations:
         ]
         least = None if scaled else floor
         if len(queries) == 1:
-            hits = [index.search(one, limit, core_filter, least, offset=first) for one in asked]
+            hits = [
+                index.search(one, limit, core_filter, min_score=least, offset=first)
+                for one in asked
+            ]
         else:
-            hits = index.search_batch(asked, limit, core_filter, least, offset=first).hits()
+            hits = index.search_batch(
+                asked, limit, core_filter, min_score=least, offset=first
+            ).hits()
         found = iter([self._found(of_one, scaled, floor) for of_one in hits])
         return [
             self._page(index, core_filter, limit, first)
@@ -362,7 +368,7 @@ class Operations:
         scaled, floor = check_flag("scale_score", scale_score), check_min_score(min_score)
         index = self._shared.current
         least, core_filter = None if scaled else floor, _core_filter(index, filters)
-        hits = index.vectors.search(vector, limit, core_filter, least, offset=first)
+        hits = index.vectors.search(vector, limit, core_filter, min_score=least, offset=first)
         return self._found(hits, scaled, floor)
 
     def sparse_hybrid_retrieval(
