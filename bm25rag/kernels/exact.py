@@ -235,12 +235,14 @@ def _walk(
         elif rarely:
             listed = _list_rarely(
                 segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
-                scratch.cursors, term, stop, base, end, least, scratch.sums, scratch.waiting, listed,
+                scratch.cursors, term, stop, base, end, least,
+                scratch.sums, scratch.waiting, listed,
             )  # fmt: skip
         else:
             listed = _list(
                 segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
-                scratch.cursors, term, stop, base, end, least, scratch.sums, scratch.waiting, listed,
+                scratch.cursors, term, stop, base, end, least,
+                scratch.sums, scratch.waiting, listed,
             )  # fmt: skip
     return listed
 
