@@ -37,12 +37,12 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 from bm25rag.kernels.records import (
-    Limits,
     Matches,
     PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
+    SearchPlan,
     SegmentArrays,
     StringArrays,
     TermArrays,
@@ -74,7 +74,7 @@ class Backend(ABC):
         terms: TermArrays,
         queries: Queries,
         floors: Float64,
-        limits: Limits,
+        plan: SearchPlan,
         matches: Matches,
     ) -> None:
         """Find the best k matches of each query in one segment.
@@ -85,7 +85,7 @@ class Backend(ABC):
             Where to search.
         terms
             What the numbers in ``queries`` stand for.
-        queries, limits
+        queries, plan
             What to search for.
         floors
             What the scores of each query must exceed, (q,), float64.
@@ -93,15 +93,15 @@ class Backend(ABC):
             Takes what is found.
         """
         count = len(queries)
-        _check_search(segment, terms, limits, queries.most)
+        _check_search(segment, terms, plan, queries.most)
         check_array("floors", floors, np.float64)
         check_array("numbers", matches.numbers, np.int64, dimensions=2)
         check_array("scores", matches.scores, np.float64, dimensions=2)
         check_array("counts", matches.counts, np.int64)
         require(floors.shape == matches.counts.shape == (count,), "floors or counts")
-        shape = (count, limits.k)
+        shape = (count, plan.k)
         require(matches.numbers.shape == matches.scores.shape == shape, "matches of another k")
-        self._search(segment, terms, queries, floors, limits, matches)
+        self._search(segment, terms, queries, floors, plan, matches)
 
     def search_one(
         self,
@@ -110,13 +110,13 @@ class Backend(ABC):
         query: Sequence[int],
         weights: Sequence[float],
         floor: float,
-        limits: Limits,
+        plan: SearchPlan,
     ) -> tuple[list[int], list[float]]:
         """Find the best k matches of one query in one segment: ``search`` without arrays.
 
         Parameters
         ----------
-        segment, terms, limits
+        segment, terms, plan
             As for ``search``.
         query, weights
             The terms and their weights, as ``Queries`` has them.
@@ -130,10 +130,10 @@ class Backend(ABC):
         scores
             Their scores.
         """
-        _check_search(segment, terms, limits, max(query, default=-1))
+        _check_search(segment, terms, plan, max(query, default=-1))
         require(min(query, default=-1) >= -1, "a term has a negative number")
         require(len(weights) in (0, len(query)), "terms and weights differ in length")
-        return self._search_one(segment, terms, query, weights, floor, limits)
+        return self._search_one(segment, terms, query, weights, floor, plan)
 
     def find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int
@@ -371,7 +371,7 @@ class Backend(ABC):
         terms: TermArrays,
         queries: Queries,
         floors: Float64,
-        limits: Limits,
+        plan: SearchPlan,
         matches: Matches,
     ) -> None: ...
 
@@ -383,7 +383,7 @@ class Backend(ABC):
         query: Sequence[int],
         weights: Sequence[float],
         floor: float,
-        limits: Limits,
+        plan: SearchPlan,
     ) -> tuple[list[int], list[float]]: ...
 
     @abstractmethod
@@ -411,11 +411,11 @@ class Backend(ABC):
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...
 
 
-def _check_search(segment: SegmentArrays, terms: TermArrays, limits: Limits, most: int) -> None:
+def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan, most: int) -> None:
     """Check what a search is given; ``most`` is the largest number of a term in it."""
     require(most < len(terms.idf), "a query's term has no postings")
     require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
-    require(limits.k >= 1 <= limits.window, "k and window must be at least 1")
-    if limits.allowed is not None:
-        check_array("allowed", limits.allowed, np.bool_)
-        require(len(limits.allowed) == segment.size, "allowed is not of this segment")
+    require(plan.k >= 1 <= plan.window, "k and window must be at least 1")
+    if plan.allowed is not None:
+        check_array("allowed", plan.allowed, np.bool_)
+        require(len(plan.allowed) == segment.size, "allowed is not of this segment")

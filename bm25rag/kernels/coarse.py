@@ -147,6 +147,7 @@ def rank_coarsely(
     waiting: cython.Py_ssize_t
     block: cython.Py_ssize_t
     least: cython.double
+    in_units: cython.double
     # The last block may be a small one; what the best of it exceed is known in the others.
     for block in range(segment.blocks - 1, -1, -1):
         enter_block(segment, ordered, scratch, block)
@@ -162,10 +163,11 @@ def rank_coarsely(
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
             least = _least(plan, query, scratch, unit, slack)
-            if least < ordered.rest[walked]:  # a document may be among the best that has no units
+            in_units = (least - ordered.rest[walked]) / unit
+            if in_units < 0.0:  # a document may be among the best that has no units
                 return _give_up(scratch)
             waiting = drain(
-                scratch.units, scratch.base, scratch.end, (least - ordered.rest[walked]) / unit, unit,
+                scratch.units, scratch.base, scratch.end, in_units, unit,
                 scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
             )  # fmt: skip
             waiting = look_up(segment, ordered, scratch, walked, least, waiting)

@@ -1,6 +1,6 @@
 from libc.math cimport nextafter
 
-from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, part
+from bm25rag.kernels.scratch cimport Query, Scratch, Segment, part
 from bm25rag.kernels.selecting cimport largest, sort
 
 cdef void start(Scratch scratch, double floor) noexcept nogil

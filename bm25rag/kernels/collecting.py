@@ -11,7 +11,7 @@ import cython
 if not cython.compiled:
     from math import nextafter
 
-    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, part
+    from bm25rag.kernels.scratch import Query, Scratch, Segment, part
     from bm25rag.kernels.selecting import largest, sort
 
 
@@ -221,9 +221,7 @@ def _raised_floor(scratch: Scratch, shift: cython.double) -> cython.double:
     """Return the floor, or one that the best k exceed that are collected."""
     if scratch.cut == 0:
         return scratch.floor
-    return max(
-        scratch.floor, nextafter(scratch.cut / scratch.scale * _BELOW + shift, -_INFINITY)
-    )
+    return max(scratch.floor, nextafter(scratch.cut / scratch.scale * _BELOW + shift, -_INFINITY))
 
 
 @cython.cfunc

@@ -9,12 +9,12 @@ from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64,
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
-    Limits,
     Matches,
     PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
+    SearchPlan,
     SegmentArrays,
     StringArrays,
     TermArrays,
@@ -51,10 +51,10 @@ class CompiledBackend(Backend):
         terms: TermArrays,
         queries: Queries,
         floors: Float64,
-        limits: Limits,
+        plan: SearchPlan,
         matches: Matches,
     ) -> None:
-        searching.search(*_prepare(segment, terms), queries, floors, limits, matches)
+        searching.search(*_prepare(segment, terms), queries, floors, plan, matches)
 
     def _search_one(
         self,
@@ -63,10 +63,10 @@ class CompiledBackend(Backend):
         query: Sequence[int],
         weights: Sequence[float],
         floor: float,
-        limits: Limits,
+        plan: SearchPlan,
     ) -> tuple[list[int], list[float]]:
         found: tuple[list[int], list[float]] = searching.search_one(
-            *_prepare(segment, terms), query, weights, floor, limits
+            *_prepare(segment, terms), query, weights, floor, plan
         )
         return found
 

@@ -5,7 +5,7 @@ from bm25rag.kernels.collecting cimport (
 )
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, least_sum, part
 from bm25rag.kernels.selecting cimport (
-    chunk_length, drain, drain_in_order, kth_lower_bound, lowest_bit, mask,
+    chunk_length, drain, drain_in_order, kth_lower_bound, lowest_bit, mask, sum_if,
 )
 
 cdef void rank(Segment segment, Plan plan, Query query, Scratch scratch) noexcept nogil

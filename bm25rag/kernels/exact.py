@@ -34,6 +34,7 @@ if not cython.compiled:
         kth_lower_bound,
         lowest_bit,
         mask,
+        sum_if,
     )
 
 
@@ -234,12 +235,14 @@ def _walk(
         elif rarely:
             listed = _list_rarely(
                 segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
-                scratch.cursors, term, stop, base, end, least, scratch.sums, scratch.waiting, listed,
+                scratch.cursors, term, stop, base, end, least,
+                scratch.sums, scratch.waiting, listed,
             )  # fmt: skip
         else:
             listed = _list(
                 segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
-                scratch.cursors, term, stop, base, end, least, scratch.sums, scratch.waiting, listed,
+                scratch.cursors, term, stop, base, end, least,
+                scratch.sums, scratch.waiting, listed,
             )  # fmt: skip
     return listed
 
@@ -252,13 +255,14 @@ def _mask(
 ) -> cython.void:
     """Leave zeros for the documents of a window that may not be returned."""
     first: cython.Py_ssize_t = scratch.first + scratch.base
+    place: cython.Py_ssize_t
     i: cython.Py_ssize_t
     if full:
         mask(scratch.sums, 0, scratch.end - scratch.base, plan.allowed, first)
         return
     for i in range(listed):
-        if not plan.allowed[first + scratch.waiting[i]]:
-            scratch.sums[scratch.waiting[i]] = 0.0
+        place = scratch.waiting[i]
+        scratch.sums[place] = sum_if(plan.allowed[first + place], scratch.sums[place])
 
 
 @cython.cfunc

@@ -24,12 +24,12 @@ from bm25rag.common.arrays import (
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import (
-    Limits,
     Matches,
     PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
+    SearchPlan,
     SegmentArrays,
     StringArrays,
     TermArrays,
@@ -48,13 +48,13 @@ class NumpyBackend(Backend):
         terms: TermArrays,
         queries: Queries,
         floors: Float64,
-        limits: Limits,
+        plan: SearchPlan,
         matches: Matches,
     ) -> None:
         for query, floor in enumerate(floors.tolist()):
             span = slice(queries.pointers[query], queries.pointers[query + 1])
             asked, weights = queries.terms[span].tolist(), queries.weights[span].tolist()
-            numbers, best = self._search_one(segment, terms, asked, weights, floor, limits)
+            numbers, best = self._search_one(segment, terms, asked, weights, floor, plan)
             count = len(numbers)
             matches.numbers[query, :count], matches.numbers[query, count:] = numbers, -1
             matches.scores[query, :count], matches.scores[query, count:] = best, -np.inf
@@ -67,16 +67,16 @@ class NumpyBackend(Backend):
         query: Sequence[int],
         weights: Sequence[float],
         floor: float,
-        limits: Limits,
+        plan: SearchPlan,
     ) -> tuple[list[int], list[float]]:
         known, counts = distinct(query, weights)
         idf = terms.idf[known]
         scores, touched = sum_parts(segment, terms.starts[known], idf, counts)
-        if limits.allowed is not None:
-            touched &= limits.allowed
+        if plan.allowed is not None:
+            touched &= plan.allowed
         candidates = np.flatnonzero(touched)
         scores = scores[candidates] + shift_of(idf, terms.absent, counts)
-        numbers, best = _best(candidates, scores, limits.k, floor)
+        numbers, best = _best(candidates, scores, plan.k, floor)
         return numbers.tolist(), best.tolist()
 
     def _find_wrong(

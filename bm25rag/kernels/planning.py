@@ -172,6 +172,7 @@ def order_by_bound(segment: Segment, query: Query, ordered: Query, scratch: Scra
     place: cython.Py_ssize_t
     term: cython.Py_ssize_t
     block: cython.Py_ssize_t
+    bound: cython.double
     for term in range(query.length):
         scratch.numbers[term] = term
         scratch.scores[term] = query.idf[term] * query.counts[term]
@@ -189,6 +190,5 @@ def order_by_bound(segment: Segment, query: Query, ordered: Query, scratch: Scra
         ordered.counts[place] = query.counts[term]
         for block in range(segment.blocks + 1):
             ordered.starts[place, block] = query.starts[term, block]
-        ordered.rest[place] = (
-            ordered.rest[place + 1] + segment.highest * query.idf[term] * query.counts[term] * _SLACK
-        )
+        bound = segment.highest * query.idf[term] * query.counts[term] * _SLACK
+        ordered.rest[place] = ordered.rest[place + 1] + bound

@@ -241,7 +241,7 @@ class Queries:
         return some
 
 
-class Limits(NamedTuple):
+class SearchPlan(NamedTuple):
     """Which matches are wanted, and how to look for them.
 
     Parameters

@@ -83,7 +83,16 @@ cdef extern from * nogil:
             last = most[j] > last ? most[j] : last;
         return last;
     }
+    /* A sum or 0, without a branch: of several at once, if they follow each other. */
+    static inline double bm25rag_sum_if(unsigned char allowed, double sum) {
+        long long bits;
+        __builtin_memcpy(&bits, &sum, 8);
+        bits &= -(long long)(allowed != 0);
+        __builtin_memcpy(&sum, &bits, 8);
+        return sum;
+    }
     """
+    double sum_if "bm25rag_sum_if" (unsigned char allowed, double sum)
     double largest_of_eights "bm25rag_largest" (const double *numbers, Py_ssize_t count)
     unsigned long long units_above "bm25rag_units_above" (const short *numbers, short least)
     unsigned long long above "bm25rag_above" (const double *numbers, double least)

@@ -15,6 +15,10 @@ if not cython.compiled:
     # Scores, or coarse sums.
     Sums = cython.fused_type(cython.double, cython.short)
 
+    def sum_if(allowed: int, sum_: float) -> float:
+        """Return a sum, or 0."""
+        return sum_ if allowed else 0.0
+
     def lowest_bit(mask: int) -> int:
         """Return the number of the lowest bit that is set."""
         return (mask & -mask).bit_length() - 1
@@ -392,10 +396,11 @@ def mask(
 ) -> cython.void:
     """Leave zeros for documents that may not be returned; ``first`` is that of place 0."""
     i: cython.Py_ssize_t
-    sum_: Sums
     for i in range(start, end):
-        sum_ = sums[i]
-        sums[i] = sum_ if allowed[first + i] else 0
+        if Sums is cython.short:
+            sums[i] &= -cython.cast(cython.short, allowed[first + i] != 0)
+        else:
+            sums[i] = sum_if(allowed[first + i], sums[i])
 
 
 @cython.ccall

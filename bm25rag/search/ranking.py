@@ -13,7 +13,7 @@ from bm25rag.common.arrays import Bool, Float64, Int64
 from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.records import Limits, Matches
+from bm25rag.kernels.records import Matches, SearchPlan
 from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
 
@@ -155,9 +155,9 @@ def _search_segment(batch: QueryBatch, index: int, mask: Bool | None, hot: Backe
         shape = (len(batch.rows), min(width, segment.size))
         rows, scores = np.empty(shape, np.int64), np.empty(shape)
         counts = np.empty(shape[0], np.int64)
-    limits, matches = _limits(rows.shape[1], mask), Matches(rows, scores, counts)
+    plan, matches = _plan(rows.shape[1], mask), Matches(rows, scores, counts)
     terms = batch.cache.arrays[index]
-    hot.search(segment, terms, batch.queries, batch.floors, limits, matches)
+    hot.search(segment, terms, batch.queries, batch.floors, plan, matches)
     if not direct and not counts.any():
         return  # no match of a small segment beats those found before
     if len(view.deleted) or base:
@@ -202,8 +202,8 @@ def rank_one(
         if mask is not None and not mask.any():
             continue
         view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
-        limits = _limits(min(width, segment.size), mask)
-        found, best = hot.search_one(segment, cache.arrays[index], numbers, weights, floor, limits)
+        plan = _plan(min(width, segment.size), mask)
+        found, best = hot.search_one(segment, cache.arrays[index], numbers, weights, floor, plan)
         if found and (len(view.deleted) or base):
             found = (view.ranks(np.array(found)) + base).tolist()
         if rows and found:  # equal scores keep the order of the segments
@@ -222,9 +222,9 @@ def _floor(min_score: float | None) -> float:
     return -math.inf if min_score is None else math.nextafter(min_score, -math.inf)
 
 
-def _limits(k: int, mask: Bool | None) -> Limits:
+def _plan(k: int, mask: Bool | None) -> SearchPlan:
     """Choose when to look terms up."""
-    return Limits(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE)
+    return SearchPlan(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

@@ -12,12 +12,12 @@ import pytest
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.records import (
     FileBlocks,
-    Limits,
     Matches,
     PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
+    SearchPlan,
     SegmentArrays,
     StringArrays,
     TermArrays,
@@ -51,7 +51,7 @@ def floors(count: int = 1) -> Any:
     return np.full(count, -np.inf)
 
 
-def limits(**changed: Any) -> Limits:
+def plan(**changed: Any) -> SearchPlan:
     values: dict[str, Any] = {
         "k": 3,
         "allowed": None,
@@ -60,7 +60,7 @@ def limits(**changed: Any) -> Limits:
         "sparse": 10,
         "coarse": 200,
     }
-    return Limits(**values | changed)
+    return SearchPlan(**values | changed)
 
 
 def matches(queries: int = 1, k: int = 3) -> Matches:
@@ -70,7 +70,7 @@ def matches(queries: int = 1, k: int = 3) -> Matches:
 
 
 def search(*given: Any) -> Matches:
-    for place, made in enumerate((segment, terms, queries, floors, limits, matches)):
+    for place, made in enumerate((segment, terms, queries, floors, plan, matches)):
         if len(given) <= place:
             given = (*given, made())
     backends.current().search(*given)
@@ -151,11 +151,11 @@ def test_what_does_not_is_refused(
 
 
 def with_limits(**changed: Any) -> Matches:
-    return search(segment(), terms(), queries(), floors(), limits(**changed))
+    return search(segment(), terms(), queries(), floors(), plan(**changed))
 
 
 def search_one(query: Any, weights: Any = (), **changed: Any) -> tuple[list[int], list[float]]:
-    wanted = limits(**changed)
+    wanted = plan(**changed)
     return backends.current().search_one(segment(), terms(), query, list(weights), -np.inf, wanted)
 
 

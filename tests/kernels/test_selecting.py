@@ -71,9 +71,7 @@ def test_sums_above_a_value_are_taken_out(
     maxima = view(sums.reshape(-1, 64).max(axis=1))
     for known in (0, data.draw(st.integers(0, len(values) // 64)), len(values) // 64):
         dense = sums.copy()
-        found = selecting.drain(
-            view(dense), 0, len(values), least, 1.0, maxima, known, *taken_out
-        )
+        found = selecting.drain(view(dense), 0, len(values), least, 1.0, maxima, known, *taken_out)
         assert taken(places, drained, found) == expected
         assert not dense.any()
 

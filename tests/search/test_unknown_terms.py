@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.common.arrays import Float64
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.records import Limits, Matches, Queries, SegmentArrays, TermArrays
+from bm25rag.kernels.records import Matches, Queries, SearchPlan, SegmentArrays, TermArrays
 
 KNOWN = ["red", "boat", "tea"]
 # Never added; added and deleted; longer than what a term cache remembers; empty; not a character.
@@ -51,7 +51,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         terms: TermArrays,
         queries: Queries,
         floors: Float64,
-        limits: Limits,
+        plan: SearchPlan,
         matches: Matches,
     ) -> None:
         documents, codes, pointers = segment.documents, segment.codes, queries.pointers
@@ -67,7 +67,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         assert np.all(np.diff(spans, axis=1) >= 0)
         assert np.all((spans >= 0) & (spans <= len(documents)))
         seen.extend(numbers.tolist())
-        checked_search(self, segment, terms, queries, floors, limits, matches)
+        checked_search(self, segment, terms, queries, floors, plan, matches)
 
     checked_search = Backend.search
     monkeypatch.setattr(Backend, "search", search)
