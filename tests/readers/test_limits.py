@@ -167,8 +167,8 @@ def test_in_a_folder_what_is_too_large_is_skipped_and_named() -> None:
     ok("index", "d/c.html", "-o", "four")
 
 
-def test_a_pdf_file_obeys_the_limit(limit: int) -> None:
-    pytest.importorskip("pypdf", reason="the extra pdf is not installed")
+def test_a_pdf_file_obeys_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.readers.pdf.find_spec", lambda name: name)  # not needed for this
     path = write("a.pdf", b"%PDF-1.4\n" + b" " * limit)
     with pytest.raises(
         ValueError, match=r"^a\.pdf: a file, .* more than 10,000 bytes; .* --max-size"
