@@ -116,7 +116,7 @@ def test_adapters_may_import_these_names() -> None:
         "read_hits",
         "sample_metadata",
     }
-    assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
+    assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "check_fusion", "fuse"}
     assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
     assert DECLARED["bm25rag.vectors"] == {"Vector", "Vectors", "read_vector"}
     assert DECLARED["bm25rag.filters"] >= {
