@@ -144,6 +144,20 @@ def test_each_override_is_run_once(nodes: list[TextNode]) -> None:
     assert len(store.dense.data.embedding_dict) == 1
 
 
+def test_what_a_class_makes_of_both_is_done_when_it_awaits_ours(nodes: list[TextNode]) -> None:
+    class Tagging(BM25Retriever):
+        def add_nodes(self, nodes: Any, *args: Any, **kwargs: Any) -> list[str]:
+            tagged = [each.model_copy(update={"metadata": {"tenant": 1}}) for each in nodes]
+            return super().add_nodes(tagged, *args, **kwargs)
+
+        async def aadd_nodes(self, nodes: Any, *args: Any, **kwargs: Any) -> list[str]:
+            return await super().aadd_nodes(nodes, *args, **kwargs)
+
+    retriever = Tagging([])
+    asyncio.run(retriever.aadd_nodes(nodes))
+    assert [each.metadata for each in retriever.get_nodes()] == [{"tenant": 1}] * 4
+
+
 def test_an_overridden_sync_is_awaited(nodes: list[TextNode]) -> None:
     class Quiet(BM25Retriever):
         def sync(self, docstore: Any, **kwargs: Any) -> Any:

@@ -107,7 +107,7 @@ def _translate_one(filter: MetadataFilter, index: BM25Index, lasting: bool) -> F
         keys = (NODE_KEY, REF_DOC_ID) if path == SOURCE_PATH else (filter.key,)
         found: Filter = Condition(keys, _AsPython(filter))
     else:
-        found = parse_filter(spec) or And(())
+        found = _parsed(spec)
     if filter.operator in (FilterOperator.NE, FilterOperator.NIN):
         found = Not(found)
     return _with_lost_sources(found, index, lasting) if path == SOURCE_PATH else found
@@ -124,8 +124,12 @@ def _with_lost_sources(filter: Filter, index: BM25Index, lasting: bool) -> Filte
         if filter.matches("", {NODE_KEY: {REF_DOC_ID: source}}):
             passing |= ids
     # By id only while the key is missing: a node that has it was written again.
-    without = parse_filter(LACKS_KEY), parse_filter(passing)
-    return Or((And((filter, Not(without[0]))), And(without)))
+    by_id = _parsed({"$and": [passing, LACKS_KEY]})
+    return Or((And((filter, Not(_parsed(LACKS_KEY)))), by_id))
+
+
+def _parsed(spec: FilterSpec) -> Filter:
+    return parse_filter(spec) or And(())
 
 
 # --- as Python compares ---------------------------------------------------------------------
@@ -180,7 +184,7 @@ _OPERATORS: dict[FilterOperator, tuple[_Holds, Any, str]] = {
         str,
         "a string",
     ),
-    FilterOperator.IS_EMPTY: (operator.not_, object, ""),
+    FilterOperator.IS_EMPTY: (lambda value, asked: value in ("", []), object, ""),
 }
 
 
@@ -207,21 +211,22 @@ def _may_hold_dates(filter: MetadataFilter, index: BM25Index, *others: FilterSpe
 
 def _quick(filter: MetadataFilter, path: str, index: BM25Index) -> FilterSpec | None:
     """Return what means the same to the core, ``None`` if nothing does."""
-    several = isinstance(filter.value, list)
+    value: Any = filter.value
+    several = isinstance(value, list)
     match filter.operator:
         case FilterOperator.IS_EMPTY:
             return {path: {"$in": [None, "", []]}}
         case FilterOperator.EQ | FilterOperator.NE if not several:
-            return _in(path, _equals(filter.value))
+            return _in(path, _equals(value))
         case FilterOperator.IN | FilterOperator.NIN if several:
-            return _in(path, [one for each in filter.value for one in _equals(each)])
+            return _in(path, [one for each in value for one in _equals(each)])
         case name if name in _ORDER:
             return _ordered(filter, path)
         case FilterOperator.CONTAINS if not several:
-            return _contains(filter.value, path)
+            return _contains(value, path)
         case FilterOperator.ANY | FilterOperator.ALL if several and path != SOURCE_PATH:
             if not _may_hold_dates(filter, index, {path: {"$gte": ""}}):  # nor texts
-                return _elements(filter, path)
+                return _elements(value, path, filter.operator is FilterOperator.ALL)
     return None
 
 
@@ -261,11 +266,11 @@ def _contains(value: Any, path: str) -> FilterSpec:
     return {"$or": [*found, *_keys([value], path)]}
 
 
-def _elements(filter: MetadataFilter, path: str) -> FilterSpec | None:
+def _elements(members: list[Any], path: str, every: bool) -> FilterSpec | None:
     """Pass lists and dicts that contain one of some values, or every one."""
-    equal = [_equals(each) for each in filter.value]
-    values, keys = [one for each in equal for one in each], _keys(filter.value, path)
-    if filter.operator is FilterOperator.ANY:
+    equal = [_equals(each) for each in members]
+    values, keys = [one for each in equal for one in each], _keys(members, path)
+    if not every:
         return {"$or": [{path: {"$containsAny": values}}, *keys]}
     if not equal or any(len(each) != 1 for each in equal):
         return None

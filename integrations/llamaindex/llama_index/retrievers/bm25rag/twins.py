@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from bm25rag.adapters import in_write_thread
@@ -48,18 +48,22 @@ def _place(kind: type, name: str) -> int:
 
 
 def in_thread(
-    method: Callable[_P, _T], name: str | None = None
+    method: Callable[_P, _T], override_of: str | None = None
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Return the asynchronous twin of a method, which runs it in a thread."""
-    name = method.__name__ if name is None else name
+    """Return the asynchronous twin of a method, which runs it in a thread.
+
+    That of a method of ours runs what a subclass makes of it, that of an override the override.
+    """
+    name = override_of or method.__name__
 
     @wraps(method)
     async def twin(self: Any, *args: Any, **kwargs: Any) -> _T:
         if "query_bundle" in kwargs:  # awaited by keyword but called by position: names may differ
             args = (*args, kwargs.pop("query_bundle"))
+        call = partial(method, self) if override_of else getattr(self, name)
         if name in _WRITES:
-            return await in_write_thread(self.bm25, method, self, *args, **kwargs)
-        return await asyncio.to_thread(method, self, *args, **kwargs)
+            return await in_write_thread(self.bm25, call, *args, **kwargs)
+        return await asyncio.to_thread(call, *args, **kwargs)
 
     twin.__doc__ = f"Run ``{name}`` in a thread."
     vars(twin).update(__signature__=inspect.signature(method))
