@@ -120,7 +120,7 @@ def test_adapters_may_import_these_names() -> None:
         "sample_metadata",
     }
     assert DECLARED["bm25rag.following"] == {"FollowedFolder", "SharedIndex", "follow", "share"}
-    assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "fuse"}
+    assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "check_fusion", "fuse"}
     assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
     assert DECLARED["bm25rag.vectors"] == {"Vector", "Vectors", "read_vector"}
     assert DECLARED["bm25rag.filters"] >= {
