@@ -74,9 +74,12 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-@pytest.fixture(scope="module")
-def without_flushes() -> Iterator[None]:
-    """Write hundreds of small indexes without waiting for the disk: nobody cuts the power here."""
+@pytest.fixture(scope="session", autouse=True)
+def _without_flushes() -> Iterator[None]:
+    """Write thousands of small indexes without waiting for the disk: nobody cuts the power here.
+
+    Tests of crashes put a disk of their own in its place, which records what is flushed.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _: None)
         yield

@@ -43,12 +43,6 @@ from support.cluster import (
 from support.killing import killed_at
 
 
-@pytest.fixture(autouse=True)
-def without_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for the disk: nobody cuts the power here."""
-    monkeypatch.setattr("os.fsync", lambda _: None)
-
-
 def plan_of(
     files: Any, folder: Path, shards: int, fields: Fields | None = None, **settings: Any
 ) -> Plan:

@@ -27,7 +27,7 @@ from bm25rag.errors import (
 from bm25rag.storage import segment_files
 from support.folders import QUERIES, thirty_documents
 
-pytestmark = [pytest.mark.usefixtures("backend", "without_flushes"), pytest.mark.untraced]
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.untraced]
 
 FILTERS: list[dict[str, Any]] = [
     {"n": {"$gt": 3}}, {"n": {"$in": [3, 4]}}, {"text": {"$lt": "t3"}},

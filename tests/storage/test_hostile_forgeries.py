@@ -27,7 +27,7 @@ from support.forging import Folder, Piece, empty, put_ids, put_strings, put_term
 
 @pytest.mark.parametrize("name", backend.available())
 def test_what_verify_lets_through_works_and_nothing_crashes(name: str) -> None:
-    # 120 in `make test`, 3,000 in `make soak`; NumPy, which cannot read beyond an array, takes longer.
+    # 120 in `make test`, 3,000 in `make soak`; fewer for NumPy, which cannot read beyond an array.
     cases = max(120, settings().max_examples ** 2 // 30) // (4 if name == "numpy" else 1)
     command = [sys.executable, "-W", "error", "-m", "support.use_forged", name, "0", str(cases)]
     done = subprocess.run(command, cwd=ROOT / "tests", capture_output=True, text=True)
