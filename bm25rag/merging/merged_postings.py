@@ -155,7 +155,8 @@ class MergedVectors(MergedPostings):
 
     def postings(self) -> Postings:
         """Return all, merged in memory."""
-        return self._weights.postings(self._place_all(), self._offsets[-1])
+        placed = self._place_all()  # which finds the weights
+        return self._weights.postings(placed, self._offsets[-1])
 
     def arrays(
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
