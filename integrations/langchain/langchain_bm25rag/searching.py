@@ -122,14 +122,7 @@ class SearchingBM25(Stored, BaseRetriever):
     ) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
 
-        Parameters
-        ----------
-        path
-            The folder, or its URL for ``mode="r"``.
-        mode, mmap, tokenizer, verify, untrusted, timeout, analyzer, bm25_params
-            As in ``BM25VectorStore.open``, which also lists the exceptions.
-        k, filter, ...
-            The fields, which are not saved.
+        The keywords are those of ``BM25VectorStore.open``, and the fields, which are not saved.
         """
         return super().open(path, **options)
 
