@@ -37,10 +37,6 @@ _CHUNK = 100
 # --- where synchronous code runs ----------------------------------------------------------
 
 
-async def _here(_owner: object, call: Callable[[], _T]) -> _T:
-    return call()
-
-
 async def reading(_owner: object, call: partial[_T]) -> _T:
     """Call in one of asyncio's threads, with a ``run_manager`` that is not asynchronous."""
     if manager := call.keywords.get("run_manager"):
@@ -120,17 +116,20 @@ def run(plan: Plan[_T]) -> _T:
 
 async def _arun(plan: Plan[_T], owner: Any, thread: Thread) -> _T:
     """Do what ``run`` does, with asynchronous methods; what has none is called in the thread."""
-    # Between the steps, plans that write go on in the thread; others need microseconds.
-    between = _here if thread is reading else thread
     go_on: Callable[[Any], Any] = plan.send
     given: Any = None
     try:
-        while not isinstance(step := await between(owner, partial(_after, go_on, given)), _End):
+        while True:
+            if thread is reading:  # what such plans do between the steps takes microseconds
+                step = _after(go_on, given)
+            else:
+                step = await thread(owner, partial(_after, go_on, given))
+            if isinstance(step, _End):
+                return step.value  # type: ignore[no-any-return]
             try:
                 go_on, given = plan.send, await _atake(step, owner, thread)
             except BaseException as error:
                 go_on, given = plan.throw, error
-        return step.value  # type: ignore[no-any-return]
     finally:
         del given
 
