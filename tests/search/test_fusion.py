@@ -203,8 +203,9 @@ def test_what_cannot_be_fused_is_refused(
     with pytest.raises(error, match=message):
         fuse(**({"rankings": [PAIR]} | arguments))
     if not arguments.keys() & {"rankings", "k"}:
+        given: dict[str, Any] = {"method": "minmax", "count": 1, **arguments}
         with pytest.raises(error, match=message):
-            check_fusion(**({"method": "minmax", "count": 1} | arguments))
+            check_fusion(**given)
 
 
 def test_a_check_gives_the_weights() -> None:

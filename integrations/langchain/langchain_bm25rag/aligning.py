@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.indexing import RecordManager
@@ -16,8 +16,6 @@ from langchain_bm25rag.documents import to_document
 
 # How many ids are named at once: databases limit the length of a statement.
 _AT_ONCE = 1000
-
-_T = TypeVar("_T")
 
 
 class Aligned(NamedTuple):
@@ -126,7 +124,7 @@ def _is_held(wanted: Document, held: Document | None) -> bool:
     )
 
 
-def _batches(elements: Iterable[_T]) -> Iterator[list[_T]]:
+def _batches(elements: Iterable[str]) -> Iterator[list[str]]:
     left = iter(elements)
     while few := list(islice(left, _AT_ONCE)):
         yield few

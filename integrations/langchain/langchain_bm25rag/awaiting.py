@@ -19,7 +19,7 @@ from contextvars import copy_context
 from functools import cache, partial, update_wrapper
 from inspect import iscoroutinefunction
 from itertools import takewhile
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from langchain_core.runnables import run_in_executor
 
@@ -35,10 +35,6 @@ _CHUNK = 100
 
 
 # --- where synchronous code runs ----------------------------------------------------------
-
-
-async def _here(_owner: object, call: Callable[[], _T]) -> _T:
-    return call()
 
 
 async def reading(_owner: object, call: partial[_T]) -> _T:
@@ -84,8 +80,8 @@ class Both(NamedTuple):
     second: Plan[Any]
 
 
-class _End(NamedTuple, Generic[_T]):
-    value: _T
+class _End(NamedTuple):
+    value: Any
 
 
 Plan: TypeAlias = Generator[Step | Both, Any, _T]
@@ -100,38 +96,42 @@ def run(plan: Plan[_T]) -> _T:
     """Take all steps, and return the result of the plan."""
     go_on: Callable[[Any], Any] = plan.send
     given: Any = None
-    while True:
-        try:
+    try:
+        while True:
             step = go_on(given)
-        except StopIteration as end:
-            result: _T = end.value
-            return result
-        try:
-            if isinstance(step, Both):
-                given = [run(each) for each in step]
-            else:
-                owner, method, args, kwargs = step
-                given = getattr(owner, method)(*args, **kwargs)
-            go_on = plan.send
-        except BaseException as error:
-            go_on, given = plan.throw, error
+            try:
+                if isinstance(step, Both):
+                    given = [run(each) for each in step]
+                else:
+                    owner, method, args, kwargs = step
+                    given = getattr(owner, method)(*args, **kwargs)
+                go_on = plan.send
+            except BaseException as error:
+                go_on, given = plan.throw, error
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    finally:
+        del given  # it may be an error, whose traceback holds this frame
 
 
 async def _arun(plan: Plan[_T], owner: Any, thread: Thread) -> _T:
     """Do what ``run`` does, with asynchronous methods; what has none is called in the thread."""
-    # Between the steps, plans that write go on in the thread; others need microseconds.
-    between = _here if thread is reading else thread
     go_on: Callable[[Any], Any] = plan.send
     given: Any = None
-    while True:
-        step = await between(owner, partial(_after, go_on, given))
-        if isinstance(step, _End):
-            result: _T = step.value
-            return result
-        try:
-            go_on, given = plan.send, await _atake(step, owner, thread)
-        except BaseException as error:
-            go_on, given = plan.throw, error
+    try:
+        while True:
+            if thread is reading:  # what such plans do between the steps takes microseconds
+                step = _after(go_on, given)
+            else:
+                step = await thread(owner, partial(_after, go_on, given))
+            if isinstance(step, _End):
+                return step.value  # type: ignore[no-any-return]
+            try:
+                go_on, given = plan.send, await _atake(step, owner, thread)
+            except BaseException as error:
+                go_on, given = plan.throw, error
+    finally:
+        del given
 
 
 async def _atake(step: Step | Both, owner: Any, thread: Thread) -> Any:
@@ -203,18 +203,11 @@ def awaited(
     """Make the asynchronous twin of a method; it takes async iterables, too.
 
     What a subclass has overridden is run in its place. It gets the elements of an async iterable
-    as a list, and may read it twice.
+    as a list, and may read it twice. So it is if it overrides one of the methods ``through`` which
+    the elements are passed on.
 
-    Parameters
-    ----------
-    function
-        The synchronous method.
-    thread
-        Where it runs, unless it is ``planned``: ``reading``, ``writing`` or ``building``.
-    *through
-        Other methods that it passes the elements of iterables on to.
-    native
-        What does the same asynchronously.
+    The thread, ``reading``, ``writing`` or ``building``, is for what is not ``planned``. ``native``
+    does the same asynchronously.
     """
     own: Any = getattr(function, "__func__", function)
 

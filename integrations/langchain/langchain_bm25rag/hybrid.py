@@ -167,7 +167,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         return retriever
 
     @classmethod
-    def open(cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]) -> Self:  # type: ignore[override]
+    def open(  # type: ignore[override]
+        cls, path: str | PathLike[str], **options: Unpack[_OpeningFields]
+    ) -> Self:
         """Open a saved index beside its vector store; after a crash of a writer, call ``align``.
 
         The keywords are those of ``BM25VectorStore.open``, and the fields, which are not saved.

@@ -97,14 +97,9 @@ class BM25Retriever(SearchingBM25):
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], **options: Unpack[MakingFields]) -> Self:
-        """Index documents.
+        """Index documents, any iterable; a document without an id gets a UUID.
 
-        Parameters
-        ----------
-        documents
-            Any iterable; it may be empty. A document without an id gets a UUID.
-        bm25_params, preprocess_func, analyzer, bm25_variant, k, filter, ...
-            As in ``from_texts``, which also lists the exceptions.
+        The keywords are those of ``from_texts``, which also lists the exceptions.
         """
         with cls._made(**options) as retriever:
             retriever.add_documents(documents)
@@ -130,10 +125,9 @@ class BM25Retriever(SearchingBM25):
 
         Raises
         ------
-        TypeError
-            If an element is not a document.
-        MetadataError
-            If metadata cannot be stored; the message names row, document and key.
+        TypeError, MetadataError
+            If an element is not a document, or if metadata cannot be stored; the message names
+            row, document and key.
         DuplicateIdError
             If an id is there already and ``on_duplicate`` is ``"error"``.
         ReadOnlyError

@@ -122,14 +122,7 @@ class SearchingBM25(Stored, BaseRetriever):
     ) -> Self:
         """Open what ``save`` wrote, or any saved ``BM25Index``.
 
-        Parameters
-        ----------
-        path
-            The folder, or its URL for ``mode="r"``.
-        mode, mmap, tokenizer, verify, untrusted, timeout, analyzer, bm25_params
-            As in ``BM25VectorStore.open``, which also lists the exceptions.
-        k, filter, ...
-            The fields, which are not saved.
+        The keywords are those of ``BM25VectorStore.open``, and the fields, which are not saved.
         """
         return super().open(path, **options)
 
@@ -147,11 +140,12 @@ class SearchingBM25(Stored, BaseRetriever):
 
     def _asked(self, query: object, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call, with the fields in place of those that are None."""
-        unknown = [name for name in given if name not in _PER_CALL]
+        fields = self.__dict__
+        asked = {name: fields[name] for name in _PER_CALL}
+        unknown = [name for name in given if name not in asked]
         check_call(type(self).__name__, query, unknown, _TAKES)
-        return {
-            name: getattr(self, name) if given.get(name) is None else given[name]
-            for name in _PER_CALL
+        return asked | {
+            name: one for name, one in given.items() if one is not None and name in asked
         }
 
     def _documents(self, hits: Iterable[Hit]) -> list[Document]:

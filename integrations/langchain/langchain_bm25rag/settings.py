@@ -137,16 +137,8 @@ def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:
 def check_call(name: str, query: object, given: Iterable[str], takes: str) -> None:
     """Raise ``TypeError`` for a query that cannot be one, and for unknown keywords of a search.
 
-    Parameters
-    ----------
-    name
-        The name of the class.
-    query
-        The query; in a chain it may be anything.
-    given
-        The names of other keywords; LangChain's own ``verbose`` may be among them.
-    takes
-        What a call takes, and where else to give what it does not.
+    In a chain, the query may be anything; LangChain's own ``verbose`` may be among the keywords.
+    ``takes`` says what a call takes, and where else to give what it does not.
     """
     if not isinstance(query, str) and not _is_weighted(query):
         message = f"query must be a str, got {type(query).__name__}{_hint(query)}"

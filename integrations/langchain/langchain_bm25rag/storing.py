@@ -79,12 +79,9 @@ class Stored:
 
         Raises
         ------
-        TypeError, ValueError
-            If an argument or an element has the wrong type, or the two differ in length.
-        MetadataError
-            If metadata cannot be stored; the message names row, document and key.
-        ReadOnlyError
-            If the index was opened for reading.
+        TypeError, ValueError, MetadataError, ReadOnlyError
+            If an argument or an element has the wrong type, the two differ in length, metadata
+            cannot be stored (the message says which), or the index was opened for reading.
         """
         return replace_metadata(self.index, ids, metadatas)
 

@@ -167,16 +167,10 @@ class BM25VectorStore(Stored, VectorStore):
         texts, metadatas, ids, analyzer, preprocess_func, bm25_params, bm25_variant
             As in ``BM25Retriever.from_texts``, which also lists the exceptions.
         embedding
-            Not used: there are no dense vectors. Other stores need one in this place.
+            Not used: there are no dense vectors. Other stores need one in this place, where a
+            retriever takes metadata, so anything else is refused.
         sparse_embedding, retrieval_mode, fetch_k, method, weights, rank_constant
-            Other arguments of the constructor.
-
-        Raises
-        ------
-        TypeError
-            If ``embedding`` is anything else, such as metadata, which come second in a retriever.
-        RuntimeError
-            If ``sparse_embedding`` fails.
+            As in the constructor. If the encoder fails, it is a ``RuntimeError``.
         """
         if embedding is not None and not isinstance(embedding, Embeddings):
             got = type(embedding).__name__
@@ -223,16 +217,10 @@ class BM25VectorStore(Stored, VectorStore):
             ``"r"`` to search; ``refresh`` then loads later commits. ``"w"`` or ``"a"`` to write
             too: the folder is locked until ``close``, and made if it is missing; ``commit`` makes
             the changes durable, and ``with`` commits and closes.
-        mmap
-            Whether to map the files into memory rather than read them; it does by default.
+        mmap, verify, untrusted, timeout
+            As in ``BM25Index.open``.
         tokenizer
             The ``preprocess_func`` that the index was made with, if any.
-        verify
-            Whether to check every byte on opening.
-        untrusted
-            Whether the folder comes from an untrusted source; see ``BM25Index.open``.
-        timeout
-            How many seconds to wait for another writer to close, >= 0; 0 by default.
         analyzer, bm25_params
             As in ``BM25Retriever.from_texts``: the settings of a new index. An existing one must
             have the same.
@@ -263,7 +251,7 @@ class BM25VectorStore(Stored, VectorStore):
         on_duplicate: OnDuplicate = "replace",
         **kwargs: Any,
     ) -> Plan[list[str]]:
-        """Add all texts, or none on error.
+        """Add all texts, or none on error; if ``sparse_embedding`` fails, it is a ``RuntimeError``.
 
         Parameters
         ----------
@@ -273,11 +261,6 @@ class BM25VectorStore(Stored, VectorStore):
             As in ``BM25Retriever.add_documents``, which also says what is returned.
         **kwargs
             Not accepted.
-
-        Raises
-        ------
-        RuntimeError
-            If ``sparse_embedding`` fails.
         """
         refuse("add_texts", kwargs)
         given = read_texts(texts, metadatas, ids)
@@ -305,11 +288,6 @@ class BM25VectorStore(Stored, VectorStore):
             Not used: all are added in one step. LangChain's ``index()`` gives it.
         **kwargs
             Not accepted.
-
-        Raises
-        ------
-        RuntimeError
-            If ``sparse_embedding`` fails.
         """
         refuse("add_documents", kwargs)
         given = read_documents(documents, ids)
@@ -398,21 +376,16 @@ class BM25VectorStore(Stored, VectorStore):
             not apply to a filter alone, which scores nothing.
         retrieval_mode
             As in the constructor; ``None`` for the mode given there.
-        correct
-            Whether to correct words that no document has, as ``BM25Index.correct`` does, in
-            ``"bm25"`` mode.
-        expand
-            Whether to add words of the best documents, as ``BM25Index.expand`` does, in ``"bm25"``
-            mode.
+        correct, expand
+            Whether to correct words that no document has, and to add words of the best documents,
+            as ``BM25Index.correct`` and ``expand`` do, in ``"bm25"`` mode.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + k``.
 
         Raises
         ------
-        TypeError
-            If an argument has the wrong type.
-        ValueError
-            If ``k`` is negative, ``min_score`` NaN, or the mode unknown, or if the mode needs a
+        TypeError, ValueError
+            If an argument has the wrong type or is out of range, or if the mode needs a
             ``sparse_embedding`` and there is none, or does without what is asked for.
         FilterError
             If the filter is malformed.
