@@ -142,11 +142,14 @@ class SearchingBM25(Stored, BaseRetriever):
         """Return the arguments of a call, with the fields in place of those that are None."""
         fields = self.__dict__
         asked = {name: fields[name] for name in _PER_CALL}
-        unknown = [name for name in given if name not in asked]
+        unknown: list[str] = []
+        for name, value in given.items():
+            if name not in asked:
+                unknown.append(name)
+            elif value is not None:
+                asked[name] = value
         check_call(type(self).__name__, query, unknown, _TAKES)
-        return asked | {
-            name: one for name, one in given.items() if one is not None and name in asked
-        }
+        return asked
 
     def _documents(self, hits: Iterable[Hit]) -> list[Document]:
         """Return hits as documents, with what their metadata shall tell."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Number
 from os import PathLike
@@ -134,7 +134,7 @@ def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:
     return params | {"variant": named} if named else params
 
 
-def check_call(name: str, query: object, given: Iterable[str], takes: str) -> None:
+def check_call(name: str, query: object, given: Collection[str], takes: str) -> None:
     """Raise ``TypeError`` for a query that cannot be one, and for unknown keywords of a search.
 
     In a chain, the query may be anything; LangChain's own ``verbose`` may be among the keywords.
@@ -143,7 +143,7 @@ def check_call(name: str, query: object, given: Iterable[str], takes: str) -> No
     if not isinstance(query, str) and not _is_weighted(query):
         message = f"query must be a str, got {type(query).__name__}{_hint(query)}"
         raise TypeError(message)
-    if unknown := [each for each in given if each != "verbose"]:
+    if given and (unknown := [each for each in given if each != "verbose"]):
         message = f"{name} takes {takes.format(', '.join(unknown))}"
         raise TypeError(message)
 
