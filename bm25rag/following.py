@@ -110,7 +110,7 @@ class FollowedFolder:
             with suppress(NotAnIndexError):  # the folder is gone: what was read last stays
                 self._reader.refresh()
         last = self._last
-        if last is None or last._state is not self._reader._state:
+        if last is None or last._live.state is not self._reader._live.state:
             last = self._last = self._reader.snapshot()
         return last
 
@@ -203,7 +203,7 @@ class FollowedFolder:
         if self._writer is not None:
             _OF_PARENTS.append(self._writer)  # whose lock would be given up with it
         if self._shown is not None and self._reader is not None:
-            self._reader._state = self._shown._state  # until a newer commit
+            self._reader._live.state = self._shown._live.state  # until a newer commit
         self._writer = self._shown = self._timer = None
 
 
