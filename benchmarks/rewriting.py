@@ -21,7 +21,7 @@ from bm25rag.evaluation import evaluate
 
 JUDGED = ("scifact", "cranfield", "xquad-en", "xquad-de", "xquad-es", "xquad-ru")
 OTHERS = ("xquad-ar", "xquad-zh", "xquad-th-half", "cmrc2018-zh", "jaquad-ja-half")
-ANSERINI = {"fb_docs": 10, "fb_terms": 10, "original_query_weight": 0.5}
+ANSERINI: dict[str, Any] = {"fb_docs": 10, "fb_terms": 10, "original_query_weight": 0.5}
 MEASURES = ("nDCG@10", "R@100")
 DRAWS = (7, 8, 9)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

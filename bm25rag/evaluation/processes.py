@@ -15,9 +15,8 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, IO, Self
 
 
 class MissingError(Exception):
@@ -34,7 +33,7 @@ class FailedError(Exception):
         return f"failed: {last[:300]}" if before else last[:300]
 
 
-class Process(AbstractContextManager["Process", None]):
+class Process:
     """An object in a process of its own; its methods are called over a pipe.
 
     Parameters
@@ -153,6 +152,9 @@ class Process(AbstractContextManager["Process", None]):
             self._process.kill()
             self._process.wait()
         self._printed.close()
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
