@@ -16,7 +16,7 @@ import threading
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, IO, Self
+from typing import IO, Any, Self
 
 
 class MissingError(Exception):
