@@ -151,12 +151,13 @@ def parse_sealed(
         body = outer["body"]
         if outer["checksum"] != zlib.crc32(_canonical(body)):
             raise ValueError("it does not have the recorded checksum")
-        if unknown := sorted({*body["needs"]["read"]} - KNOWN):
+        needs = body.pop("needs")
+        if unknown := sorted({*needs["read"]} - KNOWN):
             raise FormatVersionError(
                 f"{path} needs a reader that knows {', '.join(unknown):.100}, which this bm25rag "
                 f"does not: install {_writer_of(outer)}"
             )
-        if writing and (unknown := sorted({*body["needs"]["write"]} - KNOWN)):
+        if writing and (unknown := sorted({*needs["write"]} - KNOWN)):
             raise FormatVersionError(
                 f"{path} needs a writer that knows {', '.join(unknown):.100}, which this bm25rag "
                 f"does not: open it with mode='r', or install {_writer_of(outer)}"
