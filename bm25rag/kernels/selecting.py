@@ -397,7 +397,9 @@ def mask(
     """Leave zeros for documents that may not be returned; ``first`` is that of place 0."""
     i: cython.Py_ssize_t
     for i in range(start, end):
-        if Sums is cython.short:
+        if not cython.compiled:  # which knows no fused types
+            sums[i] = sums[i] if allowed[first + i] else 0
+        elif Sums is cython.short:
             sums[i] &= -cython.cast(cython.short, allowed[first + i] != 0)
         else:
             sums[i] = sum_if(allowed[first + i], sums[i])
