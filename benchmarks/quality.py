@@ -1,9 +1,9 @@
 """Quality on judged collections, NDCG@10 times 100, in three tables.
 
 ``analysis``: our analysis, none, and that of others. All rank with k1 = 1.2 and b = 0.75. Others
-analyse as they do by default for the language, or as for English
-where they know none. ``variants`` and ``words``: the settings of Tables 3 and 2 of the BM25S paper,
-with its token pattern, which the paper has for SciFact.
+analyse as they do by default for the language, or as for English where they know none.
+``variants`` and ``words``: the settings of Tables 3 and 2 of the BM25S paper, with its token
+pattern, which the paper has for SciFact.
 
 ``python -m benchmarks.quality`` prints them; it takes a few minutes and looks at no times.
 """
