@@ -19,10 +19,13 @@ def analyzer_to_dict(analyzer: Analyzer) -> dict[str, Any]:
         except (SerializationError, AttributeError) as error:
             message = f"the tokenizer {tokenizer!r} cannot be serialized ({error}): "
             raise SerializationError(message + "use a function of a module") from error
-    usual = Analyzer(analyzer.language).to_dict()
-    settings = analyzer.to_dict().items()
-    changed = {name: value for name, value in settings if value != usual[name]}
-    return {"language": analyzer.language, **changed}
+    settings, usual = analyzer.to_dict(), Analyzer(analyzer.language).to_dict()
+    # What these imply for others need not be said.
+    first = ("token_pattern", "cjk")
+    chosen = {name: settings[name] for name in first if settings[name] != usual[name]}
+    usual = Analyzer(analyzer.language, **chosen).to_dict()
+    others = {name: value for name, value in settings.items() if value != usual[name]}
+    return {"language": analyzer.language, **chosen, **others}
 
 
 def analyzer_from_dict(settings: Mapping[str, Any]) -> Analyzer:
