@@ -119,6 +119,7 @@ def test_results_with_lone_surrogates_can_be_said(saved: Path) -> None:
     assert found["result"]["structuredContent"]["hits"][0]["text"] == "odd ? text"
 
 
+@pytest.mark.slow
 def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> None:
     with BM25Index.open(saved, mode="w") as index:
         index.add(["slow " * 100_000] * 20)

@@ -89,18 +89,20 @@ def test_a_helper_works_in_the_context_of_the_caller() -> None:
 
 
 def test_what_a_helper_raises_is_raised_by_who_waits_and_the_others_are_waited_for() -> None:
-    free, ended = threading.Event(), list[bool]()
+    begun, free, ended = threading.Event(), threading.Event(), list[bool]()
 
     def fail() -> None:
         raise KeyError("x")
 
     def linger() -> None:
+        begun.set()
         free.wait()
         ended.append(True)
 
     def run(*works: Callable[[], None]) -> None:
         with Helpers(2) as helpers:
             waits = [helpers.submit(work) for work in works]
+            begun.wait()  # what nobody has begun is dropped
             threading.Timer(0.1, free.set).start()
             waits[1]()
 

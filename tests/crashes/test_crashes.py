@@ -79,6 +79,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- power cuts --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_after_a_crash_between_any_two_operations_there_is_the_last_commit_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +169,7 @@ def test_a_crash_during_a_commit_does_not_keep_the_next_writer_out(
 REFUSALS = {"full once": (full, False), "full for long": (full, True), "broken": (broken, False)}
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("way", ["commit", "save", "first save"])

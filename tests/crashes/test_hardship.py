@@ -14,6 +14,7 @@ SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 WHY = "AddressSanitizer ends what lacks memory; in kernels/test_errors.py, allocations fail"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
 @pytest.mark.skipif(INTERPRETED, reason="the jobs take minutes with interpreted kernels")
 @pytest.mark.parametrize(

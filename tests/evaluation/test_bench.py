@@ -236,6 +236,7 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
     assert last["measures"]["RR@10"] == pytest.approx((1 + 1 / 2 + 1 / 4 + 1 / 4) / 4)
 
 
+@pytest.mark.slow
 def test_a_system_that_hangs_is_ended(collection: str) -> None:
     [row] = measure(collection, "factories:hanging", timeout=5)["rows"]
     assert row["error"] == "not done after 5 s"

@@ -101,6 +101,7 @@ def test_a_signal_is_told() -> None:
         process.call("die")
 
 
+@pytest.mark.slow
 def test_what_hangs_is_ended() -> None:
     with (
         Process("things:Thing", 1, timeout=5) as process,

@@ -57,6 +57,7 @@ def texts_of(words: list[str]) -> Texts:
     return Texts(np.frombuffer(data, np.uint8), np.cumsum([len(word) + 1 for word in words]) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="errors of interpreted kernels are Python's")
 @pytest.mark.skipif("compiled" not in backends.available(), reason="nothing was compiled")
 def test_nothing_that_can_raise_is_called_by_a_kernel_that_cannot_say_so(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def score(index: BM25Index, collection: Collection, depth: int = 10) -> float:
     return 100 * sum(found) / len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stop", "stem", "published"),
     [(True, True, 68.7), (True, False, 66.2), (False, True, 68.5), (False, False, 66.1)],

@@ -129,6 +129,7 @@ def arrays_of_an_index() -> dict[str, np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(arrays_of_an_index()))
 def test_a_forged_array_is_refused_or_harmless(
     name: str, tmp_path: Path, forge: Callable[[Path, str, np.ndarray], None]

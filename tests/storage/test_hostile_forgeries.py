@@ -25,6 +25,7 @@ from support.environment import ROOT
 from support.forging import Folder, Piece, empty, put_ids, put_strings, put_terms, strings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", backend.available())
 def test_what_verify_lets_through_works_and_nothing_crashes(name: str) -> None:
     # 120 in `make test`, 3,000 in `make soak`; fewer for NumPy, which cannot read beyond an array.

@@ -57,6 +57,7 @@ def committed(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bm25rag.errors.AnalyzerChangedWarning")
 def test_a_forged_manifest_is_refused_or_harmless(committed: Path) -> None:
     body = json.loads((committed / MANIFEST).read_bytes())["body"]
