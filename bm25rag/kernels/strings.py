@@ -42,6 +42,18 @@ def analyze_words(words, known, unwanted, stems, analyze):
     """Return the terms of words; see ``Backend.analyze_words``."""
     given: list = words
     remembered: dict = known
+    all_terms: list = []
+    for word in given:
+        terms = remembered.get(word)
+        if terms is None:
+            return _analyze_some(given, remembered, unwanted, stems, analyze)
+        all_terms.extend(terms)
+    return all_terms
+
+
+@cython.cfunc
+def _analyze_some(given: list, remembered: dict, unwanted, stems, analyze):
+    """Do as ``analyze_words`` where some words are new."""
     found: dict = {}
     plain: list = []
     others: list = []
