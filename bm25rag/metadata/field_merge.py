@@ -74,23 +74,11 @@ def _kept_paths(sources: Sequence[Source]) -> tuple[list[Path], bool]:
     sizes: dict[Path, int] = {}
     for path in known:
         found = ((source, source.fields.find(path)) for source in sources)
-        sizes[path] = sum(_count_living(source, one) for source, one in found if one is not None)
+        sizes[path] = sum(_Piece(source, one).size for source, one in found if one is not None)
     left = [path for path in known if sizes[path]]
     kept = sorted(left, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
     complete = len(kept) == len(left) and known == paths and all(one.complete for one in each)
     return kept, complete
-
-
-def _count_living(source: Source, field: Field) -> int:
-    """Count the values of living documents: ``_Piece.size``, without its other work."""
-    if source.whole:
-        return len(field.codes)
-    documents: range | Unsigned = range(len(field.codes))
-    if field.documents is not None:
-        documents = field.documents
-    parts = (documents[first : first + VALUES] for first in range(0, len(documents), VALUES))
-    numbers = (source.renumber(np.asarray(part, np.int64)) for part in parts)
-    return sum(int(np.count_nonzero(own >= 0)) for own in numbers)
 
 
 def _in_order(entries: Iterable[tuple[Int64, UInt32]]) -> list[tuple[Int64, UInt32]]:
