@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from bm25rag.errors import ClusterError, MissingDependencyError
+from bm25rag.common import optional
+from bm25rag.errors import ClusterError
 
 __all__ = ["NAMESPACE", "SMALLEST", "cause_of", "load", "remove_groups", "start", "wait_for_all"]
 
@@ -24,13 +25,8 @@ def load() -> Any:
     MissingDependencyError
         If it is not installed.
     """
-    try:
-        import ray
-        import ray.util.scheduling_strategies
-    except ModuleNotFoundError as cause:
-        message = "a cluster needs Ray: pip install 'bm25rag[ray]'"
-        raise MissingDependencyError(message) from cause
-    return ray
+    optional.load("ray.util.scheduling_strategies", "a cluster needs Ray", "ray")
+    return optional.load("ray", "a cluster needs Ray", "ray")
 
 
 def start() -> Any:

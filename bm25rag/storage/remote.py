@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
+from bm25rag.common.optional import load
 from bm25rag.common.urls import holds_secret, shown_url
 from bm25rag.errors import MissingDependencyError, RemoteError
 from bm25rag.forks import importing
@@ -158,16 +159,14 @@ class RemoteStore:
         # Anew each time, which costs microseconds: fsspec keeps what it has made, but for each
         # thread, and not across a fork.
         with importing:
+            need = f"{self.url} needs fsspec"
+            core, registry = (
+                load(f"fsspec.{name}", need, "remote") for name in ("core", "registry")
+            )
             try:
-                from fsspec.core import url_to_fs
-                from fsspec.registry import known_implementations
-            except ModuleNotFoundError as cause:
-                message = f"{self.url} needs fsspec: pip install 'bm25rag[remote]'"
-                raise MissingDependencyError(message) from cause
-            try:
-                files, path = url_to_fs(self._url, **self._options)
+                files, path = core.url_to_fs(self._url, **self._options)
             except ImportError as cause:
-                known = known_implementations.get(self._url.partition("://")[0], {})
+                known = registry.known_implementations.get(self._url.partition("://")[0], {})
                 package = known.get("class", "fsspec").partition(".")[0]
                 hint = f"{package}: pip install {package}"
                 if package == "fsspec":
