@@ -17,10 +17,9 @@ class lazy_property(Generic[_Value]):  # noqa: N801 - a decorator, named as func
 
     def __init__(self, compute: Callable[[Any], _Value]) -> None:
         self._compute = compute
+        # Not by ``__set_name__``, in which Python 3.11 turns Ctrl-C into a ``RuntimeError``.
+        self._name = compute.__name__
         self.__doc__ = compute.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
 
     @overload
     def __get__(self, instance: None, owner: type) -> lazy_property[_Value]: ...
