@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64
-from bm25rag.common.codec import decode_metadata
+from bm25rag.common.codec import decode_each
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 from bm25rag.metadata.field import (
@@ -59,7 +59,7 @@ def sample_metadata(
             for fields, numbers, counts in _sources(view, mask):
                 chosen += [numbers[some] for some in _choose(fields, counts, showing, key)]
             stored = view.metadata_of(np.unique(np.concatenate(chosen)).tolist())
-            found += map(decode_metadata, stored)
+            found += decode_each(stored)
     except KeyError:  # a field was not kept, see MAX_FIELDS
         return [document.metadata for document in index.get(index.ids(parsed))]
     return found

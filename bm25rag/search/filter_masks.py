@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64
-from bm25rag.common.codec import decode_metadata
+from bm25rag.common.codec import decode_each
 from bm25rag.common.strings import utf8
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
 from bm25rag.metadata.conditions import select
@@ -209,6 +209,6 @@ def _scan(documents: _AsBuilt, filter: Filter, candidates: Bool) -> Bool:
     rows = np.flatnonzero(candidates).tolist()
     for first in range(0, len(rows), SCAN_BLOCK):
         block = rows[first : first + SCAN_BLOCK]
-        pairs = zip(documents.ids(block), documents.metadata(block), strict=True)
-        mask[block] = [filter.matches(id or "", decode_metadata(data)) for id, data in pairs]
+        pairs = zip(documents.ids(block), decode_each(documents.metadata(block)), strict=True)
+        mask[block] = [filter.matches(id or "", metadata) for id, metadata in pairs]
     return mask

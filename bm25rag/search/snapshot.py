@@ -12,7 +12,7 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
-from bm25rag.common.codec import decode_metadata
+from bm25rag.common.codec import decode_each, decode_metadata
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
@@ -352,8 +352,7 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
     if name == "text":
         return [*view.segment.texts.texts(numbers)]
     if name == "metadata":
-        stored = view.metadata_of(numbers)
-        return [{} if data is None else decode_metadata(data) for data in stored]
+        return decode_each(view.metadata_of(numbers))
     payloads = view.segment.payloads.views(numbers)
     return [None if data is None else bytes(data) for data in payloads]
 
