@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.corpora import SCIFACT
 from benchmarks.workers import Figure
 from bm25rag import BM25Index
-from bm25rag.evaluation.measuring import one_by_one
+from bm25rag.evaluation.timing import one_by_one
 
 K = 10
 _SLOW = 10  # queries that the frameworks' own retrievers get, at milliseconds each

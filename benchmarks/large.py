@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.corpora import read_queries
 from benchmarks.large_peers import PEERS
 from benchmarks.synthetic import Recipe
-from bm25rag.evaluation.measuring import limit, memory, one_by_one, percentile
+from bm25rag.evaluation.timing import limit, memory, one_by_one, percentile
 
 PASSAGES = 8_841_823
 _MIB, _GIB = 1 << 20, 1 << 30

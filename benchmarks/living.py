@@ -19,7 +19,7 @@ from unittest.mock import patch
 from benchmarks.corpora import Queries, read_lines, read_queries
 from benchmarks.engines import K1, B
 from bm25rag import Analyzer, BM25Index
-from bm25rag.evaluation.measuring import quiet
+from bm25rag.evaluation.timing import quiet
 from bm25rag.search import ranking
 
 BATCH = 1000

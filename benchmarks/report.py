@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks.engines import OURS
 from benchmarks.workers import Figure
-from bm25rag.evaluation import measuring
+from bm25rag.evaluation import timing
 from bm25rag.evaluation.report import about as about_systems
 from bm25rag.evaluation.report import to_markdown
 
@@ -223,7 +223,7 @@ def machine() -> dict[str, Any]:
     memory = 0
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {**measuring.machine(), "memory, GiB": round(memory / 2**30, 1)}
+    return {**timing.machine(), "memory, GiB": round(memory / 2**30, 1)}
 
 
 def versions() -> dict[str, str]:

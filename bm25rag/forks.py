@@ -36,7 +36,7 @@ LAZY_MODULES = (
     "bm25rag.search.filter_masks",
     "bm25rag.search.known_fields",
     "bm25rag.search.matrix",
-    "bm25rag.segments.spelling",
+    "bm25rag.segments.similar_terms",
     "bm25rag.segments.vectors_builder",
     "bm25rag.sharded.building",
     "bm25rag.sharded.kind",

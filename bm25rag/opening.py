@@ -11,7 +11,7 @@ from bm25rag.common.checks import check_choice, check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import ReadOnlyError
 from bm25rag.live.index import LiveIndex, Mode, check_analyzer, new_state
-from bm25rag.live.opening import PLAIN, Kind, open_folder
+from bm25rag.live.open_folder import PLAIN, Kind, open_folder
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.manifest import is_sharded
 from bm25rag.storage.state import State as StoredState

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.corpora import Corpus, Queries, read_lines, read_queries
-from bm25rag.evaluation.measuring import limit, memory, one_by_one, quiet
+from bm25rag.evaluation.timing import limit, memory, one_by_one, quiet
 from bm25rag.scoring.variants import VariantName
 
 #: Rounds of questions that were never asked.

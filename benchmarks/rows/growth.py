@@ -10,7 +10,7 @@ from benchmarks.report import Report, Row, raced
 from benchmarks.rows.searching import field
 from benchmarks.synthetic import PASSAGES, QUICK, Recipe, statistics
 from benchmarks.workers import Figure, Worker
-from bm25rag.evaluation.measuring import percentile
+from bm25rag.evaluation.timing import percentile
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 _ENGINES = (OURS, "bm25s numba", "tantivy", "PISA", "Lucene")

@@ -13,7 +13,7 @@ from benchmarks.living import FILTERS, FIRST
 from benchmarks.report import Report, Row
 from benchmarks.synthetic import PASSAGES, QUICK, Recipe
 from benchmarks.workers import Figure, Worker, start
-from bm25rag.evaluation.measuring import percentile
+from bm25rag.evaluation.timing import percentile
 
 _GROUP = "updates"
 _FILTERS = "filters"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from bm25rag.building.final_merge import write_merged
 from bm25rag.building.folder import locked_to_build, remove
 from bm25rag.building.gathering import gather
-from bm25rag.building.merging import write_merged
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_sequence
 from bm25rag.documents import Document, Text

@@ -21,7 +21,7 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
-from bm25rag.live.opening import PLAIN, open_folder
+from bm25rag.live.open_folder import PLAIN, open_folder
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import MergeSome
 from bm25rag.storage.folder_writer import FolderWriter

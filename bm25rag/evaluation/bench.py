@@ -28,10 +28,10 @@ from bm25rag.evaluation.cost import (
     cost_by_throughput,
 )
 from bm25rag.evaluation.measures import Evaluator
-from bm25rag.evaluation.measuring import machine, percentile
 from bm25rag.evaluation.processes import FailedError, MissingError, Process
 from bm25rag.evaluation.retrievers import ranks
 from bm25rag.evaluation.systems import SYSTEMS
+from bm25rag.evaluation.timing import machine, percentile
 
 BENCH_MEASURES = ("nDCG@10", "RR@10", "R@100")
 

@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import Any
 
 from bm25rag.evaluation.collections import load_collection
-from bm25rag.evaluation.measuring import limit, memory, one_by_one
 from bm25rag.evaluation.systems import make_system
 from bm25rag.evaluation.systems.base import SavedSystem, System
+from bm25rag.evaluation.timing import limit, memory, one_by_one
 
 _LONG = 10.0  # seconds of batches
 

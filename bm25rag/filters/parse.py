@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.errors import FilterError
+from bm25rag.filters.dialects import mistaken, spelled_out, suggest
 from bm25rag.filters.nodes import (
     And,
     CallableFilter,
@@ -30,7 +31,6 @@ from bm25rag.filters.operands import (
     refuse,
 )
 from bm25rag.filters.operators import OPERATORS, AsInstant
-from bm25rag.filters.spelling import mistaken, spelled_out, suggest
 
 FilterSpec: TypeAlias = (
     dict[str, Any] | set[str] | frozenset[str] | Callable[[dict[str, Any]], object] | Filter

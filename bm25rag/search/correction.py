@@ -20,7 +20,7 @@ from bm25rag.filters import Filter
 from bm25rag.search.finding import Wanted, find
 from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.segments.spelling import LONGEST
+from bm25rag.segments.similar_terms import LONGEST
 
 # The fewest characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a
 # stem that may replace it; and of a term that two edits may correct if one edit does not.

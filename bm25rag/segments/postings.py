@@ -23,7 +23,7 @@ from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:
-    from bm25rag.segments.spelling import Spelling
+    from bm25rag.segments.similar_terms import Spelling
 
 # What the names of arrays of vectors begin with in a file.
 VECTORS = "vectors."
@@ -192,7 +192,7 @@ class Postings:
     @lazy_property
     def spelling(self) -> Spelling:
         """Finds terms by their spelling; made when it is first needed."""
-        from bm25rag.segments.spelling import Spelling  # to correct queries only
+        from bm25rag.segments.similar_terms import Spelling  # to correct queries only
 
         return Spelling(self.terms.column)
 

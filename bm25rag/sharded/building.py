@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bm25rag.building.final_merge import write_merged
 from bm25rag.building.folder import locked_to_build, remove
 from bm25rag.building.gathering import gather
-from bm25rag.building.merging import write_merged
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.documents import Document, Text

@@ -41,7 +41,7 @@ from bm25rag.sharded.statistics import (
 )
 from bm25rag.storage.array_file import FileRecord
 from bm25rag.storage.attachment import MergeSome
-from bm25rag.storage.file_mark import FileMark
+from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder, new_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from bm25rag.live.opening import Kind
+from bm25rag.live.open_folder import Kind
 from bm25rag.sharded.folder import ShardedReader, ShardedWriter, verify_sharded
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from bm25rag.analysis.stemming import snowball_version
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
-from bm25rag.storage.file_mark import FileMark
+from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.segment_files import read_index

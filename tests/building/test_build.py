@@ -32,7 +32,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few documents make a part, and a few terms a step of the merge."""
     monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
     monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
-    monkeypatch.setattr("bm25rag.building.merging.merge_room", lambda _: 3000)
+    monkeypatch.setattr("bm25rag.building.final_merge.merge_room", lambda _: 3000)
 
 
 def test_the_folder_holds_the_index_alone(tmp_path: Path) -> None:

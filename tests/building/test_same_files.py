@@ -15,7 +15,7 @@ from bm25rag import BM25Index, Document
 from bm25rag.additions import NewRecords
 from bm25rag.building.gathering import PARTS
 from bm25rag.common.chunks import Spools
-from bm25rag.live.opening import open_folder
+from bm25rag.live.open_folder import open_folder
 from bm25rag.merging.merge import merge_in_chunks, merge_segments
 from bm25rag.storage.manifest import read_manifest
 from bm25rag.storage.segment_files import _segment_arrays, write_segment
@@ -56,7 +56,7 @@ def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> 
     """Build with parts and merges that have so much room."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
-        patch.setattr("bm25rag.building.merging.merge_room", lambda _: merge)
+        patch.setattr("bm25rag.building.final_merge.merge_room", lambda _: merge)
         return BM25Index.build(given, folder, **arguments)
 
 

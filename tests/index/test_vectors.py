@@ -540,7 +540,7 @@ def rooms_of(part: int, merge: int) -> Iterator[Path]:
     """Let parts and merges have so much room; yield a folder."""
     with tempfile.TemporaryDirectory() as path, pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
-        patch.setattr("bm25rag.building.merging.merge_room", lambda _: merge)
+        patch.setattr("bm25rag.building.final_merge.merge_room", lambda _: merge)
         yield Path(path)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index, Correction
 from bm25rag.columns.column import build_column
 from bm25rag.errors import CorruptIndexError
-from bm25rag.segments.spelling import Spelling
+from bm25rag.segments.similar_terms import Spelling
 from support.reference import Query
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -54,7 +54,7 @@ strings = st.text(letters, max_size=9)
 @given(words=st.sets(strings, max_size=40), word=st.text(letters, min_size=3, max_size=9))
 def test_all_near_terms_are_found_in_any_script(words: set[str], word: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.segments.spelling._BLOCK", 7)
+        patch.setattr("bm25rag.segments.similar_terms._BLOCK", 7)
         terms = sorted(words)
         column = build_column(term.encode("utf-8", "surrogatepass") for term in terms)
         spelling = Spelling(column)

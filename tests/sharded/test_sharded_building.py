@@ -38,7 +38,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few documents make a part."""
     monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
     monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
-    monkeypatch.setattr("bm25rag.building.merging.merge_room", lambda memory: 3000)
+    monkeypatch.setattr("bm25rag.building.final_merge.merge_room", lambda memory: 3000)
 
 
 def documents(count: int = COUNT) -> Iterator[Document]:
