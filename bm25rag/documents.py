@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
+
+from bm25rag.common.checks import check_count
 
 if TYPE_CHECKING:
     from bm25rag.common.sparse import Vector
@@ -47,8 +49,78 @@ class Document:
         return f"Document({', '.join(_shown(self))})"
 
 
+class Span(NamedTuple):
+    """A word of a text that matches.
+
+    Parameters
+    ----------
+    start, end
+        Where it is, in code points.
+    term
+        The term of the query that it becomes. Pairs of characters that overlap, as in Chinese,
+        are one span, whose term is all of their characters.
+    """
+
+    start: int
+    end: int
+    term: str
+
+
+class Line(NamedTuple):
+    """A line of a text with words that match.
+
+    Parameters
+    ----------
+    number
+        Its number in the text, from 1.
+    text
+        The line, without its end.
+    spans
+        Where in the line they are.
+    """
+
+    number: int
+    text: str
+    spans: list[Span]
+
+
+class Snippet(NamedTuple):
+    """A part of a text.
+
+    Parameters
+    ----------
+    text
+        The part.
+    start
+        Where it begins in the text, in code points.
+    spans
+        Where in the part the words are that match.
+    """
+
+    text: str
+    start: int
+    spans: list[Span]
+
+
+class Matcher(Protocol):
+    """Finds the words of one query in texts."""
+
+    def spans(self, text: str) -> list[Span]:
+        """Return where the words are."""
+
+    def lines(self, text: str) -> list[Line]:
+        """Return the lines in which they begin."""
+
+    def snippet(self, text: str, width: int) -> Snippet:
+        """Return the part with the most different ones."""
+
+
 class Contents(Protocol):
-    """The contents of the documents of some hits."""
+    """The contents of the documents of some hits, and what finds in them what was asked for."""
+
+    @property
+    def matcher(self) -> Matcher | None:
+        """Finds in texts the words that were asked for, if any were."""
 
     def read(self, name: str, position: int) -> Any:
         """Return the ``text``, ``metadata`` or ``payload`` of one: the same object every time."""
@@ -71,7 +143,8 @@ class Hit(_Unread):
     """A document that matches a query; a fresh object of plain Python values.
 
     Text, metadata and payload are read when first asked for, as they were at the time of the
-    search.
+    search. ``spans``, ``lines`` and ``snippet`` say where the words of the query are in the text:
+    they analyse it again, each time. What no words have found, or has no text, has no spans.
 
     Parameters
     ----------
@@ -114,15 +187,66 @@ class Hit(_Unread):
             setattr(self, name, value)
             return value
 
-    def __reduce__(self) -> tuple[type[Hit], tuple[object, ...]]:
+    @property
+    def spans(self) -> list[Span]:
+        """The words of the text that match, in order; they do not overlap."""
+        matcher = self._matcher
+        return [] if matcher is None or self.text is None else matcher.spans(self.text)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of the text that have words that match, in order."""
+        matcher = self._matcher
+        return [] if matcher is None or self.text is None else matcher.lines(self.text)
+
+    def snippet(self, width: int = 240) -> Snippet:
+        """Return the part of the text with the most different terms of the query.
+
+        Parameters
+        ----------
+        width
+            How many characters at most, >= 1. The part ends between words if it can. Where no
+            word matches it is the beginning of the text.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``width`` is no such number.
+        """
+        check_count("width", width, least=1)
+        matcher, text = self._matcher, self.text or ""
+        return Snippet(text[:width], 0, []) if matcher is None else matcher.snippet(text, width)
+
+    @property
+    def _matcher(self) -> Matcher | None:
+        try:
+            return self._contents.matcher
+        except AttributeError:  # a hit that no search has made
+            return None
+
+    def __reduce__(self) -> tuple[Callable[..., Hit], tuple[object, ...]]:
         values = (self.id, self.score, self.text, self.metadata, self.payload, self.corrections)
-        return type(self), values
+        return matched, (self._matcher, *values)
 
     def __repr__(self) -> str:
         first, *rest = _shown(self)
         if self.corrections:
             rest.append(f"corrections={_shorten(repr(self.corrections))}")
         return f"Hit({', '.join([first, f'score={self.score!r}', *rest])})"
+
+
+class _Read:
+    """The contents of a hit that has been read whole."""
+
+    def __init__(self, matcher: Matcher | None) -> None:
+        self.matcher = matcher
+
+
+def matched(matcher: Matcher | None, *values: Any) -> Hit:
+    """Make a hit of the values of its fields, with what finds words in its text."""
+    hit = Hit(*values)
+    hit._contents = _Read(matcher)  # type: ignore[misc, assignment]
+    return hit
 
 
 def read_hits(hits: Sequence[Hit], *fields: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
-from bm25rag.documents import Hit
+from bm25rag.documents import Hit, Matcher, matched
 from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
@@ -116,6 +116,7 @@ class HybridSearch:
         self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
         self._known = index.__contains__ if known is None else known
         self._by_words: list[tuple[str, float]] | None = None
+        self._matcher: Matcher | None = None
         self._others: list[tuple[str, float]] = []
 
     def search_index(self) -> Ranking:
@@ -136,6 +137,7 @@ class HybridSearch:
             terms = self._snapshot.correct(query, self._filter).terms if correct else query
             query, correct = self._snapshot.expand(terms, filter=self._filter), False
         hits = self._snapshot.search(query, self._depth, self._filter, correct=correct)
+        self._matcher = hits[0]._matcher if hits else None
         self._by_words = [(hit.id, hit.score) for hit in hits]
         return self._by_words
 
@@ -211,6 +213,6 @@ class HybridSearch:
         fused = [(id, score) for id, score in fused if score >= self._floor]
         documents = self._snapshot.get([id for id, _ in fused])
         return [
-            Hit(id, score, document.text, document.metadata, document.payload)
+            matched(self._matcher, id, score, document.text, document.metadata, document.payload)
             for (id, score), document in zip(fused, documents, strict=True)
         ]

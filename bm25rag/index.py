@@ -284,7 +284,7 @@ class BM25Index:
         rows, scores = find_one(snapshot, terms, wanted)
         if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
-        return snapshot.hits(rows, scores, corrections)
+        return snapshot.hits(rows, scores, corrections, terms)
 
     def search_batch(
         self,
@@ -332,7 +332,7 @@ class BM25Index:
         matches = find(snapshot, terms, wanted, workers)
         if wanted.filter is None:  # as in ``search``
             warn_of_texts(snapshot, batch, matches.counts.tolist())
-        return batch_result(snapshot, matches, corrections)
+        return batch_result(snapshot, matches, terms, corrections)
 
     def scores(self, query: Query) -> Float64:
         """Score every document, those that do not match too; the shift included.
@@ -503,11 +503,13 @@ class BM25Index:
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, None, offset)
         fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
-        by_words = find_one(snapshot, terms_of(snapshot.analyzer, query), fetched)
+        terms = terms_of(snapshot.analyzer, query)
+        by_words = find_one(snapshot, terms, fetched)
         by_vectors = find_one(snapshot.by_vectors, vector_terms(vector), fetched)
         rankings = [list(zip(map(str, rows), s, strict=True)) for rows, s in (by_words, by_vectors)]
         fused = fuse(rankings, method, weights, wanted.depth, rank_constant)[wanted.offset :]
-        return snapshot.hits([int(row) for row, _ in fused], [score for _, score in fused])
+        rows, scores = [int(row) for row, _ in fused], [score for _, score in fused]
+        return snapshot.hits(rows, scores, terms=terms)
 
     # --- documents and statistics ------------------------------------------------------
 

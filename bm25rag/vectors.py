@@ -117,7 +117,7 @@ class Vectors:
         workers = None if threads is None else check_count("threads", threads, least=1)
         whole = self._whole()
         wanted, snapshot = check_wanted(whole, k, filter, min_score, offset), whole.by_vectors
-        return batch_result(snapshot, find(snapshot, batch, wanted, workers))
+        return batch_result(snapshot, find(snapshot, batch, wanted, workers), [()] * len(batch))
 
     def scores(self, vector: Vector) -> Float64:
         """Score every document, in document order, float64 (N,); 0 for what does not match.

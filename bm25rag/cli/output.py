@@ -11,8 +11,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from bm25rag import Analyzer, BatchResult, Hit
-from bm25rag.cli.snippets import snippet
+from bm25rag import BatchResult, Hit
+from bm25rag.cli.snippets import marked_snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
 from bm25rag.common.arrays import Float64
 from bm25rag.common.json_values import finite
@@ -50,7 +50,6 @@ class Answers(NamedTuple):
 
     queries: Sequence[Query]
     batch: BatchResult | RayBatch | Fused
-    analyzer: Analyzer
     from_file: bool
     first: int = 1
 
@@ -62,17 +61,15 @@ class Answers(NamedTuple):
 # --- for people -----------------------------------------------------------------
 
 
-def _hit_table(hits: Sequence[Hit], query: Query, answers: Answers) -> Table:
-    analyzer = answers.analyzer
-    terms = frozenset(analyzer.query_terms(query.text))
+def _hit_table(hits: Sequence[Hit], answers: Answers) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("#", justify="right", style="dim", no_wrap=True)
     table.add_column("score", justify="right", style="green", no_wrap=True)
     table.add_column("id", style="cyan", overflow="fold", max_width=40)
     table.add_column("text", overflow="fold")
     for rank, hit in enumerate(hits, start=answers.first):
-        shown = snippet(hit.text, analyzer, terms)
-        table.add_row(str(rank), f"{hit.score:.4f}", Text(one_line(hit.id)), shown)
+        score = f"{hit.score:.4f}"
+        table.add_row(str(rank), score, Text(one_line(hit.id)), marked_snippet(hit))
     return table
 
 
@@ -82,7 +79,7 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
     for query, hits in answers.pairs():
         if answers.from_file:
             console.print(Text(f"{one_line(query.id)}: {one_line(query.text)}", style="bold"))
-        console.print(_hit_table(hits, query, answers) if hits else "No document matches.")
+        console.print(_hit_table(hits, answers) if hits else "No document matches.")
         if answers.from_file:
             console.print()
 

@@ -105,7 +105,7 @@ def search_command(
             with usage_errors():
                 batch = _search(index, [asked.text for asked in block], query, vector, options)
             asked_in_file, first = queries_path is not None, options["offset"] + 1
-            write(stream, Answers(block, batch, index.analyzer, asked_in_file, first))
+            write(stream, Answers(block, batch, asked_in_file, first))
         stream.flush()
 
 

@@ -178,7 +178,7 @@ def ray_search_command(
             with usage_errors():
                 batch = index.search_batch(texts, **limits, partial=partial)
             missing |= batch.missing
-            write(stream, Answers(block, batch, index.analyzer, query is None))
+            write(stream, Answers(block, batch, query is None))
         stream.flush()
     for number, reason in sorted(missing.items()):
         write_message(f"Warning: without shard {number}: {one_line(reason)}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
 from bm25rag.kernels.records import Matches
+from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 
 
@@ -33,8 +35,9 @@ class BatchResult:
     scores: Float64
     counts: Int64
     corrections: list[dict[str, str]] = field(default_factory=list)
-    # The state of the index that was searched.
+    # The state of the index that was searched, and the terms of each query.
     _snapshot: Snapshot = field(init=False)
+    _terms: Sequence[Terms] = field(init=False)
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
@@ -47,8 +50,10 @@ class BatchResult:
         hits = self._snapshot.hits
         corrections = self.corrections or repeat(None, len(self.counts))
         rows, scores = self.rows.tolist(), self.scores.tolist()
-        used = zip(rows, scores, self.counts.tolist(), corrections, strict=True)
-        return [hits(row[:n], row_scores[:n], fixed) for row, row_scores, n, fixed in used]
+        used = zip(rows, scores, self.counts.tolist(), corrections, self._terms, strict=True)
+        return [
+            hits(row[:n], row_scores[:n], fixed, terms) for row, row_scores, n, fixed, terms in used
+        ]
 
     def __repr__(self) -> str:
         queries, width = self.rows.shape
@@ -56,9 +61,12 @@ class BatchResult:
 
 
 def batch_result(
-    snapshot: Snapshot, matches: Matches, corrections: list[dict[str, str]] | None = None
+    snapshot: Snapshot,
+    matches: Matches,
+    terms: Sequence[Terms],
+    corrections: list[dict[str, str]] | None = None,
 ) -> BatchResult:
     """Return what was found in a snapshot as users get it."""
     result = BatchResult(*matches, [] if corrections is None else corrections)
-    result._snapshot = snapshot
+    result._snapshot, result._terms = snapshot, terms
     return result

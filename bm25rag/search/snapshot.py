@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, islice, pairwise, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
 
 if TYPE_CHECKING:
+    from bm25rag.analysis.places import QueryMatcher
     from bm25rag.filters import Filter
     from bm25rag.segments.statistics import Statistics
 
@@ -34,6 +35,10 @@ _READ_TOGETHER = 16
 
 # Fewer ids than this are looked up faster one by one than all at once.
 _FEW_IDS = 16
+
+
+# The terms of a query, and what analysed it.
+_Asked: TypeAlias = tuple[Analyzer, Collection[str]]
 
 
 class Snapshot:
@@ -230,16 +235,21 @@ class Snapshot:
         rows: Sequence[int],
         scores: Sequence[float],
         corrections: dict[str, str] | None = None,
+        terms: Collection[str] = (),
     ) -> list[Hit]:
-        """Return fresh hits for the documents at ``rows``, and what was corrected in the query."""
+        """Return fresh hits for the documents at ``rows``.
+
+        They say what was corrected in the query, and where its ``terms`` are in their texts.
+        """
+        asked = self.analyzer, terms
         hits: list[Hit] = []
         if self._is_plain:
-            hits = _hits(self.views[0], rows, scores)
+            hits = _hits(self.views[0], rows, scores, asked)
         else:
             for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
                 numbers = [number for _, number in found]
                 segment_scores = scores[len(hits) : len(hits) + len(numbers)]
-                hits += _hits(self.views[segment_index], numbers, segment_scores)
+                hits += _hits(self.views[segment_index], numbers, segment_scores, asked)
         if corrections:
             for hit in hits:
                 hit.corrections = dict(corrections)
@@ -325,11 +335,18 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
 class _Contents:
     """The contents of some documents of a segment, read together when one is first asked for."""
 
-    __slots__ = ("_numbers", "_read", "_view")
+    __slots__ = ("_asked", "_numbers", "_read", "_view")
 
-    def __init__(self, view: SegmentView, numbers: Sequence[int]) -> None:
-        self._view, self._numbers = view, numbers
+    def __init__(self, view: SegmentView, numbers: Sequence[int], asked: _Asked) -> None:
+        self._view, self._numbers, self._asked = view, numbers, asked
         self._read: dict[tuple[str, int], list[Any]] = {}
+
+    @property
+    def matcher(self) -> QueryMatcher:
+        """Finds the words of the query."""
+        from bm25rag.analysis.places import QueryMatcher  # most searches do without
+
+        return QueryMatcher(*self._asked)
 
     def read(self, name: str, position: int) -> Any:
         """Return the text, metadata or payload of one document."""
@@ -357,10 +374,14 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
     return [None if data is None else bytes(data) for data in payloads]
 
 
-def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+def _hits(
+    view: SegmentView, numbers: Sequence[int], scores: Sequence[float], asked: _Asked
+) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
     ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
-    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), range(len(ids))))
+    return list(
+        map(Hit._unread, ids, scores, repeat(_Contents(view, numbers, asked)), range(len(ids)))
+    )
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

@@ -233,3 +233,12 @@ def test_an_offset_holds_for_vectors_and_both(saved: Path) -> None:
         whole = rows(ok("search", "vectors.bm25", *query, *vector).stdout)
         page = rows(ok("search", "vectors.bm25", *query, *vector, "--offset", 1).stdout)
         assert page == whole[1:]
+
+
+def test_a_table_marks_nothing_where_there_is_no_terminal_and_bold_where_there_is() -> None:
+    text = "filler " * 100 + "cats sleep"
+    write_jsonl(Path("c.jsonl"), [{"id": "a", "text": text}])
+    ok("index", "c.jsonl", "-o", "saved")
+    table = ok("search", "saved", "cat").stdout
+    assert "cats sleep" in " ".join(table.split())
+    assert "\x1b" not in table

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, get_args
 from bm25rag import BM25Index, Document
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
-from bm25rag.cli.snippets import densest_part
 from bm25rag.common.checks import check_count, check_ids, check_sequence
 from bm25rag.index import OnDuplicate
 
@@ -211,13 +210,12 @@ class IndexTools:
         question, length = _query(query), _limited("max_characters", max_characters, _MOST_SHOWN)
         index = self._index.snapshot()
         hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
-        terms = frozenset(index.analyzer.query_terms(question))
         shown, left = [], _MOST_SEARCHED
         for hit in hits:
-            text = (hit.text or "")[:left]
-            left -= len(text)
-            start = densest_part(text, index.analyzer, terms, length)
-            shown.append({"id": hit.id, "score": hit.score, **part_of(hit, start, length)})
+            left -= len(hit.text or "")
+            _, start, spans = hit.snippet(length) if left >= 0 else ("", 0, [])
+            part = part_of(hit, start, length)
+            shown.append({"id": hit.id, "score": hit.score, **part, "spans": spans})
         if not hits:
             return Answer({"hits": []}, "No document that may be found has a word of the query.")
         headings = (f"{rank}. {hit.id} (score {hit.score:.4g})" for rank, hit in enumerate(hits, 1))

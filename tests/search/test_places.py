@@ -1,38 +1,41 @@
-"""Snippets: the part of a text that matches, with its words marked, in any script."""
+"""Where the words of a query are: spans, lines and snippets, in any script."""
 
 from __future__ import annotations
 
-from itertools import accumulate
-from pathlib import Path
+import pickle
+from copy import copy, deepcopy
+from itertools import accumulate, pairwise
 from time import process_time
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bm25rag import Analyzer
-from bm25rag.cli.snippets import (
-    Match,
-    _densest,
-    densest_part,
-    find_matches,
-    first_lines,
-    snippet,
-)
-from support.commands import ok, write_jsonl
+from bm25rag import Analyzer, BM25Index, Hit
+from bm25rag.analysis.places import Match, QueryMatcher, densest
+from bm25rag.cli.snippets import first_lines, marked_snippet
+from bm25rag.documents import Line, Snippet, Span, matched
+from bm25rag.hybrid import HybridSearch
 from support.timing import takes_linear_time
 
 ENGLISH = Analyzer()
 
 
+def hit_of(text: str, query: str, analyzer: Analyzer = ENGLISH) -> Hit:
+    """Return a hit for a text, whether or not the query finds it."""
+    matcher = QueryMatcher(analyzer, analyzer.query_terms(query))
+    return matched(matcher, "a", 1.0, text, {}, None, None)
+
+
 def marked(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> list[str]:
     """Return what is bold in a snippet."""
-    shown = snippet(text, analyzer, frozenset(analyzer.query_terms(query)), length)
+    shown = marked_snippet(hit_of(text, query, analyzer), length)
     return [shown.plain[span.start : span.end] for span in shown.spans if span.style == "bold"]
 
 
 def plain(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> str:
-    return snippet(text, analyzer, frozenset(analyzer.query_terms(query)), length).plain
+    return marked_snippet(hit_of(text, query, analyzer), length).plain
 
 
 # --- where the words are --------------------------------------------------------
@@ -120,7 +123,7 @@ TRICKY = (
 @given(text=st.text(st.sampled_from(TRICKY), max_size=40))
 def test_every_term_of_a_text_is_found_where_it_stands(analyzer: Analyzer, text: str) -> None:
     terms = analyzer.terms(text)
-    matches = find_matches(text, analyzer, frozenset(terms))
+    matches = QueryMatcher(analyzer, terms).matches(text)
     assert [match.term for match in matches] == terms
     for match in matches:
         # Whether a sigma is final may depend on the text around the word.
@@ -146,12 +149,15 @@ def test_a_whole_book_is_searched_to_its_end() -> None:
 )
 def test_a_snippet_takes_linear_time(text: str) -> None:
     analyzer = Analyzer(None)
-    terms = frozenset(analyzer.terms(text))
+    terms = analyzer.terms(text)
 
     def show(size: int) -> None:
         long = text * (size // len(text))
-        snippet(long, analyzer, terms)
-        densest_part(long, analyzer, terms, size // 2)
+        hit = matched(QueryMatcher(analyzer, terms), "a", 1.0, long, {}, None, None)
+        hit.snippet()
+        hit.snippet(size // 2)
+        assert hit.spans
+        assert len(hit.lines) == 1
 
     assert takes_linear_time(show, 10_000)
 
@@ -163,13 +169,15 @@ def test_the_densest_part_is_the_first_with_most_terms_and_then_words(
     drawn: list[tuple[int, str]], length: int
 ) -> None:
     starts = accumulate(gap for gap, _ in drawn)
-    matches = [Match(at, at + 2, term) for at, (_, term) in zip(starts, drawn, strict=True)]
+    matches = [
+        Match(at, at + 2, term, 0, 0, "") for at, (_, term) in zip(starts, drawn, strict=True)
+    ]
     near = [
         [one for one in matches[number:] if one is first or one.end - first.start <= length]
         for number, first in enumerate(matches)
     ]
     best = max(near, key=lambda part: (len({one.term for one in part}), len(part)), default=[])
-    assert list(_densest(matches, length)) == best
+    assert list(densest(matches, length)) == best
 
 
 # --- what is shown --------------------------------------------------------------
@@ -204,12 +212,111 @@ def test_a_match_that_is_longer_than_the_snippet_is_cut() -> None:
     assert len(plain("a " * 300 + "東" * 1000, "東" * 10)) <= 242
 
 
-def test_a_table_marks_nothing_where_there_is_no_terminal_and_bold_where_there_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = "filler " * 100 + "cats sleep"
-    write_jsonl(Path("c.jsonl"), [{"id": "a", "text": text}])
-    ok("index", "c.jsonl", "-o", "saved")
-    table = ok("search", "saved", "cat").stdout
-    assert "cats sleep" in " ".join(table.split())
-    assert "\x1b" not in table
+# --- spans, lines and snippets of hits ------------------------------------------------
+
+
+def search(text: str, query: str, analyzer: Analyzer = ENGLISH) -> Hit:
+    """Return the hit of a search in one text."""
+    (hit,) = BM25Index.from_texts([text], analyzer=analyzer).search(query)
+    return hit
+
+
+def test_a_hit_tells_where_the_words_of_its_query_are() -> None:
+    hit = search("A cat ran.\n\nNo word here,\nbut cats\r\nthere.", "cats ran")
+    assert hit.spans == [Span(2, 5, "cat"), Span(6, 9, "ran"), Span(30, 34, "cat")]
+    assert [hit.text[start:end] for start, end, _ in hit.spans if hit.text] == [
+        "cat",
+        "ran",
+        "cats",
+    ]
+    assert hit.lines == [
+        Line(1, "A cat ran.", [Span(2, 5, "cat"), Span(6, 9, "ran")]),
+        Line(4, "but cats\r", [Span(4, 8, "cat")]),
+    ]
+    assert hit.snippet(10) == Snippet("cat ran.\n", 2, [Span(0, 3, "cat"), Span(4, 7, "ran")])
+
+
+def test_pairs_of_characters_become_runs_and_parts_give_way_to_wholes() -> None:
+    assert search("私は東京タワーを見た。", "東京タワー").spans == [Span(2, 7, "東京タワー")]
+    assert search("ＮＥＷ ｶﾞｽ会社", "ガス会社").spans == [Span(4, 9, "ガス会社")]
+    assert search("กรุงเทพเป็นเมืองหลวง", "เมืองหลวง").spans == [Span(11, 20, "เมืองหลวง")]
+    assert search("On .NET", ".net").spans == [Span(3, 7, ".net")]
+    code = Analyzer(None, identifiers=True)
+    assert search("the camelCase", "camelCase case", code).spans == [Span(4, 13, "camelcase")]
+    assert search("the camelCase", "case", code).spans == [Span(9, 13, "case")]
+
+
+@pytest.mark.parametrize("analyzer", [ENGLISH, Analyzer(None), Analyzer("turkish")], ids=repr)
+@given(st.text(st.sampled_from(TRICKY), max_size=60), st.integers(1, 70))
+def test_spans_are_apart_and_snippets_are_parts(analyzer: Analyzer, text: str, width: int) -> None:
+    matcher = QueryMatcher(analyzer, analyzer.terms(text)[::2])
+    spans = matcher.spans(text)
+    assert all(span.start < span.end <= len(text) for span in spans)
+    assert all(one.end <= other.start for one, other in pairwise(spans))
+    covered = {at for span in spans for at in range(span.start, span.end)}
+    assert covered == {at for one in matcher.matches(text) for at in range(one.start, one.end)}
+    lines = text.split("\n")
+    assert sum(len(line.spans) for line in matcher.lines(text)) == len(spans)
+    for line in matcher.lines(text):
+        assert line.text == lines[line.number - 1]
+        assert all(span.end <= len(line.text) for span in line.spans)
+    part, start, inner = matcher.snippet(text, width)
+    assert part == text[start : start + len(part)]
+    assert len(part) <= width
+    assert [(one.start + start, one.end + start) for one in inner] == [
+        (max(one.start, start), min(one.end, start + len(part)))
+        for one in spans
+        if one.start < start + len(part) and one.end > start
+    ]
+
+
+def test_a_word_is_whole_where_a_very_long_text_is_cut() -> None:
+    hit = search("lion " * 30_000 + "x", "lion")
+    assert len(hit.spans) == 30_000
+    assert {end - start for start, end, _ in hit.spans} == {4}
+
+
+def test_hits_keep_their_places_when_they_are_sent_and_copied() -> None:
+    hit = search("Cats sleep", "cat")
+    for other in (pickle.loads(pickle.dumps(hit)), copy(hit), deepcopy(hit)):
+        assert other == hit
+        assert other.spans == hit.spans == [Span(0, 4, "cat")]
+
+
+def test_every_kind_of_search_says_what_it_looked_for() -> None:
+    index = BM25Index()
+    index.add(["Cats sleep", "Dogs dream"], vectors=[{"a": 1.0}, {"b": 1.0}])
+    both = index.search_batch(["cat", "dream"]).hits()
+    assert [hit.spans for hits in both for hit in hits] == [
+        [Span(0, 4, "cat")],
+        [Span(5, 10, "dream")],
+    ]
+    assert index.search({"cat": 2.0})[0].spans == [Span(0, 4, "cat")]
+    assert index.search("sleeep cat", correct=True)[0].spans == [
+        Span(0, 4, "cat"),
+        Span(5, 10, "sleep"),
+    ]
+    found = index.search_hybrid("sleep", {"b": 1.0})
+    assert {hit.id: hit.spans for hit in found} == {"0": [Span(5, 10, "sleep")], "1": []}
+    by_vector = index.vectors.search({"a": 1.0})[0]
+    assert by_vector.spans == by_vector.lines == []
+    assert by_vector.snippet(5) == Snippet("Cats", 0, [])
+    search = HybridSearch(index, "cat")
+    search.take([("1", 1.0), ("0", 0.5)])
+    assert {hit.id: hit.spans for hit in search.hits()} == {"0": [Span(0, 4, "cat")], "1": []}
+
+
+def test_a_hit_without_text_or_query_has_no_places() -> None:
+    index = BM25Index()
+    index.add([["cat"]], ids=["a"])
+    (hit,) = index.search("cat")
+    assert hit.text is None
+    assert (hit.spans, hit.lines, hit.snippet()) == ([], [], Snippet("", 0, []))
+    own = Hit("a", 1.0, "some text")
+    assert (own.spans, own.lines, own.snippet(4)) == ([], [], Snippet("some", 0, []))
+
+
+@pytest.mark.parametrize(("width", "error"), [(0, ValueError), (-1, ValueError), ("9", TypeError)])
+def test_a_width_that_is_none_is_refused(width: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="width must be"):
+        search("Cats sleep", "cat").snippet(width)

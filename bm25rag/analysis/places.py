@@ -1,0 +1,279 @@
+"""Where the words of a query stand in a text, found by analysing the text again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from itertools import islice
+from re import Pattern
+from re import compile as compile_pattern
+from typing import NamedTuple
+
+from bm25rag.analysis import scripts
+from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.documents import Line, Snippet, Span
+
+# How far a cut may move to fall between words.
+_SNAP = 24
+# Characters analysed at once, and of these how many at the end in which to look for white space.
+# Passages are shorter; whole books are longer.
+_BLOCK, _BLOCK_END = 50_000, 1000
+
+
+class Match(NamedTuple):
+    """A word of a text, or a part of one, that becomes a term of the query.
+
+    Parameters
+    ----------
+    start, end
+        Where it is in the text.
+    term
+        The term.
+    begin, stop
+        Where it is in the folded text.
+    folded
+        What stands there.
+    """
+
+    start: int
+    end: int
+    term: str
+    begin: int
+    stop: int
+    folded: str
+
+
+class _Block(NamedTuple):
+    """A part of a text, its words, and by word the tokens that match, each with its term."""
+
+    start: int
+    text: str
+    words: list[str]
+    found: dict[str, list[tuple[str, str]]]
+
+
+class QueryMatcher(NamedTuple):
+    """Finds in texts the words that become terms of a query.
+
+    Parameters
+    ----------
+    analyzer
+        How texts become terms.
+    terms
+        The terms of the query.
+    """
+
+    analyzer: Analyzer
+    terms: Collection[str]
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the words that match, in order; spans do not overlap."""
+        blocks = _blocks(text, self.analyzer, frozenset(self.terms))
+        return [span for block in blocks for span in _joined(_locate(block, self.analyzer))]
+
+    def lines(self, text: str) -> list[Line]:
+        """Return the lines in which spans begin."""
+        lines: list[Line] = []
+        spans = self.spans(text)
+        start = at = 0  # of the line in the text, and the next of the spans
+        for number, line in enumerate(text.split("\n"), 1):
+            end, own = start + len(line), []
+            while at < len(spans) and spans[at].start <= end:
+                first, last, term = spans[at]
+                own.append(Span(first - start, min(last, end) - start, term))
+                at += 1
+            if own:
+                lines.append(Line(number, line, own))
+            start = end + 1
+        return lines
+
+    def snippet(self, text: str, width: int) -> Snippet:
+        """Return the part, of at most ``width`` characters, with the most different terms."""
+        matches = self.matches(text)
+        near = densest(matches, width)
+        start, end = _window(text, near, width) if near else (0, _cut(text, width, 0))
+        spans = [
+            Span(max(first, start) - start, min(last, end) - start, term)
+            for first, last, term in _joined(matches)
+            if first < end and last > start
+        ]
+        return Snippet(text[start:end], start, spans)
+
+    def matches(self, text: str) -> list[Match]:
+        """Return the words and parts of words that match, in order.
+
+        Of a very long text, those of the block with the most different terms.
+        """
+        blocks = _blocks(text, self.analyzer, frozenset(self.terms))
+        best = max(blocks, key=_different, default=None)  # the first of several
+        return [] if best is None else _locate(best, self.analyzer)
+
+
+def densest(matches: Sequence[Match], width: int) -> Sequence[Match]:
+    """Return the matches within ``width`` characters that have the most different terms."""
+    best = range(0)
+    most = (0, 0)
+    last = 0  # those from number to last are near the first of them
+    near: Counter[str] = Counter()
+    for number, first in enumerate(matches):
+        while last < len(matches) and (last == number or matches[last].end - first.start <= width):
+            near[matches[last].term] += 1
+            last += 1
+        score = (len(near), last - number)
+        if score > most:
+            best, most = range(number, last), score
+        near[first.term] -= 1
+        if not near[first.term]:
+            del near[first.term]
+    return matches[best.start : best.stop]
+
+
+# --- where the words are ------------------------------------------------------------
+
+
+def _blocks(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> Iterator[_Block]:
+    """Analyse a text block by block; a block ends at white space, if there is any near."""
+    start = 0
+    while terms and start < len(text):
+        end = start + _BLOCK
+        if end < len(text):
+            spaces = (text.rfind(space, end - _BLOCK_END, end) for space in "\n \t")
+            end = max(spaces) + 1 or end
+        block = text[start:end]
+        words = analyzer.find_words(block)
+        yield _Block(start, block, words, _terms_of(list(set(words)), analyzer, terms))
+        start = end
+
+
+def _different(block: _Block) -> int:
+    return len({term for pairs in block.found.values() for _, term in pairs})
+
+
+def _terms_of(
+    words: list[str], analyzer: Analyzer, terms: AbstractSet[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return, by word, the tokens that become one of the terms, each with its term."""
+    tokens, counts = analyzer.splitter.split_words(words)
+    made, _ = analyzer.analyze_words(words)
+    pairs = iter(zip(tokens, made, strict=True))
+    found = {}
+    for number, word in enumerate(words):
+        own = list(islice(pairs, counts.get(number, 1)))
+        matching = [(token, term) for token, term in own if term is not None and term in terms]
+        if matching:
+            found[word] = matching
+    return found
+
+
+def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
+    """Find the positions of words in the text that they come from; they are in order."""
+    folded, spans = _fold(block.text, analyzer)
+    matches = []
+    at = 0
+    for word in block.words:
+        same = word.replace("ς", "σ")
+        first = folded.find(same, at)
+        if first < 0 or not word:  # a pattern may match nothing at all
+            continue
+        for token, term in block.found.get(word, ()):
+            inner = _place_of(token.replace("ς", "σ"), same)
+            if inner < 0:  # the parts of identifiers are in lower case
+                inner = _place_of(token, same.lower()) if len(same.lower()) == len(same) else -1
+            begin = first + max(inner, 0)
+            stop = begin + (len(token) if inner >= 0 else len(word))
+            start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
+            matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
+        at = first + len(analyzer.splitter.first_of_bigram(word) or word)
+    return matches
+
+
+def _joined(matches: Sequence[Match]) -> list[Span]:
+    """Return spans: pairs of characters that overlap become runs, and parts give way to wholes."""
+    joined: list[Span] = []
+    stop = 0  # of the last one, in the folded text
+    for match in matches:
+        last = joined[-1] if joined else None
+        if last is None or match.start >= last.end:
+            joined.append(Span(match.start, match.end, match.term))
+        elif match.end > last.end:
+            term = match.term
+            if match.start > last.start:
+                term = last.term + match.folded[stop - match.begin :]
+            joined[-1] = Span(last.start, match.end, term)
+        else:
+            continue
+        stop = match.stop
+    return joined
+
+
+def _place_of(token: str, word: str) -> int:
+    """Return where a token stands in a word: by itself, or else inside another; -1 if nowhere."""
+    first = at = word.find(token)
+    while at >= 0:
+        before, after = word[:at][-1:], word[at + len(token) :][:1]
+        if not before.isalnum() and not after.isalnum() and not (after and scripts.is_mark(after)):
+            return at
+        at = word.find(token, at + 1)
+    return first
+
+
+def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]]:
+    """Return the folded text, and for each of its characters the span that it comes from.
+
+    The lower case of a sigma depends on what follows it, so both forms become one here.
+    """
+    if _keeps_places(text, analyzer):
+        folded = analyzer.splitter.fold(text).replace("ς", "σ")
+        return folded, [(at, at + 1) for at in range(len(text))]
+    pieces: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for cluster in _clusters().finditer(text):
+        piece = _fold_cluster(cluster[0], analyzer)
+        pieces.append(piece)
+        spans += [cluster.span()] * len(piece)
+    return "".join(pieces), spans
+
+
+def _keeps_places(text: str, analyzer: Analyzer) -> bool:
+    """Tell quickly whether each character becomes one character; it takes 1 % of the time."""
+    if text.isascii():
+        return True
+    composed = analyzer.normalize in (None, "NFC") and scripts.is_surely_nfc(text)
+    # The lower case of İ has two characters.
+    gone = scripts.JOINER.search(text) or scripts.IGNORED.search(text)
+    return composed and "İ" not in text and gone is None
+
+
+@lru_cache(maxsize=10_000)
+def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
+    return analyzer.splitter.fold(cluster).replace("ς", "σ")
+
+
+@lru_cache(maxsize=1)
+def _clusters() -> Pattern[str]:
+    """Return a pattern for a character and the marks that may combine with it."""
+    marks = "".join(map(chr, scripts.marks()))
+    return compile_pattern(f"(?s:.)[{marks}\u200c\u200d\uff9e\uff9f\u1160-\u11ff]*")
+
+
+# --- what to show -------------------------------------------------------------------
+
+
+def _window(text: str, matches: Sequence[Match], width: int) -> tuple[int, int]:
+    """Return the part of a text to show, with the matches in the middle if there is room."""
+    first, last = matches[0].start, min(matches[-1].end, matches[0].start + width)
+    start = max(0, min(first - (width - (last - first)) // 2, len(text) - width))
+    if start and not text[start - 1].isspace():
+        spaces = [at for at in range(start, min(start + _SNAP, first)) if text[at].isspace()]
+        start = spaces[0] + 1 if spaces else start
+    return start, _cut(text, start + width, last)
+
+
+def _cut(text: str, end: int, least: int) -> int:
+    """Return where to cut a text: at ``end`` or, between words, a little before."""
+    if end >= len(text) or text[end].isspace():
+        return min(end, len(text))
+    spaces = [at for at in range(max(end - _SNAP, least), end) if text[at].isspace()]
+    return spaces[-1] if spaces else end
