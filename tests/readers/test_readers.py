@@ -11,6 +11,8 @@ from pathlib import Path
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bm25rag import Document
 from bm25rag.readers import (
@@ -238,6 +240,28 @@ def test_every_word_of_a_file_is_in_a_passage() -> None:
     assert words <= set(texts.split())
 
 
+def test_a_passage_says_where_in_its_file_it_begins() -> None:
+    path = write("a.md", GUIDE)
+    for size in (5, 20, 1000):
+        for passage in read_passages(path, size):
+            metadata = passage.metadata
+            body = (passage.text or "").removeprefix(metadata["heading"]).lstrip("\n")
+            first = body.split("\n")[0]
+            assert GUIDE[metadata["offset"] :].startswith(first)
+            assert GUIDE.count("\n", 0, metadata["offset"]) == metadata["line"] - 1
+
+
+@given(st.text(st.sampled_from("ab# -=\n\t`"), max_size=80), st.integers(1, 20))
+def test_what_a_passage_begins_with_is_where_it_says(text: str, size: int) -> None:
+    for suffix in (".txt", ".md"):
+        for passage in read_passages(write(f"a{suffix}", text), size):
+            line, offset = passage.metadata["line"], passage.metadata["offset"]
+            assert text.count("\n", 0, offset) == line - 1
+            body = (passage.text or "")[len(passage.metadata["heading"]) :].lstrip("\n")
+            if body:
+                assert text[offset:].startswith(body.split("\n\n")[0])
+
+
 def test_paragraphs_are_packed_up_to_the_size() -> None:
     path = write("a.txt", "\n\n".join(["x" * 40] * 5))
     assert [len(passage.text or "") for passage in read_passages(path, size=100)] == [82, 82, 40]
@@ -257,7 +281,7 @@ def test_signs_of_markdown_mean_nothing_in_a_text_file() -> None:
     path = write("a.txt", "# not a heading\ntext")
     (passage,) = read_passages(path)
     assert passage.text == "# not a heading\ntext"
-    assert passage.metadata == {"source": "a.txt", "heading": ""}
+    assert passage.metadata == {"source": "a.txt", "heading": "", "line": 1, "offset": 0}
 
 
 def test_an_empty_file_has_no_passages() -> None:
