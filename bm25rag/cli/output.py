@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,13 +45,14 @@ class Fused(NamedTuple):
 class Answers(NamedTuple):
     """Queries and their hits; ``from_file`` is False for a query on the command line.
 
-    ``first`` is the rank of the first hit.
+    ``first`` is the rank of the first hit, and ``spans`` whether JSON says where the words are.
     """
 
     queries: Sequence[Query]
     batch: BatchResult | RayBatch | Fused
     from_file: bool
     first: int = 1
+    spans: bool = False
 
     def pairs(self) -> Iterable[tuple[Query, list[Hit]]]:
         """Return each query with its hits."""
@@ -132,27 +133,24 @@ def to_json(value: object, indent: int | None = None) -> str:
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _json_hit(rank: int, hit: Hit) -> dict[str, Any]:
-    return {
-        "rank": rank,
-        "id": hit.id,
-        "score": hit.score,
-        "text": hit.text,
-        "metadata": hit.metadata,
-    }
+def _json_hits(hits: Sequence[Hit], answers: Answers) -> Iterator[dict[str, Any]]:
+    for rank, hit in enumerate(hits, start=answers.first):
+        shown = {"rank": rank, "id": hit.id, "score": hit.score, "text": hit.text}
+        places = {"spans": hit.spans} if answers.spans else {}
+        yield {**shown, "metadata": hit.metadata, **places}
 
 
 def write_jsonl(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object per hit."""
     for query, hits in answers.pairs():
-        for rank, hit in enumerate(hits, start=answers.first):
-            stream.write(to_json({"query_id": query.id} | _json_hit(rank, hit)) + "\n")
+        for hit in _json_hits(hits, answers):
+            stream.write(to_json({"query_id": query.id} | hit) + "\n")
 
 
 def write_json(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object per query, with the list of its hits."""
     for query, hits in answers.pairs():
-        found = [_json_hit(rank, hit) for rank, hit in enumerate(hits, start=answers.first)]
+        found = [*_json_hits(hits, answers)]
         answer = {"query_id": query.id, "query": query.text, "hits": found}
         stream.write(to_json(answer) + "\n")
 

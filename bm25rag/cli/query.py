@@ -56,6 +56,7 @@ _BATCH = 1000
     help="json: one object per query; jsonl: one per hit; trec: 'qid Q0 docid rank score tag'."
     "  [default: table]",
 )
+@click.option("--spans", is_flag=True, help="In JSON, say where in each text the words are.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="Write to this file.")
 @click.option(
@@ -79,6 +80,7 @@ def search_command(
     vector: dict[str, float] | None,
     format_: str | None,
     as_json: bool,
+    spans: bool,
     output: Path | None,
     **options: Any,
 ) -> None:
@@ -105,7 +107,7 @@ def search_command(
             with usage_errors():
                 batch = _search(index, [asked.text for asked in block], query, vector, options)
             asked_in_file, first = queries_path is not None, options["offset"] + 1
-            write(stream, Answers(block, batch, asked_in_file, first))
+            write(stream, Answers(block, batch, asked_in_file, first, spans))
         stream.flush()
 
 

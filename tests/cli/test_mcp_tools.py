@@ -106,6 +106,7 @@ def test_of_a_long_text_the_matching_part_is_shown_and_get_shows_more(tools: Ind
     start, characters = hit["start"], hit["characters"]
     assert "harbour" in hit["text"]
     assert hit["text"] == TEXTS["book"][start : start + 60]
+    assert {hit["text"][first:last] for first, last, _ in hit["spans"]} == {"harbour"}
     assert characters == len(TEXTS["book"])
     assert text.endswith(f"[characters {start} to {start + 60} of {characters}]")
     content, _ = tools.call("get", {"ids": ["book"], "start": start, "max_characters": 200})

@@ -242,3 +242,11 @@ def test_a_table_marks_nothing_where_there_is_no_terminal_and_bold_where_there_i
     table = ok("search", "saved", "cat").stdout
     assert "cats sleep" in " ".join(table.split())
     assert "\x1b" not in table
+
+
+def test_json_says_where_the_words_are_if_asked(saved: Path) -> None:
+    (row, *_) = rows(ok("search", saved, "boats", "--format", "jsonl", "--spans").stdout)
+    assert [row["text"][start:end] for start, end, _ in row["spans"]] == ["Boats", "boat"]
+    answer = json.loads(ok("search", saved, "boats", "--json", "--spans").stdout)
+    assert answer["hits"][0]["spans"] == row["spans"]
+    assert "spans" not in ok("search", saved, "boats", "--json").stdout

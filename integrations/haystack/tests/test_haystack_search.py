@@ -158,3 +158,23 @@ def test_a_negative_top_k_names_itself(filled: BM25DocumentStore) -> None:
 def test_a_query_of_the_wrong_type_names_itself(filled: BM25DocumentStore, query: Any) -> None:
     with pytest.raises(TypeError, match="query"):
         filled.bm25_retrieval(query)
+
+
+def test_words_that_match_stand_in_the_meta_where_a_key_is_named(tmp_path: Path) -> None:
+    store = BM25DocumentStore(tmp_path / "store", spans_key="spans")
+    written = [Document(id="a", content="A cat sat.\nCats!"), Document(id="b", content="Dogs run.")]
+    store.write_documents(written)
+    (found,) = store.bm25_retrieval("cats")
+    assert found.meta["spans"] == [
+        {"start": 2, "end": 5, "term": "cat"},
+        {"start": 11, "end": 15, "term": "cat"},
+    ]
+    search = store.hybrid_search("cats", None, 2)
+    search.take([("b", 1.0), ("a", 0.5)])
+    fused = {one.id: one.meta["spans"] for one in store.hybrid_documents(search)}
+    assert fused == {"a": found.meta["spans"], "b": []}
+    assert store.filter_documents() == written
+    again = BM25DocumentStore.from_dict(store.to_dict())
+    assert again.bm25_retrieval("cats") == [found]
+    with pytest.raises(TypeError, match="spans_key must be a str or None, got 7"):
+        BM25DocumentStore(spans_key=7)  # type: ignore[arg-type]

@@ -50,6 +50,7 @@ class Fields(TypedDict, total=False):
     offset: int
     score_key: str | None
     id_key: str | None
+    spans_key: str | None
     name: str | None
     tags: list[str] | None
     metadata: dict[str, Any] | None
@@ -93,6 +94,10 @@ class SearchingBM25(Stored, BaseRetriever):
     id_key: str | None = None
     """The metadata key for the id of a result; ``None`` for none."""
 
+    spans_key: str | None = None
+    """The metadata key for the words of a result that match, each a dict of ``start`` and ``end``
+    in its content, and ``term``; ``None`` for none. To find them takes as long as to index it."""
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.filter is not None:
@@ -102,8 +107,9 @@ class SearchingBM25(Stored, BaseRetriever):
         check_count("offset", self.offset)
         if self.min_score is not None:
             check_real("min_score", self.min_score, -math.inf, math.inf)
-        if self.score_key is not None and self.score_key == self.id_key:
-            message = f"score_key and id_key must differ, got {self.id_key!r} for both"
+        keys = [key for key in (self.score_key, self.id_key, self.spans_key) if key is not None]
+        if len(set(keys)) < len(keys):
+            message = f"score_key, id_key and spans_key must differ, got {keys!r}"
             raise ValueError(message)
         return self
 
@@ -157,4 +163,7 @@ class SearchingBM25(Stored, BaseRetriever):
             if key is not None:
                 for hit in hits:
                     hit.metadata[key] = getattr(hit, name)
+        if self.spans_key is not None:
+            for hit in hits:
+                hit.metadata[self.spans_key] = [span._asdict() for span in hit.spans]
         return [to_document(hit) for hit in hits]

@@ -314,7 +314,7 @@ async def test_what_preprocess_func_must_return_is_said_in_its_name(returned: An
 
 def test_score_key_and_id_key_must_differ() -> None:
     """One would cover the other."""
-    with pytest.raises(ValidationError, match="score_key and id_key must differ"):
+    with pytest.raises(ValidationError, match="score_key, id_key and spans_key must differ"):
         BM25Retriever(score_key="x", id_key="x")
 
 

@@ -10,8 +10,10 @@ from datetime import UTC, date, datetime
 
 import pytest
 from conftest import ids
-from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_bm25rag import BM25DocumentIndex, BM25HybridRetriever, BM25Retriever
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from bm25rag import Analyzer, BM25Index
 
@@ -314,3 +316,23 @@ def test_a_warm_construction_searches_nothing(
     monkeypatch.setattr(BM25Index, "search", None)
     monkeypatch.setattr(BM25Index, "search_batch", None)
     assert BM25Retriever(index=index, k=2, filter={"lang": "en"}, min_score=0.5).k == 2
+
+
+def test_words_that_match_stand_in_the_metadata_where_a_key_is_named() -> None:
+    """As places in the content, by retrievers and hybrid retrievers."""
+    texts = [Document("A cat sat.\nCats!", id="a"), Document("Dogs run.", id="b")]
+    retriever = BM25Retriever.from_documents(texts, spans_key="spans")
+    (found,) = retriever.invoke("cats")
+    assert found.metadata["spans"] == [
+        {"start": 2, "end": 5, "term": "cat"},
+        {"start": 11, "end": 15, "term": "cat"},
+    ]
+    assert [found.page_content[one["start"] : one["end"]] for one in found.metadata["spans"]] == [
+        "cat",
+        "Cats",
+    ]
+    assert retriever.get_by_ids(["a"])[0].metadata == {}
+    vectors = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    hybrid = BM25HybridRetriever.from_documents(texts, vectors, spans_key="spans")
+    places = {one.id: one.metadata["spans"] for one in hybrid.invoke("cats")}
+    assert places == {"a": found.metadata["spans"], "b": []}

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import IndexNode, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, MetadataMode, QueryBundle, TextNode
 from llama_index.core.vector_stores import (
     MetadataFilter,
     MetadataFilters,
     SimpleVectorStore,
     VectorStoreQuery,
 )
-from llama_index.core.vector_stores.types import VectorStoreQueryMode
+from llama_index.core.vector_stores.types import VectorStoreQueryMode as Mode
 from llama_index.retrievers.bm25rag import BM25Retriever
 from llama_index.vector_stores.bm25rag import BM25VectorStore, NoEmbedding
 from llamaindex_dense import embed
@@ -65,7 +65,7 @@ def by_store(given: list[TextNode], mode: str = "text_search") -> Ask:
             query_str=question,
             similarity_top_k=k,
             filters=filters,
-            mode=VectorStoreQueryMode(mode),
+            mode=Mode(mode),
         )
         found = store.query(query, **options)
         assert asyncio.run(store.aquery(query, **options)) == found
@@ -195,7 +195,7 @@ def test_pages_of_fused_and_dense_results(mode: str, many: list[TextNode]) -> No
             query_str="mouse word3",
             query_embedding=[1.0, 0.3],
             similarity_top_k=k,
-            mode=VectorStoreQueryMode(mode),
+            mode=Mode(mode),
         )
         found = store.query(query, **options)
         assert asyncio.run(store.aquery(query, **options)) == found
@@ -336,3 +336,37 @@ def test_wrong_options_are_named(
     if "offset" not in options:
         with pytest.raises(error, match=message):
             BM25Retriever(nodes, **options)
+
+
+def test_words_that_match_stand_in_the_metadata_where_a_key_is_named(tmp_path: Path) -> None:
+    """In the content of the node, whatever was indexed with it; no model gets to see them."""
+    nodes = [
+        TextNode(text="A cat sat.\nCats!", metadata={"title": "all cats"}, id_="a"),
+        TextNode(text="Dogs run.", metadata={"title": "no cat"}, id_="b"),
+    ]
+    retriever = BM25Retriever.from_defaults(nodes=nodes, spans_key="spans")
+    spans = {one.node_id: one.metadata["spans"] for one in retriever.retrieve("cats")}
+    expected = [{"start": 2, "end": 5, "term": "cat"}, {"start": 11, "end": 15, "term": "cat"}]
+    assert spans == {"a": expected, "b": []}
+    (found, _) = retriever.retrieve("cats")
+    assert found.node.get_content(MetadataMode.LLM) == nodes[0].get_content(MetadataMode.LLM)
+    assert found.node.get_content(MetadataMode.EMBED) == nodes[0].get_content(MetadataMode.EMBED)
+    retriever.persist(tmp_path)
+    again = BM25Retriever.from_persist_dir(tmp_path)
+    assert {one.node_id: one.metadata["spans"] for one in again.retrieve("cats")} == spans
+    store = BM25VectorStore(again.bm25)
+    query = VectorStoreQuery(query_str="cats", similarity_top_k=2, mode=Mode.TEXT_SEARCH)
+    answer = store.query(query, spans_key="spans")
+    assert {node.node_id: node.metadata["spans"] for node in answer.nodes or ()} == spans
+    both = BM25VectorStore(dense=SimpleVectorStore(stores_text=False))
+    for each in nodes:
+        each.embedding = embed(each.text)
+    both.add(nodes)
+    query = VectorStoreQuery(
+        query_str="cats", query_embedding=embed("dogs"), similarity_top_k=2, mode=Mode.HYBRID
+    )
+    answer = both.query(query, spans_key="spans")
+    assert {node.node_id: node.metadata["spans"] for node in answer.nodes or ()} == spans
+    assert all("spans" not in node.metadata for node in both.get_nodes(["a", "b"]))
+    with pytest.raises(TypeError, match="spans_key must be a str or None, got 7"):
+        BM25Retriever.from_defaults(nodes=nodes, spans_key=7)  # type: ignore[arg-type]

@@ -94,6 +94,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
     min_score
         The least score of a node that is returned; ``None`` for any. It does not apply to a
         question without a word, whose nodes have no score.
+    spans_key
+        The metadata key for the words of a node that match, each a dict of ``start`` and ``end``
+        in its content, and ``term``; ``None`` for none. Models do not get to see it.
 
     Raises
     ------
@@ -127,6 +130,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         correct: bool = False,
         expand: Expand = False,
         min_score: float | None = None,
+        spans_key: str | None = None,
     ) -> None:
         if existing_bm25 is None and nodes is None:
             raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
@@ -134,7 +138,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         BaseRetriever.__init__(self, callback_manager, known, None, verbose)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        self._options = Options(correct, expand, min_score).checked()
+        self._options = Options(correct, expand, min_score, spans_key=spans_key).checked()
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -174,6 +178,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         correct: bool = False,
         expand: Expand = False,
         min_score: float | None = None,
+        spans_key: str | None = None,
     ) -> Self:
         """Make a retriever from nodes, from a docstore, or from the docstore of an index.
 
@@ -221,6 +226,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             correct=correct,
             expand=expand,
             min_score=min_score,
+            spans_key=spans_key,
         )
 
     def __repr__(self) -> str:
@@ -395,6 +401,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "correct": options.correct,
             "expand": options.expand,
             "min_score": options.min_score,
+            "spans_key": options.spans_key,
         }
         persistence.save(self.bm25, path, saved.changed(changed))
 
@@ -415,6 +422,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         correct: bool | None = None,
         expand: Expand | None = None,
         min_score: float | None = None,
+        spans_key: str | None = None,
     ) -> Self:
         """Load a retriever that ``persist`` saved; it can be changed in memory.
 
@@ -426,7 +434,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
-        similarity_top_k, filters, verbose, correct, expand, min_score
+        similarity_top_k, filters, verbose, correct, expand, min_score, spans_key
             As in the constructor, in place of what was saved.
 
         Raises
@@ -448,6 +456,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "correct": correct,
             "expand": expand,
             "min_score": min_score,
+            "spans_key": spans_key,
         }
         chosen: dict[str, Any] = {
             name: getattr(settings, name) if value is None else value

@@ -17,6 +17,7 @@ from llama_index.retrievers.bm25rag.nodes import (
     to_document,
     to_node,
     with_new_metadata,
+    with_spans,
 )
 from llama_index.retrievers.bm25rag.persistence import saved_settings
 from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
@@ -312,14 +313,19 @@ class NodeStore:
     ) -> list[NodeWithScore]:
         """Return the k best nodes; if only a filter says which, the first, with score 0."""
         if filter is None or not is_blank(question):
-            return self._with_scores(search(index, question, k, filter, options))
+            return self._with_scores(search(index, question, k, filter, options), options)
         passing = index.get(index.ids(filter, k=k, offset=options.offset))
         return [NodeWithScore(node=self._to_node(document), score=0.0) for document in passing]
 
-    def _with_scores(self, hits: Sequence[Hit]) -> list[NodeWithScore]:
+    def _with_scores(self, hits: Sequence[Hit], options: Options) -> list[NodeWithScore]:
         """Return the nodes of all hits of a search."""
         read_hits(hits, "text", "metadata", "payload")
-        return [NodeWithScore(node=self._to_node(hit), score=hit.score) for hit in hits]
+        key = options.spans_key
+        nodes = map(self._to_node, hits)
+        if key is not None:
+            nodes = (with_spans(node, hit, key) for node, hit in zip(nodes, hits, strict=True))
+        pairs = zip(nodes, hits, strict=True)
+        return [NodeWithScore(node=node, score=hit.score) for node, hit in pairs]
 
     def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
         documents = []

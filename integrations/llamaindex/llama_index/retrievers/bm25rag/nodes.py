@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -210,6 +211,23 @@ def to_node(found: Hit | Stored) -> BaseNode:
         return _make_node(found, stored_fields)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptIndexError(f"payload of node {found.id!r} is not a node: {error}") from error
+
+
+def with_spans(node: BaseNode, hit: Hit, key: str) -> BaseNode:
+    """Return a copy of a node, with the words that match under a key that no model gets to see.
+
+    The words are those that were asked for when the hit was found, of this node or another one.
+    """
+    asked = copy(hit)
+    asked.text = node.get_content(MetadataMode.NONE)
+    spans = [span._asdict() for span in asked.spans]
+    return node.model_copy(
+        update={
+            "metadata": {**node.metadata, key: spans},
+            "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, key],
+            "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, key],
+        }
+    )
 
 
 def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:

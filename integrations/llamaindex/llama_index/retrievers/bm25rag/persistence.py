@@ -36,6 +36,7 @@ class Settings(BaseModel):
     correct: bool = False
     expand: bool | dict[str, Any] = False
     min_score: float | None = None
+    spans_key: str | None = None
 
     # Of a store.
     alpha: float = 0.5

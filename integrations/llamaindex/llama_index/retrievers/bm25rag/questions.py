@@ -26,6 +26,7 @@ class Options(NamedTuple):
     expand: Expand = False
     min_score: float | None = None
     offset: int = 0
+    spans_key: str | None = None
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> Self:
@@ -46,6 +47,8 @@ class Options(NamedTuple):
             raise TypeError(f"{expected}, got {type(self.expand).__name__}")
         if self.min_score is not None:
             check_real("min_score", self.min_score, -math.inf, math.inf)
+        if not isinstance(self.spans_key, str | None):
+            raise TypeError(f"spans_key must be a str or None, got {self.spans_key!r:.100}")
         return self._replace(offset=check_count("offset", self.offset))
 
     def changed(self, **given: Any) -> Self:

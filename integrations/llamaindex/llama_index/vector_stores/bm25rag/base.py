@@ -372,9 +372,10 @@ class BM25VectorStore(BasePydanticVectorStore):
             store; without one, ``default`` is BM25.
         **kwargs
             ``correct`` and ``expand``, as in ``BM25Retriever``, for the words of the query;
-            ``min_score``, the least score of a node that is returned; and ``offset``, how many of
-            the best nodes to leave out. All others are for ``query`` of the dense store. The
-            retriever of an index passes them on: ``as_retriever(vector_store_kwargs={...})``.
+            ``min_score``, the least score of a node that is returned; ``offset``, how many of the
+            best nodes to leave out; and ``spans_key``, as there. All others are for ``query`` of
+            the dense store. The retriever of an index passes them on:
+            ``as_retriever(vector_store_kwargs={...})``.
 
         Returns
         -------

@@ -23,7 +23,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore, check_node_ids
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
-from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID
+from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID, with_spans
 from llama_index.retrievers.bm25rag.persistence import Settings
 from llama_index.retrievers.bm25rag.questions import Options, is_blank, search
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
@@ -164,9 +164,9 @@ class Retrieval(NodeStore):
         elif mode is _Mode.SPARSE:
             if self._of_queries is not None:
                 _refuse_rewriting(options, mode)
-            found = self._with_scores(self._find_sparse(query, scope, k, options))
+            found = self._with_scores(self._find_sparse(query, scope, k, options), options)
         elif by_words or (mode is _Mode.DEFAULT and self.vectors is None):
-            found = self._with_scores(_find_words(query, scope, k, options))
+            found = self._with_scores(_find_words(query, scope, k, options), options)
         elif mode is _Mode.HYBRID and (self.vectors or self._of_queries):
             found = yield from self._fused(query, scope, k, options, others)
         elif self.vectors is not None:
@@ -210,6 +210,8 @@ class Retrieval(NodeStore):
         fused = self._fuse(words, sparse, dense, weights, k + options.offset)
         nodes = {each.node.node_id: each.node for each in dense}
         nodes |= self._read([id for id, _ in fused if id not in nodes], scope)
+        if words and (key := options.spans_key) is not None:
+            nodes = {id: with_spans(nodes[id], words[0], key) for id, _ in fused}
         return _page([NodeWithScore(node=nodes[id], score=score) for id, score in fused], options)
 
     def _weights(self, alpha: float) -> tuple[float, float, float]:

@@ -67,6 +67,13 @@ def from_core(
     )
 
 
+def from_hit(hit: Hit, score: float, with_embedding: bool, spans_key: str | None) -> Document:
+    """Return a new document, with the words that match under a key of its meta."""
+    if spans_key is not None:
+        hit.metadata[spans_key] = [span._asdict() for span in hit.spans]
+    return from_core(hit, score, with_embedding)
+
+
 def _payload(document: Document) -> bytes | None:
     rest: dict[str, Any] = {}
     if document.content is None:

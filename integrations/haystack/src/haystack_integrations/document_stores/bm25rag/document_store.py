@@ -50,6 +50,9 @@ class BM25DocumentStore(Operations):
         As for ``bm25rag.BM25Index``; ``None`` for those of the existing index, or the defaults.
     return_embedding
         Whether returned documents have their embeddings; the embeddings are stored in any case.
+    spans_key
+        The key in ``meta`` for the words of a result that match, each a dict of ``start`` and
+        ``end`` in its content, and ``term``; ``None`` for none.
     lock_timeout
         How many seconds a write waits while another process writes to the folder.
     commit_every
@@ -92,6 +95,7 @@ class BM25DocumentStore(Operations):
         delta: float | None = None,
         delta_on: DeltaOn | None = None,
         return_embedding: bool = True,
+        spans_key: str | None = None,
         lock_timeout: float = 60.0,
         commit_every: float = 0.0,
     ) -> None:
@@ -109,6 +113,9 @@ class BM25DocumentStore(Operations):
         self._unnamed = path is None and index is None
         self.index = str(uuid.uuid4()) if self._unnamed else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
+        if not isinstance(spans_key, str | None):
+            raise TypeError(f"spans_key must be a str or None, got {spans_key!r:.100}")
+        self.spans_key = spans_key
         self.lock_timeout = check_real("lock_timeout", lock_timeout, 0.0, math.inf)
         self.commit_every = check_real("commit_every", commit_every, 0.0, math.inf)
         settings: dict[str, Any] = {
@@ -163,6 +170,7 @@ class BM25DocumentStore(Operations):
             path=self._path_as_given,
             index=self.index,
             return_embedding=self.return_embedding,
+            spans_key=self.spans_key,
             lock_timeout=self.lock_timeout,
             commit_every=self.commit_every,
         )

@@ -20,7 +20,7 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     check_sparse_embedding,
     check_strings,
 )
-from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
+from haystack_integrations.document_stores.bm25rag.conversion import from_core, from_hit, to_core
 from haystack_integrations.document_stores.bm25rag.fields import (
     Meta,
     field_name,
@@ -58,6 +58,7 @@ class Operations:
     """
 
     return_embedding: bool
+    spans_key: str | None
     lock_timeout: float
     commit_every: float
     _shared: SharedIndex | FollowedFolder
@@ -293,10 +294,11 @@ class Operations:
 
     def hybrid_documents(self, search: HybridSearch) -> list[Document]:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
-        return [from_core(hit, hit.score, self.return_embedding) for hit in search.hits()]
+        with_embedding, key = self.return_embedding, self.spans_key
+        return [from_hit(hit, hit.score, with_embedding, key) for hit in search.hits()]
 
     def _search(self, *arguments: Any) -> Search:
-        return Search(self._shared.current, self.return_embedding, *arguments)
+        return Search(self._shared.current, self.return_embedding, self.spans_key, *arguments)
 
     def count_documents(self) -> int:
         """Return the number of documents."""

@@ -13,7 +13,7 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     check_min_score,
     check_query,
 )
-from haystack_integrations.document_stores.bm25rag.conversion import from_core
+from haystack_integrations.document_stores.bm25rag.conversion import from_core, from_hit
 from haystack_integrations.document_stores.bm25rag.filters import translate
 
 from bm25rag import BM25Index, Hit
@@ -38,21 +38,22 @@ class Search:
         A snapshot of the index.
     filters, top_k, scale_score, min_score, offset
         As in ``BM25Retriever.run``.
-    with_embedding
-        Whether documents have their embeddings.
+    with_embedding, spans_key
+        What documents have beside what was written, as in ``BM25DocumentStore``.
     """
 
     def __init__(
         self,
         index: BM25Index,
         with_embedding: bool,
+        spans_key: str | None,
         filters: dict[str, Any] | None,
         top_k: int,
         offset: int,
         scale_score: bool = False,
         min_score: float | None = None,
     ) -> None:
-        self.index, self._with_embedding = index, with_embedding
+        self.index, self._with_embedding, self._spans_key = index, with_embedding, spans_key
         self.limit, self.offset = check_count("top_k", top_k), check_count("offset", offset)
         self._scaled = check_flag("scale_score", scale_score)
         self._floor = check_min_score(min_score)
@@ -98,7 +99,7 @@ class Search:
         read_hits(hits, "text", "metadata", "payload")
         scores = [_scale(hit.score) if self._scaled else hit.score for hit in hits]
         return [
-            from_core(hit, score, self._with_embedding)
+            from_hit(hit, score, self._with_embedding, self._spans_key)
             for hit, score in zip(hits, scores, strict=True)
             if self._floor is None or score >= self._floor
         ]
