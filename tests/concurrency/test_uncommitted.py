@@ -30,7 +30,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_of_others() -> None:
-    """What other tests have left has had its say before warnings are counted."""
+    """Have what other tests have left say so before warnings are counted."""
     gc.collect()
 
 
