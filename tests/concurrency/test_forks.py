@@ -188,8 +188,8 @@ def test_after_ctrl_c_at_any_moment_the_process_works(milliseconds: int, work: s
     assert process.stdout.readline() == "ready\n"
     with process:
         sleep(milliseconds / 1000)
-        # Python forgets an interrupt within a callback, so it may need more; not so soon that a second
-        # comes before the first has been dealt with.
+        # Python forgets an interrupt within a callback, so it may need more; not so soon that a
+        # second comes before the first has been dealt with.
         for _ in range(6):
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
