@@ -16,8 +16,8 @@ ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # What the compiled kernels are made of.
 BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
-# pip makes .venv and the environment of the demo, so that a machine needs nothing but Python; modules
-# are compiled when they are imported, which most never are. uv, which comes with .venv, makes the others.
+# pip makes the environment of the demo, and brings uv into .venv, so that a machine needs nothing but
+# Python; uv does the rest. Modules are compiled when they are imported, which most never are.
 PIP := -m pip --disable-pip-version-check -qq
 UV := $(VENV)/$(BIN)/uv
 UV_INSTALL = $(UV) pip install -q --python $(@D)
@@ -112,11 +112,13 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 # What uses one core is done two at a time; what it says is shown when it has ended.
 TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
 ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
-ADAPTER_VENVS := $(ADAPTERS:%=.venv-%/.installed) $(ADAPTERS:%=.venv-%-lowest/.installed) .venv-together/.installed
-adapters: $(ADAPTER_VENVS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
+# Their environments are made beside the checks, too, but for the one that has the checkout: compiled
+# modules are not to be written where others run them.
+BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
+adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
 	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
 
-rest: $(ADAPTER_VENVS)
+rest: $(BEFORE_ADAPTERS)
 	$(TWO_AT_ONCE) types wheel $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
@@ -179,8 +181,9 @@ endef
 $(STAMP): pyproject.toml $(BUILT)
 	$(new_venv)
 	@echo "compiling bm25rag, and installing all that development needs: a minute or two"
-	@$(PY) $(PIP) install --no-compile 'Cython>=3.1' 'setuptools>=77' 'ziglang>=0.13'
-	@$(PY) $(PIP) install --no-compile --no-build-isolation -e '.[dev]'
+	@$(PY) $(PIP) install --no-compile 'uv>=0.8'
+	@$(UV_INSTALL) 'Cython>=3.1' 'setuptools>=77' 'ziglang>=0.13'
+	@$(UV_INSTALL) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)

@@ -147,7 +147,7 @@ def suffer(kind: str, job: Job, folder: Path, spare: int, pipe: int) -> str:
     except (KeyboardInterrupt, MemoryError) as error:
         held = error
     resource.setrlimit(resource.RLIMIT_AS, limits)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while threading.active_count() > 1 and time.monotonic() < end:
         time.sleep(0.01)  # what an interrupt at a bad moment did not wait for
     if threading.active_count() > 1:

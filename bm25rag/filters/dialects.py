@@ -113,6 +113,8 @@ def _within(
     path: tuple[str, ...], value: Mapping[str, Any], levels: int
 ) -> tuple[tuple[str, ...], str] | None:
     for key, item in value.items():
+        if not isinstance(key, str):
+            return None  # no value has such a key, which is then refused
         below, bare = (*path, key), _bare(key)
         if bare in _OPERATORS:
             renamed = {

@@ -102,7 +102,7 @@ def test_what_a_helper_raises_is_raised_by_who_waits_and_the_others_are_waited_f
     def run(*works: Callable[[], None]) -> None:
         with Helpers(2) as helpers:
             waits = [helpers.submit(work) for work in works]
-            begun.wait()  # what nobody has begun is dropped
+            assert begun.wait(60)  # what nobody has begun is dropped
             threading.Timer(0.1, free.set).start()
             waits[1]()
 

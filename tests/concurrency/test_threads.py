@@ -22,7 +22,7 @@ from support.threads import together
 # Python 3.12 and newer warn of any fork in a process with threads, which is the case in question.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-LIMIT = 30  # seconds after which a thread or process counts as stuck
+LIMIT = 60  # seconds after which a thread or process counts as stuck
 
 
 @pytest.fixture

@@ -82,6 +82,8 @@ def test_what_is_no_filter_is_a_type_error_that_names_the_argument(filter: Any) 
         ({"a": {1: 2}}, "filter at a: expected the keys of a dict as str, got int"),
         ({"a": parse_filter}, "filter at a: .*got function"),
         ({"$and": [parse_filter({"a": 1})]}, r"filter at \$and\[0\]: .*got Condition"),
+        ({"a": {0: {"$gt": 1}}}, r"^filter at a\.0\.\$gt: expected no operator inside a value"),
+        ({"a": {"b": {None: {"gt": 1}}}}, r"^filter at a\.b: expected the keys .* got NoneType"),
     ],
 )
 def test_a_malformed_filter_is_refused_at_its_place(filter: Any, message: str) -> None:

@@ -37,14 +37,17 @@ def _fastest() -> Iterator[None]:
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths to every value of a JSON tree, inner ones included."""
+    """Yield the paths to every value of a JSON tree, inner ones included.
+
+    Of a list the first and the last: 175 stop words are read alike.
+    """
     yield path
     if isinstance(value, dict):
         for key, item in value.items():
             yield from leaves(item, (*path, key))
     elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from leaves(item, (*path, number))
+        for number in {0, len(value) - 1} if value else ():
+            yield from leaves(value[number], (*path, number))
 
 
 @pytest.fixture

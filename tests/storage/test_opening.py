@@ -138,7 +138,7 @@ def test_another_writer_is_waited_for_as_long_as_asked(folder: Path) -> None:
     with pytest.raises(LockedError, match=r"after 0.05 seconds"):
         BM25Index.open(folder, mode="a", timeout=0.05)
     threading.Timer(0.2, first.close).start()
-    BM25Index.open(folder, mode="a", timeout=20).close()
+    BM25Index.open(folder, mode="a", timeout=60).close()
 
 
 def _add_one(folder: Path, start: Any, number: int) -> None:

@@ -26,7 +26,7 @@ def let_helpers_begin(patch: pytest.MonkeyPatch) -> None:
     result = Task.result
 
     def wait_and_return(task: Task[object]) -> object:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not (task._working.locked() or task.ended) and time.monotonic() < until:
             time.sleep(0.001)
         return result(task)

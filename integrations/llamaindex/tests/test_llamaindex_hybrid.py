@@ -185,7 +185,7 @@ def test_filters_and_ids_reach_the_dense_store(nodes: list[TextNode]) -> None:
     assert (asked.filters, asked.node_ids, asked.doc_ids) == (None, None, None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(metadata, min_size=1, max_size=5), nested, st.sampled_from(KINDS))
 def test_whatever_the_dense_store_makes_of_filters_the_results_are_those_that_pass(
     found: list[dict[str, Any]], filters: MetadataFilters, kind: type[Dense]

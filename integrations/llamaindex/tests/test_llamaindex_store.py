@@ -197,7 +197,7 @@ def test_ids_restrict_a_query_and_empty_lists_do_not(nodes: list[TextNode]) -> N
     assert ask(store, "cats", node_ids=[], doc_ids=[]) == ["dog", "cat"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(metadata, min_size=1, max_size=4), nested)
 def test_filters_mean_what_they_mean_in_the_retriever(
     found: list[dict[str, Any]], filters: MetadataFilters
