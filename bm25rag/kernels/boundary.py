@@ -20,7 +20,7 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,7 +38,6 @@ from bm25rag.common.arrays import (
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 from bm25rag.kernels.records import (
     Matches,
-    PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
@@ -46,6 +45,7 @@ from bm25rag.kernels.records import (
     SegmentArrays,
     StringArrays,
     TermArrays,
+    TermNumbers,
 )
 
 if TYPE_CHECKING:
@@ -183,34 +183,6 @@ class Backend(ABC):
         """
         return self._decode(strings, numbers)
 
-    def find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]:
-        """Find where the postings of terms begin in each block of documents, and where they end.
-
-        Parameters
-        ----------
-        postings
-            The postings.
-        terms
-            The terms.
-        keys
-            Their CRC-32.
-        starts
-            Zeros, which take what ``Postings.find`` returns.
-
-        Returns
-        -------
-        rows
-            Which terms are left to Python, since what that reads is not known to be right, or
-            this backend does not look for terms; their ``starts`` may have been written.
-        """
-        blocks = -(-postings.size // postings.block_size)
-        check_array("starts", starts, np.int64, dimensions=2)
-        require(len(terms) == len(keys), "terms and keys differ in length")
-        require(starts.shape == (len(terms), blocks + 1), "starts are not of these terms")
-        return self._find_terms(postings, terms, keys, starts)
-
     def find_plain_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII: runs of letters, digits and underscores.
 
@@ -257,29 +229,32 @@ class Backend(ABC):
         return list(chain.from_iterable(map(found.__getitem__, words)))
 
     def number_terms(
-        self, queries: Sequence[Iterable[str]], numbers: dict[str, int]
-    ) -> tuple[Int64, Int64] | None:
-        """Look up the terms of queries.
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]:
+        """Return the numbers of the terms of queries, looked up if they have none.
 
         Parameters
         ----------
         queries
             The terms of each query.
         numbers
-            The number of each term, at least -1.
+            The number of each term; takes those of new ones.
 
         Returns
         -------
         pointers, terms
-            As ``Queries`` takes them; ``None`` if not all queries are lists or tuples, or this
-            backend does not look for terms.
+            As ``Queries`` takes them.
 
         Raises
         ------
-        KeyError
-            If a term has no number.
+        RuntimeError
+            If another thread makes a query longer.
         """
-        return None
+        return self._number_terms(queries, numbers)
+
+    def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        """Return the numbers of the terms of one query: ``number_terms`` without arrays."""
+        return self._number_query(query, numbers)
 
     def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         """Return the CRC-32 of byte strings.
@@ -395,9 +370,12 @@ class Backend(ABC):
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None: ...
 
     @abstractmethod
-    def _find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]: ...
+    def _number_terms(
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]: ...
+
+    @abstractmethod
+    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]: ...
 
     @abstractmethod
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
@@ -18,6 +18,8 @@ from bm25rag.kernels.records import (
     SegmentArrays,
     StringArrays,
     TermArrays,
+    TermNumbers,
+    TermTable,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ scratch = load("scratch")
 for _name in ("collecting", "planning", "exact", "coarse"):
     load(_name)  # which `searching` imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")
+numbering = load("numbering")
 for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
 
@@ -93,25 +96,20 @@ class CompiledBackend(Backend):
         terms: list[str] = strings.analyze_words(words, known, unwanted, stems, analyze)
         return terms
 
-    def number_terms(
-        self, queries: Sequence[Iterable[str]], numbers: dict[str, int]
-    ) -> tuple[Int64, Int64] | None:
-        """Look up the terms of queries; see ``Backend``."""
-        found: tuple[Int64, Int64] | None = searching.number_terms(queries, numbers)
+    def _number_terms(
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]:
+        table = _prepare_table(numbers.table)
+        found: tuple[Int64, Int64] = numbering.number_terms(queries, numbers, table)
+        return found
+
+    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        found: list[int] = numbering.number_query(query, numbers, _prepare_table(numbers.table))
         return found
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
         return found
-
-    def _find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]:
-        if postings.prepared is None:
-            strings = _prepare_strings(postings.terms)
-            postings.prepared = reading.prepare_postings(postings, strings)
-        left: list[int] = reading.find_terms(postings.prepared, terms, keys, starts)
-        return left
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         from bm25rag.kernels.compiled_writing import building
@@ -137,6 +135,19 @@ def _prepare_strings(arrays: StringArrays) -> Any:
     if arrays.prepared is None:
         arrays.prepared = reading.prepare_strings(arrays)
     return arrays.prepared
+
+
+def _prepare_postings(arrays: PostingsArrays) -> Any:
+    if arrays.prepared is None:
+        arrays.prepared = reading.prepare_postings(arrays, _prepare_strings(arrays.terms))
+    return arrays.prepared
+
+
+def _prepare_table(table: TermTable | None) -> Any:
+    if table is not None and table.prepared is None:
+        postings = list(map(_prepare_postings, table.postings))
+        table.prepared = numbering.prepare_table(table, postings)
+    return None if table is None else table.prepared
 
 
 def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, islice, pairwise, repeat
+from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -97,15 +97,30 @@ class Snapshot:
         try:
             return cache, cache.numbers(terms)
         except TermCacheFullError:
-            wanted = len(set(terms))
-            room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
-            largest = min(_MOST_TERMS, room)
-            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, largest), wanted)
-            cache = cache.larger(capacity, wanted)
-            numbers = cache.numbers(terms)
-            if capacity <= largest:
-                self._term_cache = cache
-            return cache, numbers
+            cache = self._larger_cache(len(set(terms)))
+            return cache, cache.numbers(terms)
+
+    def query_numbers(
+        self, queries: Sequence[Collection[str]]
+    ) -> tuple[TermCache, tuple[Int64, Int64]]:
+        """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
+        cache = self._term_cache
+        try:
+            return cache, cache.numbers_of_each(queries)
+        except TermCacheFullError:
+            cache = self._larger_cache(len(set(chain.from_iterable(queries))))
+            return cache, cache.numbers_of_each(queries)
+
+    def _larger_cache(self, wanted: int) -> TermCache:
+        """Return a cache with room for so many more terms; keep it unless it takes much memory."""
+        cache = self._term_cache
+        room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
+        largest = min(_MOST_TERMS, room)
+        capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, largest), wanted)
+        cache = cache.larger(capacity, wanted)
+        if capacity <= largest:
+            self._term_cache = cache
+        return cache
 
     def idf(self, terms: Sequence[str], frequencies: Int64) -> Float32:
         """Return the idf of terms, given in how many documents of the segments each occurs."""
