@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
     Matches,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from bm25rag.kernels.scanner import Scanner
 
 find("shared")  # which all import
-load("selecting")  # which others import
+for _name in ("selecting", "signs"):
+    load(_name)  # which others import
 scratch = load("scratch")
 for _name in ("collecting", "planning", "exact", "coarse"):
     load(_name)  # which `searching` imports
@@ -79,21 +81,35 @@ class CompiledBackend(Backend):
         wrong: str | None = reading.find_wrong(documents, starts, block_size, size)
         return wrong
 
-    def find_plain_words(self, text: str) -> list[str] | None:
+    def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII; see ``Backend``."""
-        found: list[str] | None = strings.find_plain_words(text)
+        require(text.isascii(), "the text is not ASCII")
+        found: list[str] = strings.find_ascii_words(text)
         return found
+
+    def analyze_text(
+        self,
+        text: str,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[str] | None:
+        """Return the terms of a text in ASCII; see ``Backend``."""
+        require(text.isascii(), "the text is not ASCII")
+        terms: list[str] = strings.analyze_text(text, known, unwanted, stemmer, analyze)
+        return terms
 
     def analyze_words(
         self,
         words: list[str],
         known: dict[str, tuple[str, ...]],
         unwanted: frozenset[str],
-        stems: Callable[[list[str]], list[str]] | None,
+        stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = strings.analyze_words(words, known, unwanted, stems, analyze)
+        terms: list[str] = strings.analyze_words(words, known, unwanted, stemmer, analyze)
         return terms
 
     def _number_terms(

@@ -23,6 +23,7 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.records import (
     Matches,
     PostingsTarget,
@@ -69,6 +70,7 @@ class NumpyBackend(Backend):
         floor: float,
         plan: SearchPlan,
     ) -> tuple[list[int], list[float]]:
+        check_terms(min(query, default=-1), max(query, default=-1), len(terms.idf))
         known, counts = distinct(query, weights)
         idf = terms.idf[known]
         scores, touched = sum_parts(segment, terms.starts[known], idf, counts)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import cython
 
+from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.memory import view
 from bm25rag.kernels.scratch import borrow, give_back, prepare_plan
 
@@ -73,9 +74,13 @@ def search_one(
     query: Query = scratch.query
     ordered: Query = scratch.ordered
     own_weights: cython.double[::1] = scratch.weights[: len(weights)]
+    number: cython.longlong
     i: cython.Py_ssize_t
     for i in range(length):
-        scratch.terms[i] = numbers[i]
+        number = numbers[i]
+        if not -1 <= number < terms.idf.shape[0]:
+            check_terms(number, number, terms.idf.shape[0])
+        scratch.terms[i] = number
     for i in range(len(weights)):
         own_weights[i] = weights[i]
     with cython.nogil:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, groupby, islice, pairwise, repeat
+from itertools import accumulate, chain, groupby, islice, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bm25rag.segments.statistics import Statistics
 
 # The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
-_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 8, 1 << 17, 1 << 26
+_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 10, 1 << 17, 1 << 26
 
 # How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
@@ -376,7 +376,7 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
     ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
-    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), range(len(ids))))
+    return Hit._unread(ids, scores, _Contents(view, numbers))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
