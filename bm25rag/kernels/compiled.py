@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from bm25rag.kernels.scanner import Scanner
 
 find("shared")  # which all import
-for _name in ("selecting", "signs"):
-    load(_name)  # which others import
+load("selecting")  # which others import
 scratch = load("scratch")
-for _name in ("collecting", "planning", "exact", "coarse"):
+for _name in ("collecting", "planning", "exact", "coarse", "reading"):
     load(_name)  # which `searching` imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")
-numbering = load("numbering")
 for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
 
@@ -116,11 +114,11 @@ class CompiledBackend(Backend):
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:
         table = _prepare_table(numbers.table)
-        found: tuple[Int64, Int64] = numbering.number_terms(queries, numbers, table)
+        found: tuple[Int64, Int64] = searching.number_terms(queries, numbers, table)
         return found
 
     def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
-        found: list[int] = numbering.number_query(query, numbers, _prepare_table(numbers.table))
+        found: list[int] = searching.number_query(query, numbers, _prepare_table(numbers.table))
         return found
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
@@ -162,7 +160,7 @@ def _prepare_postings(arrays: PostingsArrays) -> Any:
 def _prepare_table(table: TermTable | None) -> Any:
     if table is not None and table.prepared is None:
         postings = list(map(_prepare_postings, table.postings))
-        table.prepared = numbering.prepare_table(table, postings)
+        table.prepared = searching.prepare_table(table, postings)
     return None if table is None else table.prepared
 
 

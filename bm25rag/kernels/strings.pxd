@@ -1,7 +1,5 @@
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
-from bm25rag.kernels.signs cimport may_be_inside
-
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
@@ -20,3 +18,7 @@ cdef class _Analysis:
     cdef object stem
     cdef list terms
     cdef list rest
+
+cdef void mark_inside(
+    const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives
+) noexcept nogil

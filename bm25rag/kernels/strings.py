@@ -1,4 +1,4 @@
-"""The words of texts in ASCII, and the terms of words."""
+"""The words of texts in ASCII, signs inside them, and the terms of words."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ import numpy as np
 from bm25rag.kernels.boundary import LONGEST_WORD
 from bm25rag.kernels.memory import view
 
-if not cython.compiled:
-    from bm25rag.kernels.signs import may_be_inside
-
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
 # What a byte is: part of a word, a sign that may be, or neither.
 _IN_WORD = cython.declare(cython.int, 1)
 _SIGN = cython.declare(cython.int, 2)
-_SPACE = cython.declare(cython.int, 32)
-_POINT = cython.declare(cython.int, 46)
-_LINE = cython.declare(cython.int, 95)
-_GAP = "   "  # what ``may_be_inside`` reads behind a text
+_A_SPACE = cython.declare(cython.int, 32)
+_A_HASH = cython.declare(cython.int, 35)
+_A_POINT = cython.declare(cython.int, 46)
+_A_LINE = cython.declare(cython.int, 95)
+# Classes of a byte; what is not ASCII may be anything.
+_NAME = cython.declare(cython.int, 1)
+_NUMBER = cython.declare(cython.int, 2)
+_LINE = cython.declare(cython.int, 4)
+_POINT = cython.declare(cython.int, 8)
+_ANY = cython.declare(cython.int, 16)
+_WORD_BYTE = cython.declare(cython.int, 7)
+_A_PLUS = cython.declare(cython.int, 43)
+# What ``_may_be_inside`` reads behind a text.
+_GAP = "   "
 
 
 def _kinds():
@@ -92,12 +99,12 @@ def _is_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _is_sign_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
-    if place + 1 == it.size or it.data[place + 1] == _SPACE:
-        if it.data[place] != 43 and it.data[place] != 35:  # "c++", "c#"
+    if place + 1 == it.size or it.data[place + 1] == _A_SPACE:
+        if it.data[place] != _A_PLUS and it.data[place] != _A_HASH:  # "c++", "c#"
             return 0
     if it.source.shape[0] == 0:
         it.source = memoryview((it.text + _GAP).encode("ascii"))
-    return may_be_inside(it.source, place)
+    return _may_be_inside(it.source, place)
 
 
 @cython.cfunc
@@ -182,10 +189,10 @@ def _is_plain(
     is_number: cython.bint = 48 <= data[start] <= 57
     for place in range(start, stop):
         byte = data[place]
-        if byte == _POINT:
+        if byte == _A_POINT:
             if not is_number:
                 return False
-        elif byte == _LINE or _KINDS[byte] != _IN_WORD:
+        elif byte == _A_LINE or _KINDS[byte] != _IN_WORD:
             return False
     return True
 
@@ -231,3 +238,122 @@ def _finish(analysis: _Analysis, analyze):
         for word in analysis.rest:
             _extend(analysis.terms, found[word] if isinstance(word, str) else word)
     return analysis.terms
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def mark_inside(
+    source: cython.const[cython.uchar][::1],
+    inside: cython.uchar[::1],
+    size: cython.Py_ssize_t,
+    possessives: cython.bint,
+) -> cython.void:
+    """Mark the signs of ASCII that are inside words, or may be by what is not ASCII beside them.
+
+    Parameters
+    ----------
+    source
+        Texts with a gap after each, as ``scan`` has them.
+    inside
+        Whether what is before a place is inside a word, but 2 for a sign; (size + 1,).
+    size
+        How many bytes there are.
+    possessives
+        Whether to leave "'s" out at the end of a word: a twentieth of English words have it,
+        and would be looked at twice.
+    """
+    place: cython.Py_ssize_t = 1
+    stop: cython.Py_ssize_t = size + 1
+    signs: cython.uchar
+    i: cython.Py_ssize_t
+    while place < stop:
+        if place + 8 <= stop:
+            signs = 0
+            for i in range(place, place + 8):
+                signs |= inside[i]
+            if not signs & 2:
+                place += 8
+                continue
+        if inside[place] == 2:
+            inside[place] = _may_be_inside(source, place - 1)
+            if inside[place] and possessives and _is_possessive(source, place - 1):
+                inside[place] = 0
+                inside[place + 1] = 0
+        place += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _may_be_inside(
+    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
+) -> cython.bint:
+    """As ``is_inside``, of bytes; right where all are ASCII. Two bytes behind it are read."""
+    before: cython.int = _class(source, place - 1)
+    earlier: cython.int = _class(source, place - 2)
+    behind: cython.int = _class(source, place + 1)
+    beyond: cython.int = _class(source, place + 2)
+    named: cython.bint = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
+    numbers: cython.bint
+    name: cython.bint
+    paired: cython.bint
+    sign: cython.int = source[place]
+    if sign == 39:
+        return (before & (_WORD_BYTE | _ANY)) != 0 and (behind & (_WORD_BYTE | _ANY)) != 0
+    numbers = (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
+    if sign == 44:
+        return numbers
+    if sign == 35:
+        return named
+    name = (behind & (_NAME | _ANY)) != 0
+    if sign == 46:
+        return (
+            numbers
+            or ((before & (_WORD_BYTE | _POINT)) == 0 and name)
+            or (named and name and (beyond & _WORD_BYTE) == 0)
+        )
+    paired = source[place + 1] == _A_PLUS or (behind & _ANY) != 0
+    if named and paired and source[place + 2] != _A_PLUS:
+        return True
+    if source[place + 1] == _A_PLUS or place < 2:
+        return False
+    if source[place - 1] != _A_PLUS:
+        return (before & _ANY) != 0
+    return (earlier & (_NAME | _ANY)) != 0 and (_class(source, place - 3) & _WORD_BYTE) == 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_possessive(
+    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether an apostrophe begins an "'s" between what is ASCII, behind which nothing joins."""
+    beyond: cython.int
+    if source[place] != 39 or source[place + 1] | 32 != 115 or place < 1:
+        return False
+    beyond = source[place + 2]
+    if beyond == 39 or beyond == 46 or beyond == 43 or beyond == 35:
+        return False
+    return (_class(source, place - 1) & _WORD_BYTE) != 0 and _class(source, place + 2) == 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _class(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.int:
+    byte: cython.int
+    if place < 0:
+        return 0
+    byte = source[place]
+    if byte >= 128:
+        return _ANY
+    if 97 <= (byte | 32) <= 122:
+        return _NAME
+    if 48 <= byte <= 57:
+        return _NUMBER
+    if byte == 95:
+        return _LINE
+    return _POINT if byte == 46 else 0
