@@ -99,9 +99,9 @@ def _is_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _is_sign_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
-    if place + 1 == it.size or it.data[place + 1] == _A_SPACE:
-        if it.data[place] != _A_PLUS and it.data[place] != _A_HASH:  # "c++", "c#"
-            return 0
+    ends: cython.bint = place + 1 == it.size or it.data[place + 1] == _A_SPACE
+    if ends and it.data[place] != _A_PLUS and it.data[place] != _A_HASH:  # "c++", "c#"
+        return 0
     if it.source.shape[0] == 0:
         it.source = memoryview((it.text + _GAP).encode("ascii"))
     return _may_be_inside(it.source, place)
