@@ -16,14 +16,9 @@ import cython
 if not cython.compiled:
     from math import nextafter
 
-    from bm25rag.kernels.collecting import collect, enter_block, has_room, look_up, sift
+    from bm25rag.kernels.collecting import collect, enter_block, find, has_room, look_up, sift
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
     from bm25rag.kernels.selecting import drain, kth_lower_bound, mask
-
-    def size_if(taken: bool, size: int) -> int:
-        """Return ``size``, or 0."""
-        return size if taken else 0
-
 
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
@@ -201,46 +196,6 @@ def _give_up(scratch: Scratch) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _find(
-    documents: cython.const[cython.ushort][::1],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    wanted: cython.longlong[::1],
-    count: cython.Py_ssize_t,
-    postings: cython.longlong[::1],
-) -> cython.void:
-    """Say for each wanted document where the last one <= it is in ``start`` to ``stop``, or start.
-
-    Four at a time, without branches, so that the processor looks for several at once; there is
-    room for three more than are wanted.
-    """
-    half: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    a: cython.Py_ssize_t
-    b: cython.Py_ssize_t
-    c: cython.Py_ssize_t
-    d: cython.Py_ssize_t
-    i: cython.Py_ssize_t = 0
-    while i < count:
-        a = b = c = d = start
-        size = stop - start
-        while size > 1:
-            half = size >> 1
-            a += size_if(documents[a + half] <= wanted[i], half)
-            b += size_if(documents[b + half] <= wanted[i + 1], half)
-            c += size_if(documents[c + half] <= wanted[i + 2], half)
-            d += size_if(documents[d + half] <= wanted[i + 3], half)
-            size -= half
-        postings[i] = a
-        postings[i + 1] = b
-        postings[i + 2] = c
-        postings[i + 3] = d
-        i += 4
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def _score(
     segment: Segment, codes: cython.const[Codes][::1], query: Query, scratch: Scratch
 ) -> cython.void:
@@ -274,14 +229,14 @@ def _gather(
     some: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     while (
-        some + 4 < scratch.width
+        some + 8 < scratch.width
         and begin + some < scratch.collected
         and scratch.numbers[begin + some] // block_size == block
     ):
         scratch.waiting[some] = scratch.numbers[begin + some] - block * block_size
         scratch.waiting_sums[some] = 0.0
         some += 1
-    for i in range(some, some + 3):
+    for i in range(some, some + 7):
         scratch.waiting[i] = 0
     return some
 
@@ -310,7 +265,7 @@ def _score_some(
         stop = query.starts[term, block + 1]
         if start == stop:
             continue
-        _find(segment.documents, start, stop, scratch.waiting, some, postings)
+        find(segment.documents, start, stop, scratch.waiting, some, postings)
         for i in range(some):
             added = part(segment.weights[codes[postings[i]]], query.idf[term], query.counts[term])
             matches = segment.documents[postings[i]] == scratch.waiting[i]

@@ -111,6 +111,8 @@ def _distinct(
 def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     """Say of a query whether all parts are positive, and whether to look up or add coarsely.
 
+    If few documents may be returned, neither is worth it.
+
     Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than
     2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
@@ -140,7 +142,8 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
             frequent += postings
     query.positive = smallest > 0.0 and weighted > 0.0
     query.coarse = (
-        segment.levels.shape[0] > 0
+        not plan.few
+        and segment.levels.shape[0] > 0
         and segment.size > plan.window
         and query.length <= _MOST_TERMS
         and walked * _DENSE >= segment.size
@@ -151,6 +154,7 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     )
     query.prune = (
         query.positive
+        and not plan.few
         and not query.coarse
         and whole
         and total * _SLACK < smallest * 536870912.0

@@ -33,6 +33,7 @@ _USUAL = 64
 _KEPT = 4
 _MUCH = 1 << 14
 _NO_MASK = empty(0, np.uint8)
+_NO_NUMBERS = empty(0, np.uint32)
 
 
 @cython.final
@@ -54,7 +55,10 @@ class Terms:
 @cython.final
 @cython.cclass
 class Plan:
-    """``SearchPlan``."""
+    """``SearchPlan``; ``few`` says whether ``numbers`` are of the documents that are allowed.
+
+    Then ``allowed`` may be empty.
+    """
 
 
 @cython.final
@@ -127,9 +131,14 @@ def prepare_terms(terms):
 def prepare_plan(plan):
     """Return a ``SearchPlan`` as the kernels take it."""
     prepared: Plan = Plan()
-    k, allowed, window, heavy, sparse, coarse = plan
+    k, allowed, window, heavy, sparse, coarse, few = plan
     prepared.k = k
-    prepared.allowed = _NO_MASK if allowed is None else view(allowed.view(np.uint8))
+    prepared.few = allowed is not None and allowed.count * few <= allowed.size
+    prepared.numbers = view(allowed.numbers) if prepared.few else _NO_NUMBERS
+    if allowed is None or (prepared.few and not allowed.has_mask):
+        prepared.allowed = _NO_MASK
+    else:
+        prepared.allowed = view(allowed.mask.view(np.uint8))
     prepared.window = window
     prepared.heavy = heavy
     prepared.sparse = sparse

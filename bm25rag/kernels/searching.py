@@ -23,6 +23,7 @@ if not cython.compiled:
     from bm25rag.kernels.coarse import rank_coarsely
     from bm25rag.kernels.collecting import keep_best, start
     from bm25rag.kernels.exact import rank, rank_signed
+    from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
 
@@ -142,7 +143,9 @@ def _answer(
     if query.coarse and not rank_coarsely(segment, plan, query, ordered, scratch):
         query.coarse = False
         start(scratch, floor)
-    if not query.positive:
+    if plan.few:
+        rank_filtered(segment, plan, query, scratch)
+    elif not query.positive:
         rank_signed(segment, plan, query, scratch)
     elif query.prune:
         rank(segment, plan, ordered, scratch)

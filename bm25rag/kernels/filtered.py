@@ -1,0 +1,268 @@
+"""Search where few documents may be returned, by these documents.
+
+In each window, a term's postings of documents that may be returned are found first: by looking at
+all of its postings, or, if it has very many more, by looking the documents up among them. Their
+parts are added up in the order of the query, whatever their signs, so scores are as defined.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from bm25rag.kernels.collecting import (
+        collect,
+        collect_signed,
+        enter_block,
+        find,
+        first_at_least,
+        has_room,
+        keep_best,
+        sift,
+    )
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
+
+
+Codes = cython.fused_type(cython.ushort, cython.uint)
+
+# Postings that are looked at in the time in which a document is looked up.
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 16)
+
+
+# --- the postings of documents that may be returned, of one term in one window ---------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_at_all(
+    documents: cython.const[cython.ushort][::1],
+    allowed: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """List the postings of a window, from ``posting`` on, whose documents may be returned.
+
+    ``first`` is the number of the block's first document. The term's cursor is behind the window
+    then. There is room for one more than there are such documents.
+    """
+    found: cython.longlong[::1] = scratch.work
+    end: cython.Py_ssize_t = scratch.end
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    # Few pass, so that a branch for eight is mostly predicted: half the time of none.
+    while posting + 8 <= stop and documents[posting + 7] < end:
+        if (
+            allowed[first + documents[posting]]
+            | allowed[first + documents[posting + 1]]
+            | allowed[first + documents[posting + 2]]
+            | allowed[first + documents[posting + 3]]
+            | allowed[first + documents[posting + 4]]
+            | allowed[first + documents[posting + 5]]
+            | allowed[first + documents[posting + 6]]
+            | allowed[first + documents[posting + 7]]
+        ):
+            for i in range(posting, posting + 8):
+                found[count] = i
+                count += allowed[first + documents[i]] != 0
+        posting += 8
+    while posting < stop and documents[posting] < end:
+        found[count] = posting
+        count += allowed[first + documents[posting]] != 0
+        posting += 1
+    scratch.cursors[term] = posting
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_up(
+    documents: cython.const[cython.ushort][::1],
+    stop: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """List the postings of ``wanted`` documents, which ``spare_numbers`` has; return how many."""
+    found: cython.longlong[::1] = scratch.work
+    posting: cython.longlong
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    find(documents, scratch.cursors[term], stop, scratch.spare_numbers, wanted, found)
+    scratch.cursors[term] = found[wanted - 1]
+    for i in range(wanted):
+        posting = found[i]
+        found[count] = posting
+        count += documents[posting] == scratch.spare_numbers[i]
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_postings(
+    segment: Segment,
+    plan: Plan,
+    query: Query,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """List a term's postings of the ``wanted`` documents of a window; return how many there are."""
+    posting: cython.Py_ssize_t = scratch.cursors[term]
+    stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
+    width: cython.Py_ssize_t = scratch.end - scratch.base
+    if posting == stop:
+        return 0
+    # As many postings as a window of the rest of the block has on average.
+    if (
+        plan.allowed.shape[0] == 0
+        or wanted * _LOOK_UP * (scratch.in_block - scratch.base) < (stop - posting) * width
+    ):
+        return _look_up(segment.documents, stop, wanted, scratch, term)
+    posting = first_at_least(segment.documents, posting, stop, scratch.base)
+    return _look_at_all(
+        segment.documents, plan.allowed, scratch.first, posting, stop, scratch, term
+    )
+
+
+# --- a window ----------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    idf: cython.float,
+    weight: cython.double,
+    scratch: Scratch,
+    postings: cython.Py_ssize_t,
+    listed: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Add the parts of the postings that were found; list documents that have had none.
+
+    ``listed`` are before; return how many are then. ``bits`` say of which documents there are.
+    """
+    found: cython.longlong[::1] = scratch.work
+    place: cython.Py_ssize_t
+    posting: cython.longlong
+    bits: cython.ulonglong
+    bit: cython.ulonglong
+    i: cython.Py_ssize_t
+    for i in range(postings):
+        posting = found[i]
+        place = segment.documents[posting] - scratch.base
+        bit = cython.cast(cython.ulonglong, 1) << (place & 63)
+        bits = scratch.bits[place >> 6]
+        scratch.waiting[listed] = place
+        listed += (bits & bit) == 0
+        scratch.bits[place >> 6] = bits | bit
+        scratch.sums[place] += part(segment.weights[codes[posting]], idf, weight)
+    return listed
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_up(
+    segment: Segment, plan: Plan, query: Query, scratch: Scratch, wanted: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Add up the scores of the ``wanted`` documents of a window; return how many are listed."""
+    listed: cython.Py_ssize_t = 0
+    postings: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    for term in range(query.length):
+        postings = _find_postings(segment, plan, query, scratch, term, wanted)
+        if segment.is_narrow:
+            listed = _add(
+                segment, segment.narrow, query.idf[term], query.counts[term],
+                scratch, postings, listed,
+            )  # fmt: skip
+        else:
+            listed = _add(
+                segment, segment.wide, query.idf[term], query.counts[term],
+                scratch, postings, listed,
+            )  # fmt: skip
+    return listed
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_out(
+    scratch: Scratch, listed: cython.Py_ssize_t, least: cython.double
+) -> cython.Py_ssize_t:
+    """Move sums that exceed ``least`` out, and leave zeros; return how many wait."""
+    waiting: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(listed):
+        place = scratch.waiting[i]
+        scratch.waiting[waiting] = place
+        scratch.waiting_sums[waiting] = scratch.sums[place]
+        waiting += scratch.sums[place] > least
+        scratch.sums[place] = 0.0
+        scratch.bits[place >> 6] = 0
+    return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _enter_window(
+    plan: Plan, scratch: Scratch, at: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Begin a window at a document; return how many that may be returned are in it.
+
+    It is number ``at`` of those that may be returned. ``spare_numbers`` takes them, as they are
+    numbered in the block.
+    """
+    numbers: cython.const[cython.uint][::1] = plan.numbers
+    first: cython.Py_ssize_t = scratch.first
+    end: cython.Py_ssize_t
+    wanted: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    scratch.base = numbers[at] - first
+    scratch.end = min(scratch.base + scratch.width, scratch.in_block)
+    end = first + scratch.end
+    while at + wanted < numbers.shape[0] and numbers[at + wanted] < end:
+        scratch.spare_numbers[wanted] = numbers[at + wanted] - first
+        wanted += 1
+    for i in range(wanted, wanted + 7):
+        scratch.spare_numbers[i] = 0
+    return wanted
+
+
+# --- a query -----------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def rank_filtered(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython.void:
+    """Collect the best k above the floor, and some more; windows without a document are skipped."""
+    at: cython.Py_ssize_t = 0
+    wanted: cython.Py_ssize_t
+    waiting: cython.Py_ssize_t
+    scratch.in_block = scratch.first = 0  # of no block
+    while at < plan.numbers.shape[0]:
+        if plan.numbers[at] >= scratch.first + scratch.in_block:
+            enter_block(segment, query, scratch, plan.numbers[at] // segment.block_size)
+        wanted = _enter_window(plan, scratch, at)
+        waiting = _add_up(segment, plan, query, scratch, wanted)
+        waiting = _take_out(scratch, waiting, least_sum(scratch.floor, query.shift))
+        if query.positive:
+            collect(scratch, waiting, plan.k, query.shift, 0.0)
+        else:
+            collect_signed(scratch, waiting, query.shift)
+        if not has_room(scratch, 0.0):
+            keep_best(scratch, plan.k)
+            scratch.floor = max(scratch.floor, scratch.scores[plan.k - 1])
+        at += wanted
+    sift(scratch, scratch.floor)
