@@ -11,3 +11,4 @@ cdef extern from * nogil:
 
 cdef bint rank_coarsely(Segment segment, Plan plan, Query query, Query ordered,
                         Scratch scratch) noexcept nogil
+cdef void score_collected(Segment segment, Query query, Scratch scratch) noexcept nogil

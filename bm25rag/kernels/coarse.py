@@ -171,10 +171,7 @@ def rank_coarsely(
                 return _give_up(scratch)
             scratch.base = scratch.end
     sift(scratch, scratch.floor - slack)
-    if segment.is_narrow:
-        _score(segment, segment.narrow, query, scratch)
-    else:
-        _score(segment, segment.wide, query, scratch)
+    score_collected(segment, query, scratch)
     sift(scratch, nextafter(scratch.floor, _INFINITY))
     return True
 
@@ -196,9 +193,7 @@ def _give_up(scratch: Scratch) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _score(
-    segment: Segment, codes: cython.const[Codes][::1], query: Query, scratch: Scratch
-) -> cython.void:
+def score_collected(segment: Segment, query: Query, scratch: Scratch) -> cython.void:
     """Compute the scores of what has been collected as they are defined.
 
     Documents of one block, which follow each other, are scored together, as many as may wait.
@@ -210,7 +205,10 @@ def _score(
     while begin < scratch.collected:
         block = scratch.numbers[begin] // segment.block_size
         some = _gather(scratch, begin, block, segment.block_size)
-        _score_some(segment, codes, query, scratch, block, some)
+        if segment.is_narrow:
+            _score_some(segment, segment.narrow, query, scratch, block, some)
+        else:
+            _score_some(segment, segment.wide, query, scratch, block, some)
         for i in range(some):
             scratch.scores[begin + i] = scratch.waiting_sums[i] + query.shift
         begin += some

@@ -10,6 +10,9 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
+    from math import nextafter
+
+    from bm25rag.kernels.coarse import score_collected
     from bm25rag.kernels.collecting import (
         collect,
         collect_signed,
@@ -26,7 +29,12 @@ if not cython.compiled:
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
 # Postings that are looked at in the time in which a document is looked up.
-_LOOK_UP = cython.declare(cython.Py_ssize_t, 16)
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 32)
+# The share of what a sum must exceed that the terms which are looked up may add.
+_LEFT = cython.declare(cython.double, 0.25)
+# Sums in any order are off by less than this share of the largest.
+_OFF = cython.declare(cython.double, 1e-9)
+_INFINITY = cython.declare(cython.double, float("inf"))
 
 
 # --- the postings of documents that may be returned, of one term in one window ---------------
@@ -171,13 +179,18 @@ def _add(
 @cython.nogil
 @cython.exceptval(check=False)
 def _add_up(
-    segment: Segment, plan: Plan, query: Query, scratch: Scratch, wanted: cython.Py_ssize_t
+    segment: Segment,
+    plan: Plan,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Add up the scores of the ``wanted`` documents of a window; return how many are listed."""
+    """Add up the parts of the first terms in a window; return how many documents are listed."""
     listed: cython.Py_ssize_t = 0
     postings: cython.Py_ssize_t
     term: cython.Py_ssize_t
-    for term in range(query.length):
+    for term in range(walked):
         postings = _find_postings(segment, plan, query, scratch, term, wanted)
         if segment.is_narrow:
             listed = _add(
@@ -215,24 +228,68 @@ def _take_out(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _enter_window(
-    plan: Plan, scratch: Scratch, at: cython.Py_ssize_t
+def _look_up_rest(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    waiting: cython.Py_ssize_t,
+    least: cython.double,
 ) -> cython.Py_ssize_t:
+    """Look up the documents that wait, in any order, in the other terms; return how many still do.
+
+    Those that cannot exceed ``least`` any more are dropped.
+    """
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    kept: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    posting: cython.longlong
+    sum_: cython.double
+    i: cython.Py_ssize_t
+    for term in range(walked, query.length):
+        start = query.starts[term, scratch.block]
+        stop = query.starts[term, scratch.block + 1]
+        if waiting == 0:
+            return 0
+        for i in range(waiting):
+            scratch.spare_numbers[i] = scratch.base + scratch.waiting[i]
+        for i in range(waiting, waiting + 7):
+            scratch.spare_numbers[i] = 0
+        if start < stop:
+            find(segment.documents, start, stop, scratch.spare_numbers, waiting, scratch.work)
+        kept = 0
+        for i in range(waiting):
+            sum_ = scratch.waiting_sums[i]
+            posting = scratch.work[i]
+            if start < stop and segment.documents[posting] == scratch.spare_numbers[i]:
+                sum_ += part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
+            scratch.waiting[kept] = scratch.waiting[i]
+            scratch.waiting_sums[kept] = sum_
+            kept += sum_ > least - query.rest[term + 1]
+        waiting = kept
+    return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _enter_window(plan: Plan, scratch: Scratch, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Begin a window at a document; return how many that may be returned are in it.
 
     It is number ``at`` of those that may be returned. ``spare_numbers`` takes them, as they are
     numbered in the block.
     """
-    numbers: cython.const[cython.uint][::1] = plan.numbers
     first: cython.Py_ssize_t = scratch.first
     end: cython.Py_ssize_t
     wanted: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    scratch.base = numbers[at] - first
+    scratch.base = plan.numbers[at] - first
     scratch.end = min(scratch.base + scratch.width, scratch.in_block)
     end = first + scratch.end
-    while at + wanted < numbers.shape[0] and numbers[at + wanted] < end:
-        scratch.spare_numbers[wanted] = numbers[at + wanted] - first
+    while at + wanted < plan.numbers.shape[0] and plan.numbers[at + wanted] < end:
+        scratch.spare_numbers[wanted] = plan.numbers[at + wanted] - first
         wanted += 1
     for i in range(wanted, wanted + 7):
         scratch.spare_numbers[i] = 0
@@ -245,24 +302,53 @@ def _enter_window(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def rank_filtered(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython.void:
-    """Collect the best k above the floor, and some more; windows without a document are skipped."""
+def rank_filtered(
+    segment: Segment, plan: Plan, query: Query, terms: Query, scratch: Scratch
+) -> cython.void:
+    """Collect the best k above the floor, and some more; windows without a document are skipped.
+
+    If sums may be coarse, ``terms`` are those of the query by bound descending, and walked until
+    those that are left can add so little that few documents must be looked up in them; what is
+    collected is then scored as defined. Else they are the query. What sums in another order are off by is far less than ``slack``.
+    """
+    slack: cython.double = terms.rest[0] * _OFF if query.coarse else 0.0
+    walked: cython.Py_ssize_t = query.length
     at: cython.Py_ssize_t = 0
     wanted: cython.Py_ssize_t
     waiting: cython.Py_ssize_t
+    least: cython.double
     scratch.in_block = scratch.first = 0  # of no block
     while at < plan.numbers.shape[0]:
         if plan.numbers[at] >= scratch.first + scratch.in_block:
-            enter_block(segment, query, scratch, plan.numbers[at] // segment.block_size)
+            enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
         wanted = _enter_window(plan, scratch, at)
-        waiting = _add_up(segment, plan, query, scratch, wanted)
-        waiting = _take_out(scratch, waiting, least_sum(scratch.floor, query.shift))
+        least = least_sum(scratch.floor, query.shift) - slack
+        while query.coarse and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
+            walked -= 1
+        waiting = _add_up(segment, plan, terms, scratch, walked, wanted)
+        if walked < query.length:
+            waiting = _take_out(scratch, waiting, least - terms.rest[walked])
+            if segment.is_narrow:
+                waiting = _look_up_rest(
+                    segment, segment.narrow, terms, scratch, walked, waiting, least
+                )
+            else:
+                waiting = _look_up_rest(
+                    segment, segment.wide, terms, scratch, walked, waiting, least
+                )
+        else:
+            waiting = _take_out(scratch, waiting, least)
         if query.positive:
-            collect(scratch, waiting, plan.k, query.shift, 0.0)
+            collect(scratch, waiting, plan.k, query.shift, slack)
         else:
             collect_signed(scratch, waiting, query.shift)
-        if not has_room(scratch, 0.0):
+        if not has_room(scratch, slack):
+            if query.coarse:
+                score_collected(segment, query, scratch)
             keep_best(scratch, plan.k)
-            scratch.floor = max(scratch.floor, scratch.scores[plan.k - 1])
+            scratch.floor = max(scratch.floor, nextafter(scratch.scores[plan.k - 1], -_INFINITY))
         at += wanted
-    sift(scratch, scratch.floor)
+    sift(scratch, scratch.floor - slack)
+    if query.coarse:
+        score_collected(segment, query, scratch)
+    sift(scratch, nextafter(scratch.floor, _INFINITY))

@@ -128,6 +128,7 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     term: cython.Py_ssize_t
     count: cython.double
     least: cython.double
+    pays: cython.bint
     for term in range(query.length):
         count = query.counts[term]
         total += segment.highest * query.idf[term] * count
@@ -141,13 +142,18 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         if postings * _FREQUENT >= segment.size:
             frequent += postings
     query.positive = smallest > 0.0 and weighted > 0.0
+    if plan.few:
+        pays = plan.numbers.shape[0] >= plan.k * 8
+    else:
+        pays = (
+            segment.levels.shape[0] > 0
+            and segment.size > plan.window
+            and walked * _DENSE >= segment.size
+            and walked >= plan.k * query.length * plan.coarse
+        )
     query.coarse = (
-        not plan.few
-        and segment.levels.shape[0] > 0
-        and segment.size > plan.window
+        pays
         and query.length <= _MOST_TERMS
-        and walked * _DENSE >= segment.size
-        and walked >= plan.k * query.length * plan.coarse
         and smallest >= _NORMAL
         and weighted >= _NORMAL
         and abs(query.shift) <= total < _HUGE

@@ -140,11 +140,13 @@ def _answer(
     if query.coarse or query.prune:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)
-    if query.coarse and not rank_coarsely(segment, plan, query, ordered, scratch):
+    if query.coarse and not plan.few and not rank_coarsely(segment, plan, query, ordered, scratch):
         query.coarse = False
         start(scratch, floor)
-    if plan.few:
-        rank_filtered(segment, plan, query, scratch)
+    if plan.few and query.coarse:
+        rank_filtered(segment, plan, query, ordered, scratch)
+    elif plan.few:
+        rank_filtered(segment, plan, query, query, scratch)
     elif not query.positive:
         rank_signed(segment, plan, query, scratch)
     elif query.prune:
