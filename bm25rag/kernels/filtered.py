@@ -123,14 +123,9 @@ def _find_postings(
     """List a term's postings of the ``wanted`` documents of a window; return how many there are."""
     posting: cython.Py_ssize_t = scratch.cursors[term]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
-    width: cython.Py_ssize_t = scratch.end - scratch.base
     if posting == stop:
         return 0
-    # As many postings as a window of the rest of the block has on average.
-    if (
-        plan.allowed.shape[0] == 0
-        or wanted * _LOOK_UP * (scratch.in_block - scratch.base) < (stop - posting) * width
-    ):
+    if plan.allowed.shape[0] == 0 or wanted * _LOOK_UP < stop - posting:
         return _look_up(segment.documents, stop, wanted, scratch, term)
     posting = first_at_least(segment.documents, posting, stop, scratch.base)
     return _look_at_all(
@@ -279,18 +274,21 @@ def _enter_window(plan: Plan, scratch: Scratch, at: cython.Py_ssize_t) -> cython
     """Begin a window at a document; return how many that may be returned are in it.
 
     It is number ``at`` of those that may be returned. ``spare_numbers`` takes them, as they are
-    numbered in the block.
+    numbered in the block. The window reaches to the end of the block, if so many may wait: term by
+    term, memory is read faster the more of it follows each other.
     """
     first: cython.Py_ssize_t = scratch.first
-    end: cython.Py_ssize_t
+    end: cython.Py_ssize_t = first + scratch.in_block
+    most: cython.Py_ssize_t = min(scratch.width, plan.numbers.shape[0] - at)
     wanted: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    scratch.base = plan.numbers[at] - first
-    scratch.end = min(scratch.base + scratch.width, scratch.in_block)
-    end = first + scratch.end
-    while at + wanted < plan.numbers.shape[0] and plan.numbers[at + wanted] < end:
+    while wanted < most and plan.numbers[at + wanted] < end:
         scratch.spare_numbers[wanted] = plan.numbers[at + wanted] - first
         wanted += 1
+    scratch.base = scratch.spare_numbers[0]
+    scratch.end = scratch.in_block
+    if wanted == scratch.width:
+        scratch.end = scratch.spare_numbers[wanted - 1] + 1
     for i in range(wanted, wanted + 7):
         scratch.spare_numbers[i] = 0
     return wanted

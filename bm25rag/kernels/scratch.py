@@ -78,7 +78,7 @@ class Scratch:
     """Memory to work in, for one query after another.
 
     ``sums`` and ``units``, which share their memory, and ``bits`` are zero between queries. There
-    is room for windows of ``width`` documents, units of a block, and queries of ``longest`` terms.
+    is room for windows of ``width`` documents, sums and units of a block, and queries of ``longest`` terms.
 
     A search is in ``block``, of ``in_block`` documents, the first of which is number ``first``. It
     walks the window from ``base`` to ``end`` there; ``cursors`` say how far each term has been
@@ -224,12 +224,12 @@ def _allot(
 
 @cython.cfunc
 def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
-    """Make the sums of a window and those in units of a block: no query has both."""
-    units: cython.Py_ssize_t = (min(segment.block_size, segment.size) + 63) // 64 * 64
-    shared = np.zeros(max(scratch.width, units // 4))
-    scratch.sums = view(shared[: scratch.width])
-    scratch.units = view(shared.view(np.int16))
-    scratch.bits = zeros(scratch.width // 64, np.uint64)
+    """Make the sums, and those in units, of a block: no query has both. Few reach all pages."""
+    cells: cython.Py_ssize_t = (min(segment.block_size, segment.size) + 63) // 64 * 64
+    shared = np.zeros(max(scratch.width, cells))
+    scratch.sums = view(shared)
+    scratch.units = view(shared.view(np.int16)[:cells])
+    scratch.bits = zeros(max(scratch.width, cells) // 64, np.uint64)
 
 
 @cython.cfunc
