@@ -6,5 +6,8 @@ from bm25rag.kernels.collecting cimport (
 )
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, least_sum, part
 
+cdef extern from * nogil:
+    void prefetch "__builtin_prefetch" (const void *address)
+
 cdef void rank_filtered(Segment segment, Plan plan, Query query, Query terms,
                         Scratch scratch) noexcept nogil
