@@ -29,9 +29,12 @@ if not cython.compiled:
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
 # Postings that are looked at in the time in which a document is looked up.
-_LOOK_UP = cython.declare(cython.Py_ssize_t, 32)
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 128)
 # The share of what a sum must exceed that the terms which are looked up may add.
 _LEFT = cython.declare(cython.double, 0.25)
+# The documents of the first window, at least and for each document wanted.
+_FIRST = cython.declare(cython.Py_ssize_t, 64)
+_FIRST_BY_K = cython.declare(cython.Py_ssize_t, 4)
 # Sums in any order are off by less than this share of the largest.
 _OFF = cython.declare(cython.double, 1e-9)
 _INFINITY = cython.declare(cython.double, float("inf"))
@@ -131,9 +134,14 @@ def _find_postings(
     """List a term's postings of the ``wanted`` documents of a window; return how many there are."""
     posting: cython.Py_ssize_t = scratch.cursors[term]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
+    width: cython.Py_ssize_t = scratch.end - scratch.base
     if posting == stop:
         return 0
-    if plan.allowed.shape[0] == 0 or wanted * _LOOK_UP < stop - posting:
+    # As many postings as a window of the rest of the block has on average.
+    if (
+        plan.allowed.shape[0] == 0
+        or wanted * _LOOK_UP * (scratch.in_block - scratch.base) < (stop - posting) * width
+    ):
         return _look_up(segment.documents, codes, stop, wanted, scratch, term)
     posting = first_at_least(segment.documents, posting, stop, scratch.base)
     return _look_at_all(
@@ -279,24 +287,27 @@ def _look_up_rest(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _enter_window(plan: Plan, scratch: Scratch, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def _enter_window(
+    plan: Plan, scratch: Scratch, at: cython.Py_ssize_t, room: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
     """Begin a window at a document; return how many that may be returned are in it.
 
     It is number ``at`` of those that may be returned. ``spare_numbers`` takes them, as they are
-    numbered in the block. The window reaches to the end of the block, if so many may wait: term by
-    term, memory is read faster the more of it follows each other.
+    numbered in the block. The window reaches to the end of the block, if there is ``room`` for so
+    many: term by term, memory is read faster the more of it follows each other.
     """
     first: cython.Py_ssize_t = scratch.first
     end: cython.Py_ssize_t = first + scratch.in_block
-    most: cython.Py_ssize_t = min(scratch.width, plan.numbers.shape[0] - at)
+    most: cython.Py_ssize_t = min(scratch.width, room)
     wanted: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
+    most = min(most, plan.numbers.shape[0] - at)
     while wanted < most and plan.numbers[at + wanted] < end:
         scratch.spare_numbers[wanted] = plan.numbers[at + wanted] - first
         wanted += 1
     scratch.base = scratch.spare_numbers[0]
     scratch.end = scratch.in_block
-    if wanted == scratch.width:
+    if wanted == most:
         scratch.end = scratch.spare_numbers[wanted - 1] + 1
     for i in range(wanted, wanted + 7):
         scratch.spare_numbers[i] = 0
@@ -320,6 +331,7 @@ def rank_filtered(
     """
     slack: cython.double = terms.rest[0] * _OFF if query.coarse else 0.0
     walked: cython.Py_ssize_t = query.length
+    first: cython.Py_ssize_t = max(_FIRST, plan.k * _FIRST_BY_K)
     at: cython.Py_ssize_t = 0
     wanted: cython.Py_ssize_t
     waiting: cython.Py_ssize_t
@@ -328,7 +340,8 @@ def rank_filtered(
     while at < plan.numbers.shape[0]:
         if plan.numbers[at] >= scratch.first + scratch.in_block:
             enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
-        wanted = _enter_window(plan, scratch, at)
+        # Few at first, if then there is a floor, and terms need not be walked any more.
+        wanted = _enter_window(plan, scratch, at, scratch.width if at or not query.coarse else first)
         least = least_sum(scratch.floor, query.shift) - slack
         while query.coarse and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
             walked -= 1
