@@ -341,7 +341,9 @@ def rank_filtered(
         if plan.numbers[at] >= scratch.first + scratch.in_block:
             enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
         # Few at first, if then there is a floor, and terms need not be walked any more.
-        wanted = _enter_window(plan, scratch, at, scratch.width if at or not query.coarse else first)
+        wanted = _enter_window(
+            plan, scratch, at, scratch.width if at or not query.coarse else first
+        )
         least = least_sum(scratch.floor, query.shift) - slack
         while query.coarse and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
             walked -= 1

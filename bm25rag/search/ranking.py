@@ -42,7 +42,7 @@ SPARSE = 4
 # With 40, both took a twentieth more than with 100 where they gain little.
 COARSE = 80
 # If so many times fewer documents may be returned than there are, the kernel looks at these first.
-FEW = 12
+FEW = 20
 
 
 def rank(
