@@ -327,7 +327,8 @@ def rank_filtered(
 
     If sums may be coarse, ``terms`` are those of the query by bound descending, and walked until
     those that are left can add so little that few documents must be looked up in them; what is
-    collected is then scored as defined. Else they are the query. What sums in another order are off by is far less than ``slack``.
+    collected is then scored as defined. Else they are the query. What sums in another order are
+    off by is far less than ``slack``.
     """
     slack: cython.double = terms.rest[0] * _OFF if query.coarse else 0.0
     walked: cython.Py_ssize_t = query.length

@@ -78,7 +78,8 @@ class Scratch:
     """Memory to work in, for one query after another.
 
     ``sums`` and ``units``, which share their memory, and ``bits`` are zero between queries. There
-    is room for windows of ``width`` documents, sums and units of a block, and queries of ``longest`` terms.
+    is room for windows of ``width`` documents, sums and units of a block, and queries of
+    ``longest`` terms.
 
     A search is in ``block``, of ``in_block`` documents, the first of which is number ``first``. It
     walks the window from ``base`` to ``end`` there; ``cursors`` say how far each term has been
