@@ -143,6 +143,7 @@ def rank_coarsely(
     block: cython.Py_ssize_t
     least: cython.double
     in_units: cython.double
+    masked: cython.bint
     # The last block may be a small one; what the best of it exceed is known in the others.
     for block in range(segment.blocks - 1, -1, -1):
         enter_block(segment, ordered, scratch, block)
@@ -153,10 +154,13 @@ def rank_coarsely(
             _walk(segment, segment.narrow, ordered, scratch, walked, scale)
         else:
             _walk(segment, segment.wide, ordered, scratch, walked, scale)
-        if plan.allowed.shape[0]:
-            mask(scratch.units, 0, scratch.in_block, plan.allowed, scratch.first)
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
+            # If most documents may be returned, and the floor has risen, the few that are drained
+            # are looked at instead.
+            masked = plan.allowed.shape[0] > 0 and not (plan.most and scratch.cut > 0)
+            if masked:
+                mask(scratch.units, scratch.base, scratch.end, plan.allowed, scratch.first)
             least = _least(plan, query, scratch, unit, slack)
             in_units = (least - ordered.rest[walked]) / unit
             if in_units < 0.0:  # a document may be among the best that has no units
@@ -165,6 +169,8 @@ def rank_coarsely(
                 scratch.units, scratch.base, scratch.end, in_units, unit,
                 scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
             )  # fmt: skip
+            if plan.allowed.shape[0] and not masked:
+                waiting = _keep_allowed(plan, scratch, waiting)
             waiting = look_up(segment, ordered, scratch, walked, least, waiting)
             collect(scratch, waiting, plan.k, query.shift, slack)
             if not has_room(scratch, slack):
@@ -174,6 +180,23 @@ def rank_coarsely(
     score_collected(segment, query, scratch)
     sift(scratch, nextafter(scratch.floor, _INFINITY))
     return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_allowed(plan: Plan, scratch: Scratch, waiting: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Drop documents that may not be returned; return how many still wait."""
+    first: cython.Py_ssize_t = scratch.first + scratch.base
+    kept: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    for i in range(waiting):
+        place = scratch.waiting[i]
+        scratch.waiting[kept] = place
+        scratch.waiting_sums[kept] = scratch.waiting_sums[i]
+        kept += plan.allowed[first + place] != 0
+    return kept
 
 
 @cython.cfunc

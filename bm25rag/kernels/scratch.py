@@ -57,7 +57,7 @@ class Terms:
 class Plan:
     """``SearchPlan``; ``few`` says whether ``numbers`` are of the documents that are allowed.
 
-    Then ``allowed`` may be empty.
+    Then ``allowed`` may be empty. ``most`` says whether more than half are.
     """
 
 
@@ -135,6 +135,7 @@ def prepare_plan(plan):
     k, allowed, window, heavy, sparse, coarse, few = plan
     prepared.k = k
     prepared.few = allowed is not None and allowed.count * few <= allowed.size
+    prepared.most = allowed is not None and 2 * allowed.count > allowed.size
     prepared.numbers = view(allowed.numbers) if prepared.few else _NO_NUMBERS
     if allowed is None or (prepared.few and not allowed.has_mask):
         prepared.allowed = _NO_MASK
