@@ -273,7 +273,7 @@ class Allowed:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it may take at most."""
+        """How many bytes it may take at most; ``numbers`` are asked for where they are few."""
         return self.size + min(4 * self.count, self.size)
 
     @property

@@ -284,7 +284,7 @@ class Snapshot:
             numbers: Sequence[int] | Int64
             numbers = range(len(self.views[segment_index].segment))
             if mask is not None:
-                numbers = mask.numbers.astype(np.int64)
+                numbers = np.flatnonzero(mask.mask)
             if asked is not None:
                 passing = (n for n in map(int, numbers) if self.passes(segment_index, n, asked))
                 numbers = list(islice(passing, stop))
