@@ -42,8 +42,8 @@ SPARSE = 4
 # With 40, both took a twentieth more than with 100 where they gain little.
 COARSE = 80
 # If so many times fewer documents may be returned than there are, the kernel looks at these first.
-# Measured at 5,000 to a million passages: of 1 % the best 10 and 100 then take a fifth to two thirds
-# of the time; from 4 to 7 % on, k = 10 takes longer.
+# Measured at 5,000 to a million passages: of 1 %, k = 10 and 100 then take a quarter to three
+# quarters of the time; from 4 to 7 % on, k = 10 takes longer.
 FEW = 20
 
 
