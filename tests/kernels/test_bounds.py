@@ -47,6 +47,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ["analysis/test_scanner.py", _THREADS],
         [
+            "kernels/test_filtered.py",
             "kernels/test_reading.py",
             "kernels/test_selecting.py",
             "search/test_unknown_terms.py",
