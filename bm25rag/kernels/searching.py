@@ -160,7 +160,7 @@ def _look_up(numbers, term, table: _Table):
         frequency += starts[starts.shape[0] - 1] - starts[0]
     if not table.counts:
         frequency = numbers.count(term, row.places)
-    if frequency == 0:
+    if frequency <= 0:
         number = numbers.remember_unknown(term)
     else:
         number = _assign(numbers, term, table, row, frequency)
