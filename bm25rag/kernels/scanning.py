@@ -29,7 +29,8 @@ if not cython.compiled:
         STOP,
         WORD,
     )
-    from bm25rag.kernels.signs import class_of, is_inside, mark_inside
+    from bm25rag.kernels.signs import class_of, is_inside
+    from bm25rag.kernels.strings import mark_inside
     from bm25rag.kernels.words import Words, new_words, number_words
 
 # Bytes between two looks at what begins and ends in them.

@@ -6,4 +6,28 @@ from bm25rag.kernels.collecting cimport keep_best, start
 from bm25rag.kernels.exact cimport rank, rank_signed
 from bm25rag.kernels.filtered cimport rank_filtered
 from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
+from bm25rag.kernels.reading cimport Postings, find_term
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Terms
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+cdef class _Column:
+    cdef Postings postings
+    cdef long long[:, ::1] starts
+    cdef Py_ssize_t first
+
+cdef class _Row:
+    cdef object places
+    cdef long long[::1] starts
+
+cdef class _Table:
+    cdef list columns
+    cdef list rows
+    cdef Py_ssize_t width
+    cdef long long[::1] frequencies
+    cdef float[::1] idf
+    cdef const float[::1] idfs
+    cdef const unsigned int[::1] crc
+    cdef object free
+    cdef bint counts

@@ -6,6 +6,3 @@ cdef int class_of(unsigned long long entry, bint in_cluster, bint inside) noexce
 cdef bint is_inside(
     unsigned long long entry, int prior, unsigned long long following, unsigned long long after
 ) noexcept nogil
-cdef void mark_inside(
-    const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives
-) noexcept nogil

@@ -2,3 +2,23 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+cdef class _Words:
+    cdef object text
+    cdef const unsigned char *data
+    cdef Py_ssize_t size
+    cdef Py_ssize_t start
+    cdef Py_ssize_t stop
+    cdef const unsigned char[::1] source
+
+cdef class _Analysis:
+    cdef dict known
+    cdef object unwanted
+    cdef object stemmer
+    cdef object stem
+    cdef list terms
+    cdef list rest
+
+cdef void mark_inside(
+    const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives
+) noexcept nogil

@@ -1,82 +1,359 @@
-"""The words of short texts, and their terms."""
+"""The words of texts in ASCII, signs inside them, and the terms of words."""
 
 from __future__ import annotations
 
 import cython
+import numpy as np
 
 from bm25rag.kernels.boundary import LONGEST_WORD
+from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
+# What a byte is: part of a word, a sign that may be, or neither.
+_IN_WORD = cython.declare(cython.int, 1)
+_SIGN = cython.declare(cython.int, 2)
+_A_SPACE = cython.declare(cython.int, 32)
+_A_HASH = cython.declare(cython.int, 35)
+_A_POINT = cython.declare(cython.int, 46)
+_A_LINE = cython.declare(cython.int, 95)
+# Classes of a byte; what is not ASCII may be anything.
+_NAME = cython.declare(cython.int, 1)
+_NUMBER = cython.declare(cython.int, 2)
+_LINE = cython.declare(cython.int, 4)
+_POINT = cython.declare(cython.int, 8)
+_ANY = cython.declare(cython.int, 16)
+_WORD_BYTE = cython.declare(cython.int, 7)
+_A_PLUS = cython.declare(cython.int, 43)
+# What ``_may_be_inside`` reads behind a text.
+_GAP = "   "
 
 
-def find_plain_words(text):
-    """Find the words of a text; see ``Backend.find_plain_words``."""
-    size: cython.Py_ssize_t = 0
-    if cython.compiled:
-        data = PyUnicode_AsUTF8AndSize(text, cython.address(size))  # noqa: F821 - of the .pxd
-    else:
-        data = text.encode("ascii")
-        size = len(data)
-    words: list = []
-    start: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    byte: cython.int
-    for i in range(size + 1):
-        byte = data[i] if i < size else 32
-        if 97 <= byte <= 122 or 48 <= byte <= 57 or byte == 95 or 65 <= byte <= 90:
-            continue
-        if byte == 43 or byte == 35:  # "c++", "c#"
-            return None
-        if (byte == 39 or byte == 44 or byte == 46) and i + 1 < size and data[i + 1] != 32:
-            return None  # "don't", "1,000", ".net"
-        if start < i:
-            if cython.compiled:
-                words.append(PyUnicode_DecodeUTF8(data + start, i - start, "strict"))  # noqa: F821
-            else:
-                words.append(data[start:i].decode("ascii"))
-        start = i + 1
-    return words
+def _kinds():
+    kinds = np.zeros(256, np.uint8)
+    kinds[[ord(sign) for sign in "'.,+#"]] = _SIGN
+    kinds[[byte for byte in range(128) if chr(byte).isalnum() or byte == ord("_")]] = _IN_WORD
+    return kinds
 
 
-def analyze_words(words, known, unwanted, stems, analyze):
-    """Return the terms of words; see ``Backend.analyze_words``."""
-    given: list = words
-    remembered: dict = known
-    all_terms: list = []
-    for word in given:
-        terms = remembered.get(word)
-        if terms is None:
-            return _analyze_some(given, remembered, unwanted, stems, analyze)
-        all_terms.extend(terms)
-    return all_terms
+_KINDS = cython.declare(cython.const[cython.uchar][::1], view(_kinds()))
+
+
+@cython.final
+@cython.cclass
+class _Words:
+    """Finds the words of a text: the last one is from ``start`` to before ``stop``.
+
+    ``source`` is the text with a gap behind it, once a sign is looked at.
+    """
 
 
 @cython.cfunc
-def _analyze_some(given: list, remembered: dict, unwanted, stems, analyze):
-    """Do as ``analyze_words`` where some words are new."""
-    found: dict = {}
-    plain: list = []
-    others: list = []
-    for word in given:
-        if word in found:
-            continue
-        terms = remembered.get(word)
-        if terms is not None:
-            found[word] = terms
-        elif stems is None or len(word) > _LONGEST or not (word.isascii() and word.isalnum()):
-            found[word] = ()
-            others.append(word)
-        elif word in unwanted:
-            found[word] = remembered[word] = ()
-        else:
-            found[word] = ()
-            plain.append(word)
-    if plain:
-        for word, stem in zip(plain, stems(plain), strict=True):
-            found[word] = remembered[word] = (stem,)
-    if others:
-        found.update(analyze(others))
-    all_terms: list = []
-    for word in given:
-        all_terms.extend(found[word])
-    return all_terms
+def _words(text) -> _Words:
+    it: _Words = _Words()
+    size: cython.Py_ssize_t = 0
+    it.text = text
+    if cython.compiled:
+        it.data = cython.cast(
+            "const unsigned char *",
+            PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+        )
+    else:
+        it.data = text.encode("ascii")
+        size = len(it.data)
+        it.start = it.stop = 0
+        it.source = memoryview(b"")
+    it.size = size
+    return it
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _next(it: _Words) -> cython.int:
+    """Go to the next word; return whether there is one, -1 after an error."""
+    place: cython.Py_ssize_t = it.stop
+    inside: cython.int = 0
+    while place < it.size:
+        inside = _is_inside(it, place)
+        if inside:
+            break
+        place += 1
+    it.start = place
+    while inside > 0:
+        place += 1
+        inside = _is_inside(it, place) if place < it.size else 0
+    it.stop = place
+    return -1 if inside < 0 else it.start < place
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _is_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
+    """Whether a character is part of a word; -1 after an error."""
+    kind: cython.int = _KINDS[it.data[place]]
+    if kind == _SIGN:
+        return _is_sign_inside(it, place)
+    return kind
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _is_sign_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
+    ends: cython.bint = place + 1 == it.size or it.data[place + 1] == _A_SPACE
+    if ends and it.data[place] != _A_PLUS and it.data[place] != _A_HASH:  # "c++", "c#"
+        return 0
+    if it.source.shape[0] == 0:
+        it.source = memoryview((it.text + _GAP).encode("ascii"))
+    return _may_be_inside(it.source, place)
+
+
+@cython.cfunc
+@cython.inline
+def _word(it: _Words):
+    if cython.compiled:
+        return PyUnicode_DecodeUTF8(  # noqa: F821
+            cython.cast(cython.p_char, it.data + it.start), it.stop - it.start, "strict"
+        )
+    return it.data[it.start : it.stop].decode("ascii")
+
+
+def find_ascii_words(text):
+    """Find the words of a text; see ``Backend.find_ascii_words``."""
+    it: _Words = _words(text)
+    words: list = []
+    while _next(it):
+        words.append(_word(it))
+    return words
+
+
+def analyze_text(text, known, unwanted, stemmer, analyze):
+    """Return the terms of a text; see ``Backend.analyze_text``."""
+    it: _Words = _words(text)
+    analysis: _Analysis = _start(known, unwanted, stemmer)
+    while _next(it):
+        word = _word(it)
+        terms = analysis.known.get(word)
+        if terms is None and _is_plain(it.data, it.start, it.stop):
+            terms = _analyze_plain(analysis, word)
+        _append(analysis, word, terms)
+    return _finish(analysis, analyze)
+
+
+def analyze_words(words, known, unwanted, stemmer, analyze):
+    """Return the terms of words; see ``Backend.analyze_words``."""
+    it: _Words
+    analysis: _Analysis = _start(known, unwanted, stemmer)
+    for word in words:
+        terms = analysis.known.get(word)
+        if terms is None and word.isascii():
+            it = _words(word)
+            if _is_plain(it.data, 0, it.size):
+                terms = _analyze_plain(analysis, word)
+        _append(analysis, word, terms)
+    return _finish(analysis, analyze)
+
+
+@cython.final
+@cython.cclass
+class _Analysis:
+    """What becomes of words: ``terms``, and from the first that is left to Python on, ``rest``.
+
+    That holds the terms of a word, or a word that is left.
+    """
+
+
+@cython.cfunc
+def _start(known, unwanted, stemmer) -> _Analysis:
+    analysis: _Analysis = _Analysis()
+    analysis.known = known
+    analysis.unwanted = unwanted
+    analysis.stemmer = stemmer
+    analysis.stem = None
+    analysis.terms = []
+    analysis.rest = []
+    return analysis
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _is_plain(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether a word is of letters and digits, or is a number with points: one token as it is."""
+    place: cython.Py_ssize_t
+    byte: cython.int
+    if not start < stop <= start + _LONGEST:
+        return False
+    is_number: cython.bint = 48 <= data[start] <= 57
+    for place in range(start, stop):
+        byte = data[place]
+        if byte == _A_POINT:
+            if not is_number:
+                return False
+        elif byte == _A_LINE or _KINDS[byte] != _IN_WORD:
+            return False
+    return True
+
+
+@cython.cfunc
+def _analyze_plain(analysis: _Analysis, word):
+    """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
+    if analysis.stemmer is None:
+        return None
+    if word in analysis.unwanted:
+        terms = ()
+    else:
+        if analysis.stem is None:
+            analysis.stem = analysis.stemmer()
+        terms = (analysis.stem(word) or word,)
+    analysis.known[word] = terms
+    return terms
+
+
+@cython.cfunc
+def _append(analysis: _Analysis, word, terms):
+    if terms is None:
+        analysis.rest.append(word)
+    elif analysis.rest:
+        analysis.rest.append(terms)
+    else:
+        _extend(analysis.terms, terms)
+
+
+@cython.cfunc
+@cython.inline
+def _extend(all_terms: list, terms: tuple):
+    for term in terms:
+        all_terms.append(term)
+
+
+@cython.cfunc
+def _finish(analysis: _Analysis, analyze):
+    if analysis.rest:
+        found: dict = analyze(
+            list(dict.fromkeys([word for word in analysis.rest if isinstance(word, str)]))
+        )
+        for word in analysis.rest:
+            _extend(analysis.terms, found[word] if isinstance(word, str) else word)
+    return analysis.terms
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def mark_inside(
+    source: cython.const[cython.uchar][::1],
+    inside: cython.uchar[::1],
+    size: cython.Py_ssize_t,
+    possessives: cython.bint,
+) -> cython.void:
+    """Mark the signs of ASCII that are inside words, or may be by what is not ASCII beside them.
+
+    Parameters
+    ----------
+    source
+        Texts with a gap after each, as ``scan`` has them.
+    inside
+        Whether what is before a place is inside a word, but 2 for a sign; (size + 1,).
+    size
+        How many bytes there are.
+    possessives
+        Whether to leave "'s" out at the end of a word: a twentieth of English words have it,
+        and would be looked at twice.
+    """
+    place: cython.Py_ssize_t = 1
+    stop: cython.Py_ssize_t = size + 1
+    signs: cython.uchar
+    i: cython.Py_ssize_t
+    while place < stop:
+        if place + 8 <= stop:
+            signs = 0
+            for i in range(place, place + 8):
+                signs |= inside[i]
+            if not signs & 2:
+                place += 8
+                continue
+        if inside[place] == 2:
+            inside[place] = _may_be_inside(source, place - 1)
+            if inside[place] and possessives and _is_possessive(source, place - 1):
+                inside[place] = 0
+                inside[place + 1] = 0
+        place += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _may_be_inside(
+    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
+) -> cython.bint:
+    """As ``is_inside``, of bytes; right where all are ASCII. Two bytes behind it are read."""
+    before: cython.int = _class(source, place - 1)
+    earlier: cython.int = _class(source, place - 2)
+    behind: cython.int = _class(source, place + 1)
+    beyond: cython.int = _class(source, place + 2)
+    named: cython.bint = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
+    numbers: cython.bint
+    name: cython.bint
+    paired: cython.bint
+    sign: cython.int = source[place]
+    if sign == 39:
+        return (before & (_WORD_BYTE | _ANY)) != 0 and (behind & (_WORD_BYTE | _ANY)) != 0
+    numbers = (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
+    if sign == 44:
+        return numbers
+    if sign == 35:
+        return named
+    name = (behind & (_NAME | _ANY)) != 0
+    if sign == 46:
+        return (
+            numbers
+            or ((before & (_WORD_BYTE | _POINT)) == 0 and name)
+            or (named and name and (beyond & _WORD_BYTE) == 0)
+        )
+    paired = source[place + 1] == _A_PLUS or (behind & _ANY) != 0
+    if named and paired and source[place + 2] != _A_PLUS:
+        return True
+    if source[place + 1] == _A_PLUS or place < 2:
+        return False
+    if source[place - 1] != _A_PLUS:
+        return (before & _ANY) != 0
+    return (earlier & (_NAME | _ANY)) != 0 and (_class(source, place - 3) & _WORD_BYTE) == 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_possessive(
+    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether an apostrophe begins an "'s" between what is ASCII, behind which nothing joins."""
+    beyond: cython.int
+    if source[place] != 39 or source[place + 1] | 32 != 115 or place < 1:
+        return False
+    beyond = source[place + 2]
+    if beyond == 39 or beyond == 46 or beyond == 43 or beyond == 35:
+        return False
+    return (_class(source, place - 1) & _WORD_BYTE) != 0 and _class(source, place + 2) == 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _class(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.int:
+    byte: cython.int
+    if place < 0:
+        return 0
+    byte = source[place]
+    if byte >= 128:
+        return _ANY
+    if 97 <= (byte | 32) <= 122:
+        return _NAME
+    if 48 <= byte <= 57:
+        return _NUMBER
+    if byte == 95:
+        return _LINE
+    return _POINT if byte == 46 else 0
