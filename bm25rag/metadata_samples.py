@@ -51,7 +51,9 @@ def sample_metadata(
     """
     snapshot = index._snapshot
     views, parsed = snapshot.views, parse_filter(filter, snapshot)
-    masks = (None,) * len(views) if parsed is None else masks_of(views, parsed)
+    masks = [view.living for view in views]
+    if parsed is not None:
+        masks = [allowed.mask for allowed in masks_of(views, parsed)]
     found: list[dict[str, Any]] = []
     try:
         for view, mask in zip(views, masks, strict=True):
@@ -67,8 +69,7 @@ def sample_metadata(
 
 def _sources(view: SegmentView, mask: Bool | None) -> Iterator[tuple[Fields, Int64, Bool]]:
     """Yield fields, the numbers of their documents, and which of these they speak for."""
-    counts = view.living if mask is None else mask
-    counts = np.ones(len(view.segment), np.bool_) if counts is None else counts.copy()
+    counts = np.ones(len(view.segment), np.bool_) if mask is None else mask.copy()
     for changes in reversed(view.changes):
         if changes.changed:
             yield changes.fields, changes.numbers, counts[changes.numbers]

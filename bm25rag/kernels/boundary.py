@@ -419,5 +419,4 @@ def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -
     require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
     require(plan.k >= 1 <= plan.window, "k and window must be at least 1")
     if plan.allowed is not None:
-        check_array("allowed", plan.allowed, np.bool_)
-        require(len(plan.allowed) == segment.size, "allowed is not of this segment")
+        require(plan.allowed.size == segment.size, "allowed is not of this segment")

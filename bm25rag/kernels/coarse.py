@@ -16,14 +16,9 @@ import cython
 if not cython.compiled:
     from math import nextafter
 
-    from bm25rag.kernels.collecting import collect, enter_block, has_room, look_up, sift
+    from bm25rag.kernels.collecting import collect, enter_block, find, has_room, look_up, sift
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
     from bm25rag.kernels.selecting import drain, kth_lower_bound, mask
-
-    def size_if(taken: bool, size: int) -> int:
-        """Return ``size``, or 0."""
-        return size if taken else 0
-
 
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
@@ -148,6 +143,7 @@ def rank_coarsely(
     block: cython.Py_ssize_t
     least: cython.double
     in_units: cython.double
+    masked: cython.bint
     # The last block may be a small one; what the best of it exceed is known in the others.
     for block in range(segment.blocks - 1, -1, -1):
         enter_block(segment, ordered, scratch, block)
@@ -158,10 +154,13 @@ def rank_coarsely(
             _walk(segment, segment.narrow, ordered, scratch, walked, scale)
         else:
             _walk(segment, segment.wide, ordered, scratch, walked, scale)
-        if plan.allowed.shape[0]:
-            mask(scratch.units, 0, scratch.in_block, plan.allowed, scratch.first)
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
+            # If most documents may be returned, and the floor has risen, the few that are drained
+            # are looked at instead.
+            masked = plan.allowed.shape[0] > 0 and not (plan.most and scratch.cut > 0)
+            if masked:
+                mask(scratch.units, scratch.base, scratch.end, plan.allowed, scratch.first)
             least = _least(plan, query, scratch, unit, slack)
             in_units = (least - ordered.rest[walked]) / unit
             if in_units < 0.0:  # a document may be among the best that has no units
@@ -170,18 +169,34 @@ def rank_coarsely(
                 scratch.units, scratch.base, scratch.end, in_units, unit,
                 scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
             )  # fmt: skip
+            if plan.allowed.shape[0] and not masked:
+                waiting = _keep_allowed(plan, scratch, waiting)
             waiting = look_up(segment, ordered, scratch, walked, least, waiting)
             collect(scratch, waiting, plan.k, query.shift, slack)
             if not has_room(scratch, slack):
                 return _give_up(scratch)
             scratch.base = scratch.end
     sift(scratch, scratch.floor - slack)
-    if segment.is_narrow:
-        _score(segment, segment.narrow, query, scratch)
-    else:
-        _score(segment, segment.wide, query, scratch)
+    score_collected(segment, query, scratch)
     sift(scratch, nextafter(scratch.floor, _INFINITY))
     return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_allowed(plan: Plan, scratch: Scratch, waiting: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Drop documents that may not be returned; return how many still wait."""
+    first: cython.Py_ssize_t = scratch.first + scratch.base
+    kept: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    for i in range(waiting):
+        place = scratch.waiting[i]
+        scratch.waiting[kept] = place
+        scratch.waiting_sums[kept] = scratch.waiting_sums[i]
+        kept += plan.allowed[first + place] != 0
+    return kept
 
 
 @cython.cfunc
@@ -201,49 +216,7 @@ def _give_up(scratch: Scratch) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _find(
-    documents: cython.const[cython.ushort][::1],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    wanted: cython.longlong[::1],
-    count: cython.Py_ssize_t,
-    postings: cython.longlong[::1],
-) -> cython.void:
-    """Say for each wanted document where the last one <= it is in ``start`` to ``stop``, or start.
-
-    Four at a time, without branches, so that the processor looks for several at once; there is
-    room for three more than are wanted.
-    """
-    half: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    a: cython.Py_ssize_t
-    b: cython.Py_ssize_t
-    c: cython.Py_ssize_t
-    d: cython.Py_ssize_t
-    i: cython.Py_ssize_t = 0
-    while i < count:
-        a = b = c = d = start
-        size = stop - start
-        while size > 1:
-            half = size >> 1
-            a += size_if(documents[a + half] <= wanted[i], half)
-            b += size_if(documents[b + half] <= wanted[i + 1], half)
-            c += size_if(documents[c + half] <= wanted[i + 2], half)
-            d += size_if(documents[d + half] <= wanted[i + 3], half)
-            size -= half
-        postings[i] = a
-        postings[i + 1] = b
-        postings[i + 2] = c
-        postings[i + 3] = d
-        i += 4
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _score(
-    segment: Segment, codes: cython.const[Codes][::1], query: Query, scratch: Scratch
-) -> cython.void:
+def score_collected(segment: Segment, query: Query, scratch: Scratch) -> cython.void:
     """Compute the scores of what has been collected as they are defined.
 
     Documents of one block, which follow each other, are scored together, as many as may wait.
@@ -255,7 +228,10 @@ def _score(
     while begin < scratch.collected:
         block = scratch.numbers[begin] // segment.block_size
         some = _gather(scratch, begin, block, segment.block_size)
-        _score_some(segment, codes, query, scratch, block, some)
+        if segment.is_narrow:
+            _score_some(segment, segment.narrow, query, scratch, block, some)
+        else:
+            _score_some(segment, segment.wide, query, scratch, block, some)
         for i in range(some):
             scratch.scores[begin + i] = scratch.waiting_sums[i] + query.shift
         begin += some
@@ -274,14 +250,14 @@ def _gather(
     some: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     while (
-        some + 4 < scratch.width
+        some + 8 < scratch.width
         and begin + some < scratch.collected
         and scratch.numbers[begin + some] // block_size == block
     ):
         scratch.waiting[some] = scratch.numbers[begin + some] - block * block_size
         scratch.waiting_sums[some] = 0.0
         some += 1
-    for i in range(some, some + 3):
+    for i in range(some, some + 7):
         scratch.waiting[i] = 0
     return some
 
@@ -310,7 +286,7 @@ def _score_some(
         stop = query.starts[term, block + 1]
         if start == stop:
             continue
-        _find(segment.documents, start, stop, scratch.waiting, some, postings)
+        find(segment.documents, start, stop, scratch.waiting, some, postings)
         for i in range(some):
             added = part(segment.weights[codes[postings[i]]], query.idf[term], query.counts[term])
             matches = segment.documents[postings[i]] == scratch.waiting[i]

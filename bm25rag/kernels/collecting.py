@@ -14,6 +14,10 @@ if not cython.compiled:
     from bm25rag.kernels.scratch import Query, Scratch, Segment, part
     from bm25rag.kernels.selecting import largest, sort
 
+    def size_if(taken: bool, size: int) -> int:
+        """Return ``size``, or 0."""
+        return size if taken else 0
+
 
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
@@ -65,7 +69,7 @@ def skip_to_base(segment: Segment, query: Query, scratch: Scratch) -> cython.voi
     """Move the cursors of terms that were looked up on to the window's first document."""
     term: cython.Py_ssize_t
     for term in range(query.length):
-        scratch.cursors[term] = _first_at_least(
+        scratch.cursors[term] = first_at_least(
             segment.documents, scratch.cursors[term], query.starts[term, scratch.block + 1],
             scratch.base,
         )  # fmt: skip
@@ -74,7 +78,7 @@ def skip_to_base(segment: Segment, query: Query, scratch: Scratch) -> cython.voi
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _first_at_least(
+def first_at_least(
     documents: cython.const[cython.ushort][::1],
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
@@ -98,6 +102,58 @@ def _first_at_least(
         else:
             high = middle
     return high
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def find(
+    documents: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    wanted: cython.longlong[::1],
+    count: cython.Py_ssize_t,
+    postings: cython.longlong[::1],
+) -> cython.void:
+    """Say for each wanted document where the last one <= it is in ``start`` to ``stop``, or start.
+
+    Eight at a time, without branches, so that the processor looks for several at once; there is
+    room for seven more than are wanted, which are numbers of documents, too.
+    """
+    half: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    b: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    d: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    f: cython.Py_ssize_t
+    g: cython.Py_ssize_t
+    h: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    while i < count:
+        a = b = c = d = e = f = g = h = start
+        size = stop - start
+        while size > 1:
+            half = size >> 1
+            a += size_if(documents[a + half] <= wanted[i], half)
+            b += size_if(documents[b + half] <= wanted[i + 1], half)
+            c += size_if(documents[c + half] <= wanted[i + 2], half)
+            d += size_if(documents[d + half] <= wanted[i + 3], half)
+            e += size_if(documents[e + half] <= wanted[i + 4], half)
+            f += size_if(documents[f + half] <= wanted[i + 5], half)
+            g += size_if(documents[g + half] <= wanted[i + 6], half)
+            h += size_if(documents[h + half] <= wanted[i + 7], half)
+            size -= half
+        postings[i] = a
+        postings[i + 1] = b
+        postings[i + 2] = c
+        postings[i + 3] = d
+        postings[i + 4] = e
+        postings[i + 5] = f
+        postings[i + 6] = g
+        postings[i + 7] = h
+        i += 8
 
 
 # --- documents that wait, and those that are collected ---------------------------------------
@@ -153,7 +209,7 @@ def _look_up(
     for i in range(waiting):
         document = scratch.base + scratch.waiting[i]
         sum_ = scratch.waiting_sums[i]
-        posting = _first_at_least(segment.documents, posting, stop, document)
+        posting = first_at_least(segment.documents, posting, stop, document)
         if posting < stop and segment.documents[posting] == document:
             sum_ += part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
         scratch.waiting[kept] = scratch.waiting[i]
@@ -222,6 +278,23 @@ def _raised_floor(scratch: Scratch, shift: cython.double) -> cython.double:
     if scratch.cut == 0:
         return scratch.floor
     return max(scratch.floor, nextafter(scratch.cut / scratch.scale * _BELOW + shift, -_INFINITY))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def collect_signed(
+    scratch: Scratch, waiting: cython.Py_ssize_t, shift: cython.double
+) -> cython.void:
+    """Collect the documents that wait and exceed the floor, whatever the signs of their sums."""
+    first: cython.Py_ssize_t = scratch.first + scratch.base
+    collected: cython.Py_ssize_t = scratch.collected
+    i: cython.Py_ssize_t
+    for i in range(waiting):
+        scratch.numbers[collected] = first + scratch.waiting[i]
+        scratch.scores[collected] = scratch.waiting_sums[i] + shift
+        collected += scratch.scores[collected] > scratch.floor
+    scratch.collected = collected
 
 
 @cython.cfunc

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 find("shared")  # which all import
 load("selecting")  # which others import
 scratch = load("scratch")
-for _name in ("collecting", "planning", "exact", "coarse", "reading"):
+for _name in ("collecting", "planning", "exact", "coarse", "filtered", "reading"):
     load(_name)  # which `searching` imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")
 for _name in WRITING:

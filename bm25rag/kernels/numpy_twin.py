@@ -75,7 +75,7 @@ class NumpyBackend(Backend):
         idf = terms.idf[known]
         scores, touched = sum_parts(segment, terms.starts[known], idf, counts)
         if plan.allowed is not None:
-            touched &= plan.allowed
+            touched &= plan.allowed.mask
         candidates = np.flatnonzero(touched)
         scores = scores[candidates] + shift_of(idf, terms.absent, counts)
         numbers, best = _best(candidates, scores, plan.k, floor)

@@ -320,6 +320,63 @@ class Queries:
         return some
 
 
+class Allowed:
+    """Which of the n documents of a segment may be returned.
+
+    Parameters
+    ----------
+    mask
+        Whether each may, bool (n,); not to be changed.
+    """
+
+    __slots__ = ("_mask", "_numbers", "count", "size")
+
+    def __init__(self, mask: Bool) -> None:
+        check_array("allowed", mask, np.bool_)
+        self.size, self.count = len(mask), int(np.count_nonzero(mask))
+        self._mask: Bool | None = mask
+        self._numbers: UInt32 | None = None
+
+    @classmethod
+    def of_numbers(cls, numbers: UInt32, size: int) -> Allowed:
+        """Make it of the numbers of the documents, which ascend, uint32; see ``has_mask``."""
+        check_array("allowed", numbers, np.uint32)
+        require(
+            not len(numbers) or bool((numbers[1:] > numbers[:-1]).all() and numbers[-1] < size),
+            f"allowed do not ascend to {size}",
+        )
+        allowed = object.__new__(cls)
+        allowed.size, allowed.count = size, len(numbers)
+        allowed._mask, allowed._numbers = None, numbers
+        return allowed
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it may take at most; ``numbers`` are asked for where they are few."""
+        return self.size + min(4 * self.count, self.size)
+
+    @property
+    def has_mask(self) -> bool:
+        """Whether there is a mask: it may take more time to make than a search."""
+        return self._mask is not None
+
+    @property
+    def mask(self) -> Bool:
+        """Whether each document may be returned, bool (n,)."""
+        if self._mask is None:
+            mask = np.zeros(self.size, np.bool_)
+            mask[self._numbers] = True
+            self._mask = mask
+        return self._mask
+
+    @property
+    def numbers(self) -> UInt32:
+        """The numbers of those that may, ascending, uint32."""
+        if self._numbers is None:
+            self._numbers = np.flatnonzero(self.mask).astype(np.uint32)
+        return self._numbers
+
+
 class SearchPlan(NamedTuple):
     """Which matches are wanted, and how to look for them.
 
@@ -328,7 +385,7 @@ class SearchPlan(NamedTuple):
     k
         How many matches at most, >= 1.
     allowed
-        Which documents may be returned, (n,), bool; ``None``: all.
+        Which documents may be returned; ``None``: all.
     window
         How many documents to walk at a time, >= 1. This and what follows change no result.
     heavy
@@ -337,14 +394,17 @@ class SearchPlan(NamedTuple):
         How many times fewer postings than documents are few.
     coarse
         Postings for each term and document wanted from which sums may be coarse at first.
+    few
+        How many times fewer documents than all may be returned if these few are looked at first.
     """
 
     k: int
-    allowed: Bool | None
+    allowed: Allowed | None
     window: int
     heavy: int
     sparse: int
     coarse: int
+    few: int
 
 
 class Matches(NamedTuple):

@@ -25,6 +25,9 @@ cdef class Plan:
     cdef Py_ssize_t heavy
     cdef Py_ssize_t sparse
     cdef Py_ssize_t coarse
+    cdef bint few
+    cdef bint most
+    cdef const unsigned int[::1] numbers
 
 cdef class Query:
     cdef Py_ssize_t length

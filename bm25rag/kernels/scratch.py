@@ -33,6 +33,7 @@ _USUAL = 64
 _KEPT = 4
 _MUCH = 1 << 14
 _NO_MASK = empty(0, np.uint8)
+_NO_NUMBERS = empty(0, np.uint32)
 
 
 @cython.final
@@ -54,7 +55,10 @@ class Terms:
 @cython.final
 @cython.cclass
 class Plan:
-    """``SearchPlan``."""
+    """``SearchPlan``; ``few`` says whether ``numbers`` are of the documents that are allowed.
+
+    Then ``allowed`` may be empty. ``most`` says whether more than half are.
+    """
 
 
 @cython.final
@@ -74,7 +78,8 @@ class Scratch:
     """Memory to work in, for one query after another.
 
     ``sums`` and ``units``, which share their memory, and ``bits`` are zero between queries. There
-    is room for windows of ``width`` documents, units of a block, and queries of ``longest`` terms.
+    is room for windows of ``width`` documents, sums and units of a block, and queries of
+    ``longest`` terms.
 
     A search is in ``block``, of ``in_block`` documents, the first of which is number ``first``. It
     walks the window from ``base`` to ``end`` there; ``cursors`` say how far each term has been
@@ -127,9 +132,15 @@ def prepare_terms(terms):
 def prepare_plan(plan):
     """Return a ``SearchPlan`` as the kernels take it."""
     prepared: Plan = Plan()
-    k, allowed, window, heavy, sparse, coarse = plan
+    k, allowed, window, heavy, sparse, coarse, few = plan
     prepared.k = k
-    prepared.allowed = _NO_MASK if allowed is None else view(allowed.view(np.uint8))
+    prepared.few = allowed is not None and allowed.count * few <= allowed.size
+    prepared.most = allowed is not None and 2 * allowed.count > allowed.size
+    prepared.numbers = view(allowed.numbers) if prepared.few else _NO_NUMBERS
+    if allowed is None or (prepared.few and not allowed.has_mask):
+        prepared.allowed = _NO_MASK
+    else:
+        prepared.allowed = view(allowed.mask.view(np.uint8))
     prepared.window = window
     prepared.heavy = heavy
     prepared.sparse = sparse
@@ -215,12 +226,12 @@ def _allot(
 
 @cython.cfunc
 def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
-    """Make the sums of a window and those in units of a block: no query has both."""
-    units: cython.Py_ssize_t = (min(segment.block_size, segment.size) + 63) // 64 * 64
-    shared = np.zeros(max(scratch.width, units // 4))
-    scratch.sums = view(shared[: scratch.width])
-    scratch.units = view(shared.view(np.int16))
-    scratch.bits = zeros(scratch.width // 64, np.uint64)
+    """Make the sums, and those in units, of a block: no query has both. Few reach all pages."""
+    cells: cython.Py_ssize_t = (min(segment.block_size, segment.size) + 63) // 64 * 64
+    shared = np.zeros(max(scratch.width, cells))
+    scratch.sums = view(shared)
+    scratch.units = view(shared.view(np.int16)[:cells])
+    scratch.bits = zeros(max(scratch.width, cells) // 64, np.uint64)
 
 
 @cython.cfunc

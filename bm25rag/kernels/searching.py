@@ -2,7 +2,8 @@
 
 A query is resolved, and a way chosen (``planning``). Its postings are walked block by block and
 window by window, so that sums stay in the cache, terms in the order of the query or where sums are
-exact in any order (``exact``), or with sums of 16 bits first (``coarse``). In each window,
+exact in any order (``exact``), or with sums of 16 bits first (``coarse``); where few documents may
+be returned, by these (``filtered``). In each window,
 documents that may not be returned are masked, the others that may be among the best are looked up
 in the terms that were not walked, and collected (``collecting``). Once the k-th best score is
 known, terms whose bounds together cannot reach it, or a share of it, are not walked any more for
@@ -29,6 +30,7 @@ if not cython.compiled:
     from bm25rag.kernels.coarse import rank_coarsely
     from bm25rag.kernels.collecting import keep_best, start
     from bm25rag.kernels.exact import rank, rank_signed
+    from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
     from bm25rag.kernels.reading import find_term
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
@@ -160,7 +162,7 @@ def _look_up(numbers, term, table: _Table):
         frequency += starts[starts.shape[0] - 1] - starts[0]
     if not table.counts:
         frequency = numbers.count(term, row.places)
-    if frequency == 0:
+    if frequency <= 0:
         number = numbers.remember_unknown(term)
     else:
         number = _assign(numbers, term, table, row, frequency)
@@ -284,10 +286,14 @@ def _answer(
     if query.coarse or query.prune:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)
-    if query.coarse and not rank_coarsely(segment, plan, query, ordered, scratch):
+    if query.coarse and not plan.few and not rank_coarsely(segment, plan, query, ordered, scratch):
         query.coarse = False
         start(scratch, floor)
-    if not query.positive:
+    if plan.few and query.coarse:
+        rank_filtered(segment, plan, query, ordered, scratch)
+    elif plan.few:
+        rank_filtered(segment, plan, query, query, scratch)
+    elif not query.positive:
         rank_signed(segment, plan, query, scratch)
     elif query.prune:
         rank(segment, plan, ordered, scratch)

@@ -3,7 +3,8 @@
 The mask of a filter is cached with the segment, and its mask of the documents whose metadata
 a write has changed with the changes of that write. So a write evaluates only what it brings;
 deleted documents are left out at the end. Filters without a key, such as callables, are
-evaluated every time, on the living documents that the rest of the filter leaves open.
+evaluated every time, on the living documents that the rest of the filter leaves open. A few ids
+are looked up, and need no mask.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bm25rag.common.arrays import Bool, Int64
 from bm25rag.common.codec import decode_each
 from bm25rag.common.strings import utf8
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
+from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.conditions import select
 from bm25rag.metadata.field import StringRange
 from bm25rag.metadata.fields import Fields
@@ -27,17 +29,28 @@ from bm25rag.segments.view import SegmentView
 SCAN_BLOCK = 4096
 # Changed documents that are scanned in the time that it takes to make fields of them.
 FEW_CHANGED = 64
+# With so many times fewer ids than documents, a search does without a mask.
+_FEW_IDS = 1024
 
 
 # --- segments ------------------------------------------------------------------------------------
 
 
-def masks_of(views: Iterable[SegmentView], filter: Filter) -> tuple[Bool, ...]:
-    """Return for each segment which documents are alive and pass, bool; not to be changed."""
+def masks_of(views: Iterable[SegmentView], filter: Filter) -> tuple[Allowed, ...]:
+    """Return for each segment which documents are alive and pass."""
     key = _cache_key(filter)
     if key is not None:
         return tuple(_cached(view, filter, key) for view in views)
-    return tuple(_evaluate_view(view, filter, _living(view)) for view in views)
+    return tuple(_uncached(view, filter) for view in views)
+
+
+def _uncached(view: SegmentView, filter: Filter) -> Allowed:
+    if filter.ids is not None and len(filter.ids) * _FEW_IDS < len(view.segment):
+        numbers = np.sort(_AsBuilt(view).find(filter.ids))
+        if view.living is not None:
+            numbers = numbers[view.living[numbers]]
+        return Allowed.of_numbers(numbers.astype(np.uint32), len(view.segment))
+    return Allowed(_evaluate_view(view, filter, _living(view)))
 
 
 def _cache_key(filter: Filter) -> Hashable:
@@ -52,29 +65,29 @@ def _evaluate_view(view: SegmentView, filter: Filter, candidates: Bool) -> Bool:
     """Return which candidates pass a filter that has no key itself, though its parts may."""
     key = _cache_key(filter)
     if key is not None:
-        return candidates & _cached(view, filter, key)
+        return candidates & _cached(view, filter, key).mask
     if isinstance(filter, And | Or | Not):
         return _combine(filter, candidates, partial(_evaluate_view, view))
     return _evaluate(_Current(view), filter, candidates)
 
 
-def _cached(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+def _cached(view: SegmentView, filter: Filter, key: Hashable) -> Allowed:
     """Return which documents are alive and pass."""
     if not view.changes:
         return _cached_as_built(view, filter, key)
     return view.masks.get(key, lambda: _with_changes(view, filter, key))
 
 
-def _cached_as_built(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
+def _cached_as_built(view: SegmentView, filter: Filter, key: Hashable) -> Allowed:
     return view.segment.masks.get(key, lambda: _evaluate_all(_AsBuilt(view), filter))
 
 
 def _with_changes(view: SegmentView, filter: Filter, key: Hashable) -> Bool:
-    mask = _cached_as_built(view, filter, key).copy()
+    mask = _cached_as_built(view, filter, key).mask.copy()
     for changes in view.changes:
         if changes.changed:
             evaluate = partial(_evaluate_all, _Changed(view, changes), filter)
-            mask[changes.numbers] = changes.masks.get(key, evaluate)
+            mask[changes.numbers] = changes.masks.get(key, evaluate).mask
     if view.living is not None:
         mask &= view.living
     return mask

@@ -73,7 +73,7 @@ def has_field(snapshot: Snapshot, path: tuple[str, ...]) -> bool:
     from bm25rag.search.filter_masks import masks_of
 
     present = Condition(path, Exists(True))
-    return any(masks_of([view], present)[0].any() for view in snapshot.views)
+    return any(masks_of([view], present)[0].count for view in snapshot.views)
 
 
 def fields_of(snapshot: Snapshot) -> set[tuple[str, ...]]:

@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Float64, Int64
+from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.records import Matches, SearchPlan
+from bm25rag.kernels.records import Allowed, Matches, SearchPlan
 from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
 
-Masks: TypeAlias = Sequence[Bool | None]
+Masks: TypeAlias = Sequence[Allowed | None]
 """Which documents of each segment may be returned; ``None``: all."""
 
 # With fewer queries for each thread, another thread costs more than it saves.
@@ -41,6 +41,10 @@ SPARSE = 4
 # million passages: k = 10 takes an eighth to a fifth less, k = 100 and 1000 up to a tenth less.
 # With 40, both took a twentieth more than with 100 where they gain little.
 COARSE = 80
+# If so many times fewer documents may be returned than there are, the kernel looks at these first.
+# Measured at 5,000 to a million passages: of 1 %, k = 10 and 100 then take a quarter to three
+# quarters of the time; from 4 to 7 % on, k = 10 takes longer.
+FEW = 20
 
 
 def rank(
@@ -84,7 +88,7 @@ def rank(
     def fill(first: int, last: int) -> None:
         batch = QueryBatch(snapshot, result, resolved, first, last, floor)
         for segment, mask in enumerate(masks):
-            if mask is None or mask.any():
+            if mask is None or mask.count:
                 _search_segment(batch, segment, mask, hot)
 
     allowed = backend.cores() if threads is None else threads
@@ -143,7 +147,7 @@ class QueryBatch:
         self.counts[:] = np.minimum(self.counts + counts, width)
 
 
-def _search_segment(batch: QueryBatch, index: int, mask: Bool | None, hot: Backend) -> None:
+def _search_segment(batch: QueryBatch, index: int, mask: Allowed | None, hot: Backend) -> None:
     """Search the segment at ``index``, and merge its matches into those of the batch."""
     snapshot = batch.snapshot
     view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
@@ -199,7 +203,7 @@ def rank_one(
     floor = _floor(min_score)
     hot = backend.current()
     for index, mask in enumerate(masks):
-        if mask is not None and not mask.any():
+        if mask is not None and not mask.count:
             continue
         view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
         plan = _plan(min(width, segment.size), mask)
@@ -222,9 +226,9 @@ def _floor(min_score: float | None) -> float:
     return -math.inf if min_score is None else math.nextafter(min_score, -math.inf)
 
 
-def _plan(k: int, mask: Bool | None) -> SearchPlan:
+def _plan(k: int, mask: Allowed | None) -> SearchPlan:
     """Choose when to look terms up."""
-    return SearchPlan(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE)
+    return SearchPlan(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE, FEW)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

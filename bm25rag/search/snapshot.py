@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.arrays import Bool, Float32, Float64, Int64
+from bm25rag.common.arrays import Float32, Float64, Int64
 from bm25rag.common.codec import decode_each, decode_metadata
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit
-from bm25rag.kernels.records import SegmentArrays
+from bm25rag.kernels.records import Allowed, SegmentArrays
 from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView
@@ -242,8 +242,7 @@ class Snapshot:
         """Return how many documents pass."""
         if filter is None:
             return self.count
-        masks = self.masks(filter)
-        return sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
+        return sum(allowed.count for allowed in self.masks(filter) if allowed is not None)
 
     def hits(
         self,
@@ -272,10 +271,10 @@ class Snapshot:
 
     # --- filters --------------------------------------------------------------------
 
-    def masks(self, filter: Filter | None) -> tuple[Bool | None, ...]:
+    def masks(self, filter: Filter | None) -> tuple[Allowed | None, ...]:
         """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
-            return tuple([view.living for view in self.views])
+            return tuple([view.allowed for view in self.views])
         from bm25rag.search.filter_masks import masks_of  # most searches have no filter
 
         return masks_of(self.views, filter)
@@ -310,7 +309,7 @@ class Snapshot:
             numbers: Sequence[int] | Int64
             numbers = range(len(self.views[segment_index].segment))
             if mask is not None:
-                numbers = np.flatnonzero(mask)
+                numbers = np.flatnonzero(mask.mask)
             if asked is not None:
                 passing = (n for n in map(int, numbers) if self.passes(segment_index, n, asked))
                 numbers = list(islice(passing, stop))

@@ -8,6 +8,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64
 from bm25rag.common.lazy import lazy_property
+from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
@@ -55,6 +56,11 @@ class SegmentView:
             living[self.deleted] = False
             self._living = living
         return self._living
+
+    @lazy_property
+    def allowed(self) -> Allowed | None:
+        """The same, as a search takes it."""
+        return None if self.living is None else Allowed(self.living)
 
     @property
     def changed(self) -> dict[int, bytes]:

@@ -183,7 +183,7 @@ def test_what_is_remembered_is_bounded(
         assert index.ids({"n": number}) == [str(number)] * (0 < number < 100)
     (part,) = index._snapshot.views
     for cache in (part.masks, part.segment.masks):
-        held = [mask.nbytes for kept in (cache._young, cache._old) for mask in kept.values()]
+        held = [allowed.nbytes for kept in (cache._young, cache._old) for allowed in kept.values()]
         assert 0 < (sum(held) if name == "MAX_BYTES" else len(held)) <= 2 * most
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.records import (
+    Allowed,
     FileBlocks,
     Matches,
     PostingsArrays,
@@ -61,6 +62,7 @@ def plan(**changed: Any) -> SearchPlan:
         "heavy": 1 << 16,
         "sparse": 10,
         "coarse": 200,
+        "few": 20,
     }
     return SearchPlan(**values | changed)
 
@@ -109,8 +111,12 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: search(segment(), terms(), queries(numbers=[1])), ValueError, "has no postings"),
         (lambda: search(segment(), terms([[0, 1, 2]])), ValueError, "not of this segment"),
         (lambda: search(segment(size=3, block_size=2)), ValueError, "not of this segment"),
-        (lambda: with_limits(allowed=np.ones(3, "?")), ValueError, "allowed is not of this"),
-        (lambda: with_limits(allowed=np.ones(2)), TypeError, "allowed must be a contiguous"),
+        (lambda: with_limits(allowed=Allowed(np.ones(3, "?"))), ValueError, "allowed is not of"),
+        (lambda: Allowed(np.ones(2)), TypeError, "allowed must be a contiguous"),
+        (lambda: allow([0.0]), TypeError, "allowed must be a contiguous"),
+        (lambda: allow([1, 1]), ValueError, "allowed do not ascend to 2"),
+        (lambda: allow([1, 0]), ValueError, "allowed do not ascend to 2"),
+        (lambda: allow([0, 2]), ValueError, "allowed do not ascend to 2"),
         (lambda: with_limits(k=0), ValueError, "k and window"),
         (lambda: with_limits(window=0), ValueError, "k and window"),
         (lambda: with_limits(k=4), ValueError, "matches of another k"),
@@ -153,6 +159,11 @@ def test_what_does_not_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def allow(numbers: Any) -> Allowed:
+    array = np.array(numbers)
+    return Allowed.of_numbers(array.astype(np.uint32) if array.dtype.kind == "i" else array, 2)
 
 
 def with_limits(**changed: Any) -> Matches:

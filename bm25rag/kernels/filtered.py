@@ -1,0 +1,377 @@
+"""Search where few documents may be returned, by these documents.
+
+In each window, a term's postings of documents that may be returned are found first: by looking at
+all of its postings, or, if it has very many more, by looking the documents up among them. Their
+parts are added up in the order of the query, whatever their signs, so scores are as defined.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if not cython.compiled:
+    from math import nextafter
+
+    from bm25rag.kernels.coarse import score_collected
+    from bm25rag.kernels.collecting import (
+        collect,
+        collect_signed,
+        enter_block,
+        find,
+        first_at_least,
+        has_room,
+        keep_best,
+        sift,
+    )
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
+
+
+Codes = cython.fused_type(cython.ushort, cython.uint)
+
+# Postings that are looked at in the time in which a document is looked up.
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 128)
+# The share of what a sum must exceed that the terms which are looked up may add.
+_LEFT = cython.declare(cython.double, 0.25)
+# The documents of the first window, at least and for each document wanted.
+_FIRST = cython.declare(cython.Py_ssize_t, 64)
+_FIRST_BY_K = cython.declare(cython.Py_ssize_t, 4)
+# Sums in any order are off by less than this share of the largest.
+_OFF = cython.declare(cython.double, 1e-9)
+_INFINITY = cython.declare(cython.double, float("inf"))
+
+
+# --- the postings of documents that may be returned, of one term in one window ---------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_at_all(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    allowed: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """List the postings of a window, from ``posting`` on, whose documents may be returned.
+
+    ``first`` is the number of the block's first document. The term's cursor is behind the window
+    then. There is room for one more than there are such documents.
+    """
+    found: cython.longlong[::1] = scratch.work
+    end: cython.Py_ssize_t = scratch.end
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    # Few pass, so that a branch for eight is mostly predicted: half the time of none. The codes of
+    # those that do are wanted soon, and their places are far apart.
+    while posting + 8 <= stop and documents[posting + 7] < end:
+        if (
+            allowed[first + documents[posting]]
+            | allowed[first + documents[posting + 1]]
+            | allowed[first + documents[posting + 2]]
+            | allowed[first + documents[posting + 3]]
+            | allowed[first + documents[posting + 4]]
+            | allowed[first + documents[posting + 5]]
+            | allowed[first + documents[posting + 6]]
+            | allowed[first + documents[posting + 7]]
+        ):
+            if cython.compiled:
+                prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
+            for i in range(posting, posting + 8):
+                found[count] = i
+                count += allowed[first + documents[i]] != 0
+        posting += 8
+    while posting < stop and documents[posting] < end:
+        found[count] = posting
+        count += allowed[first + documents[posting]] != 0
+        posting += 1
+    scratch.cursors[term] = posting
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_up(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    stop: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """List the postings of ``wanted`` documents, which ``spare_numbers`` has; return how many."""
+    found: cython.longlong[::1] = scratch.work
+    posting: cython.longlong
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    find(documents, scratch.cursors[term], stop, scratch.spare_numbers, wanted, found)
+    scratch.cursors[term] = found[wanted - 1]
+    for i in range(wanted):
+        posting = found[i]
+        if cython.compiled:
+            prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
+        found[count] = posting
+        count += documents[posting] == scratch.spare_numbers[i]
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_postings(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    plan: Plan,
+    query: Query,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """List a term's postings of the ``wanted`` documents of a window; return how many there are."""
+    posting: cython.Py_ssize_t = scratch.cursors[term]
+    stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
+    width: cython.Py_ssize_t = scratch.end - scratch.base
+    if posting == stop:
+        return 0
+    # As many postings as a window of the rest of the block has on average.
+    if (
+        plan.allowed.shape[0] == 0
+        or wanted * _LOOK_UP * (scratch.in_block - scratch.base) < (stop - posting) * width
+    ):
+        return _look_up(segment.documents, codes, stop, wanted, scratch, term)
+    posting = first_at_least(segment.documents, posting, stop, scratch.base)
+    return _look_at_all(
+        segment.documents, codes, plan.allowed, scratch.first, posting, stop, scratch, term
+    )
+
+
+# --- a window ----------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    idf: cython.float,
+    weight: cython.double,
+    scratch: Scratch,
+    postings: cython.Py_ssize_t,
+    listed: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Add the parts of the postings that were found; list documents that have had none.
+
+    ``listed`` are before; return how many are then. ``bits`` say of which documents there are.
+    """
+    found: cython.longlong[::1] = scratch.work
+    place: cython.Py_ssize_t
+    posting: cython.longlong
+    bits: cython.ulonglong
+    bit: cython.ulonglong
+    i: cython.Py_ssize_t
+    for i in range(postings):
+        posting = found[i]
+        place = segment.documents[posting] - scratch.base
+        bit = cython.cast(cython.ulonglong, 1) << (place & 63)
+        bits = scratch.bits[place >> 6]
+        scratch.waiting[listed] = place
+        listed += (bits & bit) == 0
+        scratch.bits[place >> 6] = bits | bit
+        scratch.sums[place] += part(segment.weights[codes[posting]], idf, weight)
+    return listed
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_up(
+    segment: Segment,
+    plan: Plan,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Add up the parts of the first terms in a window; return how many documents are listed."""
+    listed: cython.Py_ssize_t = 0
+    postings: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    for term in range(walked):
+        if segment.is_narrow:
+            postings = _find_postings(segment, segment.narrow, plan, query, scratch, term, wanted)
+            listed = _add(
+                segment, segment.narrow, query.idf[term], query.counts[term],
+                scratch, postings, listed,
+            )  # fmt: skip
+        else:
+            postings = _find_postings(segment, segment.wide, plan, query, scratch, term, wanted)
+            listed = _add(
+                segment, segment.wide, query.idf[term], query.counts[term],
+                scratch, postings, listed,
+            )  # fmt: skip
+    return listed
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_out(
+    scratch: Scratch, listed: cython.Py_ssize_t, least: cython.double
+) -> cython.Py_ssize_t:
+    """Move sums that exceed ``least`` out, and leave zeros; return how many wait."""
+    waiting: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(listed):
+        place = scratch.waiting[i]
+        scratch.waiting[waiting] = place
+        scratch.waiting_sums[waiting] = scratch.sums[place]
+        waiting += scratch.sums[place] > least
+        scratch.sums[place] = 0.0
+        scratch.bits[place >> 6] = 0
+    return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_up_rest(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    waiting: cython.Py_ssize_t,
+    least: cython.double,
+) -> cython.Py_ssize_t:
+    """Look up the documents that wait, in any order, in the other terms; return how many still do.
+
+    Those that cannot exceed ``least`` any more are dropped.
+    """
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    kept: cython.Py_ssize_t
+    term: cython.Py_ssize_t
+    posting: cython.longlong
+    sum_: cython.double
+    i: cython.Py_ssize_t
+    for term in range(walked, query.length):
+        start = query.starts[term, scratch.block]
+        stop = query.starts[term, scratch.block + 1]
+        if waiting == 0:
+            return 0
+        for i in range(waiting):
+            scratch.spare_numbers[i] = scratch.base + scratch.waiting[i]
+        for i in range(waiting, waiting + 7):
+            scratch.spare_numbers[i] = 0
+        if start < stop:
+            find(segment.documents, start, stop, scratch.spare_numbers, waiting, scratch.work)
+        kept = 0
+        for i in range(waiting):
+            sum_ = scratch.waiting_sums[i]
+            posting = scratch.work[i]
+            if start < stop and segment.documents[posting] == scratch.spare_numbers[i]:
+                sum_ += part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
+            scratch.waiting[kept] = scratch.waiting[i]
+            scratch.waiting_sums[kept] = sum_
+            kept += sum_ > least - query.rest[term + 1]
+        waiting = kept
+    return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _enter_window(
+    plan: Plan, scratch: Scratch, at: cython.Py_ssize_t, room: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Begin a window at a document; return how many that may be returned are in it.
+
+    It is number ``at`` of those that may be returned. ``spare_numbers`` takes them, as they are
+    numbered in the block. The window reaches to the end of the block, if there is ``room`` for so
+    many: term by term, memory is read faster the more of it follows each other.
+    """
+    first: cython.Py_ssize_t = scratch.first
+    end: cython.Py_ssize_t = first + scratch.in_block
+    most: cython.Py_ssize_t = min(scratch.width, room)
+    wanted: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    most = min(most, plan.numbers.shape[0] - at)
+    while wanted < most and plan.numbers[at + wanted] < end:
+        scratch.spare_numbers[wanted] = plan.numbers[at + wanted] - first
+        wanted += 1
+    scratch.base = scratch.spare_numbers[0]
+    scratch.end = scratch.in_block
+    if wanted == most:
+        scratch.end = scratch.spare_numbers[wanted - 1] + 1
+    for i in range(wanted, wanted + 7):
+        scratch.spare_numbers[i] = 0
+    return wanted
+
+
+# --- a query -----------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def rank_filtered(
+    segment: Segment, plan: Plan, query: Query, terms: Query, scratch: Scratch
+) -> cython.void:
+    """Collect the best k above the floor, and some more; windows without a document are skipped.
+
+    If sums may be coarse, ``terms`` are those of the query by bound descending, and walked until
+    those that are left can add so little that few documents must be looked up in them; what is
+    collected is then scored as defined. Else they are the query. What sums in another order are
+    off by is far less than ``slack``.
+    """
+    slack: cython.double = terms.rest[0] * _OFF if query.coarse else 0.0
+    walked: cython.Py_ssize_t = query.length
+    first: cython.Py_ssize_t = max(_FIRST, plan.k * _FIRST_BY_K)
+    at: cython.Py_ssize_t = 0
+    wanted: cython.Py_ssize_t
+    waiting: cython.Py_ssize_t
+    least: cython.double
+    scratch.in_block = scratch.first = 0  # of no block
+    while at < plan.numbers.shape[0]:
+        if plan.numbers[at] >= scratch.first + scratch.in_block:
+            enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
+        # Few at first, if then there is a floor, and terms need not be walked any more.
+        wanted = _enter_window(
+            plan, scratch, at, scratch.width if at or not query.coarse else first
+        )
+        least = least_sum(scratch.floor, query.shift) - slack
+        while query.coarse and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
+            walked -= 1
+        waiting = _add_up(segment, plan, terms, scratch, walked, wanted)
+        if walked < query.length:
+            waiting = _take_out(scratch, waiting, least - terms.rest[walked])
+            if segment.is_narrow:
+                waiting = _look_up_rest(
+                    segment, segment.narrow, terms, scratch, walked, waiting, least
+                )
+            else:
+                waiting = _look_up_rest(
+                    segment, segment.wide, terms, scratch, walked, waiting, least
+                )
+        else:
+            waiting = _take_out(scratch, waiting, least)
+        if query.positive:
+            collect(scratch, waiting, plan.k, query.shift, slack)
+        else:
+            collect_signed(scratch, waiting, query.shift)
+        if not has_room(scratch, slack):
+            if query.coarse:
+                score_collected(segment, query, scratch)
+            keep_best(scratch, plan.k)
+            scratch.floor = max(scratch.floor, nextafter(scratch.scores[plan.k - 1], -_INFINITY))
+        at += wanted
+    sift(scratch, scratch.floor - slack)
+    if query.coarse:
+        score_collected(segment, query, scratch)
+    sift(scratch, nextafter(scratch.floor, _INFINITY))
