@@ -40,7 +40,7 @@ _How: TypeAlias = tuple[
     Callable[[], Callable[[str], str]] | None,
     Callable[[list[str]], dict[str, tuple[str, ...]]],
 ]
-# Words of queries whose terms are remembered: 12 MB at most. Four thousand passages have 33,000, and
+# Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
 
