@@ -229,6 +229,11 @@ class Analyzer:
         """
         return self.splitter.split_words(self.find_words(text))[0]
 
+    @property
+    def keeps_words(self) -> bool:
+        """Whether every word that ``find_words`` returns is a term as it is."""
+        return self.splitter.keeps_words and self.stemmer is None and not self.stopwords
+
     def find_words(self, text: str, question: bool = False) -> list[str]:
         """Return the words of a text, which ``splitter`` splits into tokens.
 

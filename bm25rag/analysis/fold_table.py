@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.settings import FoldRules
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
@@ -41,18 +40,6 @@ _DOT_ABOVE = 0x307  # turns I into i in Turkish
 _SOUND_MARKS = (0x3099, 0x309A)
 
 
-class _Rules(NamedTuple):
-    """The settings of an analyzer that the table depends on."""
-
-    lowercase: bool
-    turkish: bool
-    normalize: str | None
-    cjk: bool
-    singles: bool
-    southeast_asian: bool
-    auto: bool
-
-
 class FoldTable:
     """The table of some rules; all threads may share it.
 
@@ -65,7 +52,7 @@ class FoldTable:
         An entry for each code point, (0x110000,), uint64; 0 if it has not been made.
     """
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: FoldRules) -> None:
         self._rules = rules
         self.entries = np.zeros(CODE_POINTS, np.uint64)
         self.add_pages(np.zeros(1, np.int64))  # the scanner takes ASCII to be there
@@ -91,23 +78,9 @@ class FoldTable:
         return entries
 
 
-def fold_table(analyzer: Analyzer) -> FoldTable:
-    """Return the table of an analyzer."""
-    lowercase = analyzer.lowercase and not analyzer.identifiers
-    rules = _Rules(
-        lowercase=lowercase,
-        turkish=lowercase and analyzer.language == "turkish",
-        normalize=analyzer.normalize,
-        cjk=analyzer.cjk,
-        singles=analyzer.cjk and analyzer.cjk_characters,
-        southeast_asian=analyzer.southeast_asian,
-        auto=analyzer.token_pattern == "auto",
-    )
-    return _table(rules)
-
-
 @lru_cache(maxsize=4)
-def _table(rules: _Rules) -> FoldTable:
+def fold_table(rules: FoldRules) -> FoldTable:
+    """Return the table of some rules."""
     return FoldTable(rules)
 
 
@@ -119,7 +92,7 @@ def _points(characters: str) -> Int64:
     return np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
 
 
-def _entries(points: Int64, rules: _Rules) -> UInt64:
+def _entries(points: Int64, rules: FoldRules) -> UInt64:
     """Return the entries of code points, as if there were no widths and one apostrophe."""
     lower, peculiar = _lower(points, rules)
     # A character is normalised after lower-casing, so its lower case decides, too.
@@ -129,7 +102,7 @@ def _entries(points: Int64, rules: _Rules) -> UInt64:
     return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
 
 
-def _lower(points: Int64, rules: _Rules) -> tuple[Int64, Bool]:
+def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
     """Return code points in lower case, and which need more than that."""
     lower, peculiar, characters = points.copy(), np.zeros(len(points), np.bool_), _string(points)
     if rules.lowercase:
@@ -169,10 +142,10 @@ def _utf8(points: UInt64) -> UInt64:
     return np.select(limits, [one | np.uint64(size << SIZE) for size, one in enumerate(sizes, 1)])
 
 
-def _roles(characters: str, rules: _Rules) -> UInt64:
+def _roles(characters: str, rules: FoldRules) -> UInt64:
     """Return kinds, signs and flags of code points."""
     kinds = np.full(len(characters), OTHER, np.uint8)
-    _mark(kinds, WORD, scripts.WORD, characters)
+    _mark(kinds, WORD, rules.word, characters)
     if rules.auto:
         kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
     if rules.southeast_asian:
@@ -198,7 +171,10 @@ def _which(pattern: re.Pattern[str], characters: str) -> Bool:
     return found
 
 
-def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
+def _mark(
+    values: Bool | UInt8, value: int, pattern: re.Pattern[str] | str, characters: str
+) -> None:
+    one = pattern if isinstance(pattern, str) else pattern.pattern
     # Whole runs at once, because most code points are of the same kind as their neighbours.
-    for run in releasing_gil(re.finditer(f"(?:{pattern.pattern})+", characters)):
+    for run in releasing_gil(re.finditer(f"(?:{one})+", characters)):
         values[run.start() : run.end()] = value

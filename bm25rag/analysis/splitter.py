@@ -16,7 +16,7 @@ from bm25rag.analysis.bigrams import (
     is_single,
 )
 from bm25rag.analysis.languages import Language
-from bm25rag.analysis.settings import NormalForm
+from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
 from bm25rag.analysis.tokens import identifier_parts, split_word
 
 
@@ -31,6 +31,11 @@ class WordSplitter:
         As for ``Analyzer``; ``form`` is its ``normalize``.
     bigrams
         Which runs without spaces are cut into bigrams.
+
+    Attributes
+    ----------
+    least
+        Of how many characters a word is at least; 0 if only ``re`` can find words.
     """
 
     def __init__(
@@ -60,6 +65,30 @@ class WordSplitter:
         self._folds_accents = fold_accents
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
+        self._word, self.least = (r"\w", 1) if self._auto else runs_of(token_pattern) or ("", 0)
+        if bigrams.southeast_asian and not self._auto:
+            self.least = 0  # the scanner takes marks for parts of words
+
+    @property
+    def fold_rules(self) -> FoldRules:
+        """How the scanner folds texts, and what words are to it."""
+        lowercase = self._lowercase and not self._identifiers
+        return FoldRules(
+            lowercase=lowercase,
+            turkish=lowercase and self._turkish,
+            normalize=self._form,
+            cjk=self._bigrams.cjk,
+            singles=self._bigrams.singles,
+            southeast_asian=self._bigrams.southeast_asian,
+            auto=self._auto,
+            word=self._word,
+        )
+
+    @property
+    def keeps_words(self) -> bool:
+        """Whether every word is a token as it is."""
+        _, clusters, singles = self._bigrams
+        return not (self._auto or self._folds_accents or clusters or singles)
 
     @property
     def drops_possessives(self) -> bool:

@@ -124,7 +124,7 @@ class Scanner(ABC):
         texts, fold_table
             As for ``find_peculiar``.
         least
-            Of how many characters a word is, at least: 1 or 2.
+            Of how many characters a word is, at least: 1, 2 or 3.
         possessives
             Whether to leave the ends of possessives out, of which nothing would remain.
         spare
@@ -132,7 +132,7 @@ class Scanner(ABC):
             takes a quarter of a scan to map.
         """
         _check_texts(texts, fold_table)
-        require(least in (1, 2), "least is neither 1 nor 2")
+        require(least in (1, 2, 3), "least is not 1, 2 or 3")
         return self._scan(texts, fold_table, least, possessives, spare)
 
     @abstractmethod

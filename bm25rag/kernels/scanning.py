@@ -82,9 +82,12 @@ class _Scan:
     counts: cython.uint[::1]
     hashes: cython.ulonglong[::1]
     # Of how many characters a word is, at least; the ASCII character whose lower case is not
-    # ASCII, as the Turkish I, or -1.
+    # ASCII, as the Turkish I, or -1; and whether signs may be inside words, which are then of
+    # letters, digits and underscores. Otherwise ``roles`` says of which bytes they are.
     least: cython.Py_ssize_t
     strange: cython.int
+    signs: cython.bint
+    roles: cython.uchar[::1]
     aside: cython.Py_ssize_t
     # The next edge, and the next place if it is amid a run, else -1.
     edge: cython.Py_ssize_t
@@ -237,6 +240,7 @@ def scan(texts, fold_table, least, possessives, spare):
     it.counts = view(out_counts)
     it.least = least
     it.strange = -1
+    it.signs = it.table[_FULL_STOP] >> SIGN & 0xFF != 0
     it.aside = size + BEYOND
     it.edge = it.rows = it.size = it.total = it.bigrams = it.text = 0
     it.at = it.prior = 0
@@ -253,7 +257,8 @@ def scan(texts, fold_table, least, possessives, spare):
         words.used[0] = 0
         words.used[1] = 0
         _fold(it, data)
-        mark_inside(it.source, it.inside, size, without_possessives)
+        if it.signs:
+            mark_inside(it.source, it.inside, size, without_possessives)
         _scan(it, words, size)
     _, entries, pool, used = words.arrays
     tokens, entries, pool = (
@@ -289,6 +294,7 @@ def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
     # One more than BLOCK, since two words may end at once.
     it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
     it.origins = empty(BLOCK + 1, np.int64)
+    it.roles = empty(256, np.uint8)
     it.hashes = empty(TOGETHER + 1, np.uint64)
     room: cython.Py_ssize_t = 64
     while 48 * room < size:  # English has a new word every 60 bytes, Chinese every 20
@@ -439,28 +445,36 @@ def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
     inside: cython.uchar[::1] = it.inside
     # From A to a, or 0 to keep case.
     to_lower: cython.uchar = (it.table[65] - 65) & 0xFF
-    signs: cython.uchar = 2 if it.table[_FULL_STOP] >> SIGN & 0xFF else 0
     # A byte like all others, or the loops would take four at a time. If there is no such
     # character, that is what it becomes.
     strange: cython.uchar = _STRANGE
+    roles: cython.uchar[::1] = it.roles
     letter: cython.Py_ssize_t
     text: cython.Py_ssize_t
     start: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for letter in range(128):
+        roles[letter] = it.table[letter] >> KIND & 0xFF == WORD
         if it.table[letter] >> SIZE & 0xFF > 1:
             it.strange = letter
             strange = letter
+            roles[letter] = 1
+    for letter in range(128, 256):
+        roles[letter] = 1
     for text in range(it.ends.shape[0]):
-        stop = max(it.ends[text] - 1, start)
+        stop = it.ends[text]
         for i in range(start, stop):
             source[i + text] = _lower(data[i], to_lower, strange)
-            inside[i + text + 1] = _role(data[i], data[i + 1], signs)
-        for i in range(stop, it.ends[text]):
-            source[i + text] = _lower(data[i], to_lower, strange)
-            inside[i + text + 1] = _role(data[i], 0, signs)
-        start = it.ends[text]
+        if it.signs:
+            for i in range(start, stop - 1):
+                inside[i + text + 1] = _role(data[i], data[i + 1])
+            if start < stop:
+                inside[stop + text] = _role(data[stop - 1], 0)
+        else:
+            for i in range(start, stop):
+                inside[i + text + 1] = roles[data[i]]
+        start = stop
         source[start + text] = 0
         inside[start + text + 1] = 0
 
@@ -479,15 +493,15 @@ def _lower(byte: cython.uchar, to_lower: cython.uchar, strange: cython.uchar) ->
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _role(byte: cython.uchar, following: cython.uchar, signs: cython.uchar) -> cython.uchar:
-    """Return 1 for a byte inside a word, 2 for a sign that may be."""
+def _role(byte: cython.uchar, following: cython.uchar) -> cython.uchar:
+    """Return 1 for a byte inside a word as people write it, 2 for a sign that may be."""
     letter: cython.uchar = ((byte | 32) - 97) & 0xFF
     digit: cython.uchar = (byte - 48) & 0xFF
     word: cython.uchar = (letter < 26) | (digit < 10) | (byte == 95) | (byte >= 128)
     # Most signs end a sentence or a clause: a space is behind them.
     between: cython.uchar = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
     sign: cython.uchar = between | (byte == 35) | (byte == 43)
-    return word | (signs if sign else 0)
+    return word | (2 if sign else 0)
 
 
 @cython.cfunc

@@ -136,7 +136,7 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: scan(b"ab", [1, 3]), ValueError, "ends do not ascend from 0 to 2"),
         (lambda: scan(b"ab", [2, 1]), ValueError, "ends do not ascend"),
         (lambda: scan(b"ab", [2], 10), ValueError, "not of all code points"),
-        (lambda: scan(b"ab", [2], least=3), ValueError, "least is neither"),
+        (lambda: scan(b"ab", [2], least=4), ValueError, "least is not 1, 2 or 3"),
         (lambda: expand(tokens=[1]), ValueError, "a token is no word"),
         (lambda: expand(starts=[0, 2]), ValueError, "starts do not ascend from 0 to 1"),
         (lambda: expand(plain=[SEVERAL + 1]), ValueError, "a word has no terms"),
