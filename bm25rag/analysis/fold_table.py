@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +15,7 @@ from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
     APOSTROPHE,
+    ASKED_SINGLE,
     CJK,
     CLUSTER,
     COMMA,
@@ -31,7 +33,7 @@ from bm25rag.kernels.fold_bits import (
     STOP,
     WORD,
 )
-from bm25rag.kernels.scanner import CODE_POINTS, PAGE
+from bm25rag.kernels.scanner import CODE_POINTS, PAGE, FoldArrays
 
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
 
@@ -50,16 +52,19 @@ class FoldTable:
     ----------
     entries
         An entry for each code point, (0x110000,), uint64; 0 if it has not been made.
+    arrays
+        The same for ``Backend.find_words``.
     """
 
     def __init__(self, rules: FoldRules) -> None:
         self._rules = rules
-        self.entries = np.zeros(CODE_POINTS, np.uint64)
-        self.add_pages(np.zeros(1, np.int64))  # the scanner takes ASCII to be there
+        self.arrays = FoldArrays(np.zeros(CODE_POINTS, np.uint64))
+        self.entries = self.arrays.entries
+        self.add_pages([0])  # the scanner takes ASCII to be there
 
-    def add_pages(self, pages: Int64) -> None:
+    def add_pages(self, pages: Int64 | Sequence[int]) -> None:
         """Make the entries of some pages, of ``PAGE`` code points each."""
-        points = (pages[:, None] * PAGE + np.arange(PAGE)).ravel()
+        points = (np.array(pages, np.int64)[:, None] * PAGE + np.arange(PAGE)).ravel()
         self.entries[points] = self._made(points)
 
     def _made(self, points: Int64) -> UInt64:
@@ -162,6 +167,7 @@ def _roles(characters: str, rules: FoldRules) -> UInt64:
                 roles[characters.index(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
         roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
+        roles |= _which(scripts.HAN, characters) * np.uint64(1 << ASKED_SINGLE)
     return roles
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.accents import fold_accents
@@ -18,6 +19,12 @@ from bm25rag.analysis.bigrams import (
 from bm25rag.analysis.languages import Language
 from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
 from bm25rag.analysis.tokens import identifier_parts, split_word
+from bm25rag.common.lazy import lazy_property
+from bm25rag.kernels.backend import current
+from bm25rag.kernels.scanner import PECULIAR_TEXT
+
+if TYPE_CHECKING:
+    from bm25rag.analysis.fold_table import FoldTable
 
 
 class WordSplitter:
@@ -126,12 +133,34 @@ class WordSplitter:
 
     def find_words(self, text: str, question: bool = False) -> list[str]:
         """Return the words of a text."""
+        if self.least and (self._turkish or not text.isascii()):
+            words = self._scan(text, question)
+            if words is not None:
+                return words
         text = self.fold(text)
         if text.isascii():
             return self._find_in_ascii(text)
         if self._bigrams.cjk or self._bigrams.southeast_asian:
             return find_words_and_bigrams(text, self._find_in_unicode, self._bigrams, question)
         return self._find_in_unicode(text)
+
+    def _scan(self, text: str, question: bool) -> list[str] | None:
+        """Return the words of a text, ``None`` where no compiled scanner finds them."""
+        table, folded, backend = self._fold_table, False, current()
+        found = backend.find_words(table.arrays, text, self.least, question)
+        while isinstance(found, int):
+            if found == PECULIAR_TEXT:
+                text, folded = self.fold(text), True
+            else:
+                table.add_pages([found])
+            found = backend.find_words(table.arrays, text, self.least, question, folded)
+        return found
+
+    @lazy_property
+    def _fold_table(self) -> FoldTable:
+        from bm25rag.analysis.fold_table import fold_table  # questions in ASCII need none
+
+        return fold_table(self.fold_rules)
 
     def split_words(
         self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
