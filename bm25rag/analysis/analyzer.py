@@ -9,7 +9,7 @@ characters. ``docs/languages.md`` says what is done in which language.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from typing import Any
 
 from bm25rag.analysis.bigrams import BigramRules
@@ -433,9 +433,13 @@ class _WordTerms:
             for token, stem in zip(tokens, self._analyzer.stems(tokens), strict=True)
         ]
         if counts:
-            sizes = (counts.get(index, 1) for index in range(len(words)))
-            spans = pairwise(accumulate(sizes, initial=0))
-            terms = [tuple(chain.from_iterable(terms[start:end])) for start, end in spans]
+            start, of_words = 0, list[tuple[str, ...]]()
+            for index in range(len(words)):
+                end = start + counts.get(index, 1)
+                one = end == start + 1
+                of_words.append(terms[start] if one else tuple(chain(*terms[start:end])))
+                start = end
+            terms = of_words
         found = dict(zip(words, terms, strict=True))
         self._known.update({word: own for word, own in found.items() if len(word) <= LONGEST_WORD})
         return found

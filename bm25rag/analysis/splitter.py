@@ -14,7 +14,8 @@ from bm25rag.analysis.bigrams import (
     BigramRules,
     find_words_and_bigrams,
     first_of_bigram,
-    is_single,
+    is_cjk,
+    split_bigram,
 )
 from bm25rag.analysis.languages import Language
 from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
@@ -178,28 +179,30 @@ class WordSplitter:
             odd = range(len(words))
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        tokens, several = words.copy(), dict[int, list[str]]()
-        only_folds = self._auto and not self._identifiers and self._folds_accents
+        tokens, done, counts = list[str](), 0, dict[int, int]()
+        singles, folds = words.copy(), self._folds_accents
         for index in odd:
             word = words[index]
-            if only_folds and word < FIRST_LETTER and word.isalpha():  # most of them
-                tokens[index] = fold_accents(word, self._kept_letters)
+            if word < FIRST_LETTER and word.isalpha() and not self._identifiers:  # most of them
+                if folds:
+                    singles[index] = fold_accents(word, self._kept_letters)
                 continue
             split = self._split_word(word, question)
             if len(split) == 1:
-                tokens[index] = split[0]
+                singles[index] = split[0]
             else:
-                several[index] = split
-        for index in reversed(several):
-            tokens[index : index + 1] = several[index]
-        return tokens, {index: len(split) for index, split in several.items()}
+                counts[index] = len(split)
+                tokens += singles[done:index]
+                tokens += split
+                done = index + 1
+        return tokens + singles[done:] if counts else singles, counts
 
     def _split_word(self, word: str, question: bool) -> list[str]:
-        tokens = [word]
-        if word >= FIRST_LETTER and (first := first_of_bigram(word, self._bigrams)):
-            tokens += [first] * is_single(first, self._bigrams, question)
-        elif self._auto:
-            tokens = split_word(word, self._apostrophe)
+        tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
+        if tokens is None:
+            tokens = split_word(word, self._apostrophe) if self._auto else [word]
+        elif is_cjk(word[0]) and unicodedata.is_normalized("NFC", word):
+            return tokens  # without case, accents and parts
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
             tokens = [self._normalize(token, self._lowercase) for token in tokens]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import pytest
 
 from bm25rag import Analyzer
+from bm25rag.analysis.accents import fold_accents
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
+from bm25rag.analysis.scripts import CJK_LETTERS
 from support.analysis import meets
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -97,3 +102,13 @@ UNFOLDED = [
     "russian", "serbian", "slovak", "slovenian", "tamil", "telugu", "ukrainian", "vietnamese",
     "yiddish",
 ]  # fmt: skip
+
+
+def test_characters_that_are_cut_into_pairs_have_no_accents() -> None:
+    """Words of them are not folded."""
+    letters = re.findall(f"[{CJK_LETTERS}]", "".join(map(chr, range(0x1100, 0x32000))))
+    assert len(letters) > 90_000
+    text = "".join(letter for letter in letters if unicodedata.is_normalized("NFC", letter))
+    assert len(text) > 90_000
+    assert fold_accents(text, "") == unicodedata.normalize("NFC", text)
+    assert not {one for language in LANGUAGES for one in language.kept_letters or ""} & set(letters)
