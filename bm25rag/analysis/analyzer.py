@@ -8,9 +8,9 @@ characters. ``docs/languages.md`` says what is done in which language.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from bm25rag.analysis.bigrams import BigramRules
 from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
@@ -34,6 +34,12 @@ from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import LONGEST_WORD
 
+_How: TypeAlias = tuple[
+    dict[str, tuple[str, ...]],
+    frozenset[str],
+    Callable[[], Callable[[str], str]] | None,
+    Callable[[list[str]], dict[str, tuple[str, ...]]],
+]
 # Words of queries whose terms are remembered.
 _MOST_WORDS = 10_000
 
@@ -158,6 +164,7 @@ class Analyzer:
 
     def _prepare(self, profile: Language | None) -> None:
         """Derive from the settings what is not saved."""
+        self._auto = self.tokenizer is None and self.token_pattern == "auto"
         # What a tokenizer returns are tokens: nothing of it is split as words of "auto" are.
         pattern = self.token_pattern if self.tokenizer is None else PAPER
         singles = self.cjk and self.cjk_characters
@@ -209,6 +216,12 @@ class Analyzer:
         TypeError
             If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
+        if self._auto and isinstance(text, str) and text.isascii():
+            folded = self.splitter.fold(text)
+            if folded.isascii():  # a Turkish one need not be
+                terms = self._wanted_terms.of_text(folded)
+                if terms is not None:
+                    return terms or self._question_terms.of_text(folded) or []
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
@@ -293,6 +306,13 @@ class Analyzer:
             Tokens, as ``words()`` returns them.
         """
         return words if self._stemmer is None else self._stemmer.stems(words)
+
+    def word_stemmer(self) -> Callable[[str], str]:
+        """Return what this thread may stem words of ASCII with, as ``stems`` does.
+
+        A word for which it returns nothing is its own stem.
+        """
+        return str if self._stemmer is None else self._stemmer.of_words()
 
     def _stopword_tokens(self, name: str, given: str | Iterable[str] | None) -> frozenset[str]:
         """Return stop words in the form that tokens have."""
@@ -415,14 +435,24 @@ class _WordTerms:
 
     def of(self, words: list[str]) -> list[str]:
         """Return the terms of words, one after another."""
-        analyzer = self._analyzer
-        stems = None if analyzer.identifiers else analyzer.stems  # which splits plain words
-        terms = backend.current().analyze_words(
-            words, self._known, self._unwanted, stems, self._analyze
-        )
+        terms = backend.current().analyze_words(words, *self._how)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
+
+    def of_text(self, text: str) -> list[str] | None:
+        """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
+        terms = backend.current().analyze_text(text, *self._how)
+        if len(self._known) > _MOST_WORDS:
+            self._known.clear()
+        return terms
+
+    @lazy_property
+    def _how(self) -> _How:
+        """What the kernels need beside words."""
+        analyzer = self._analyzer
+        stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
+        return self._known, self._unwanted, stemmer, self._analyze
 
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""

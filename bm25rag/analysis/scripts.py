@@ -100,7 +100,7 @@ def find_words(text: str) -> list[str]:
 
 def find_ascii_words(text: str) -> list[str]:
     """Find words as ``find_words`` does, in a text that is all ASCII."""
-    words = backend.current().find_plain_words(text)
+    words = backend.current().find_ascii_words(text)
     return word_pattern(NO_PAGES).findall(text) if words is None else words
 
 

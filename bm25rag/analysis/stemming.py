@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Protocol
 
@@ -71,6 +72,13 @@ class Stemmer:
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
         return [_ARABIC_ENDING.sub("", stem) for stem in stems] if self._light else stems
+
+    def of_words(self) -> Callable[[str], str]:
+        """Return what this thread may stem single words of ASCII with, of at most 255 characters.
+
+        It returns nothing for some, which ``stems`` returns themselves for.
+        """
+        return self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
 
     def _thread_stemmer(self) -> _PyStemmer:
         # Two threads must not use one PyStemmer object: each has its own.

@@ -20,7 +20,7 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,10 +35,9 @@ from bm25rag.common.arrays import (
     UInt64,
     Unsigned,
 )
-from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
+from bm25rag.kernels.checks import check_array, check_rising, check_terms, least_and_most, require
 from bm25rag.kernels.records import (
     Matches,
-    PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
@@ -46,6 +45,7 @@ from bm25rag.kernels.records import (
     SegmentArrays,
     StringArrays,
     TermArrays,
+    TermNumbers,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class Backend(ABC):
             Takes what is found.
         """
         count = len(queries)
-        _check_search(segment, terms, plan, queries.most)
+        _check_search(segment, terms, plan)
+        check_terms(-1, queries.most, len(terms.idf))
         check_array("floors", floors, np.float64)
         check_array("numbers", matches.numbers, np.int64, dimensions=2)
         check_array("scores", matches.scores, np.float64, dimensions=2)
@@ -119,7 +120,8 @@ class Backend(ABC):
         segment, terms, plan
             As for ``search``.
         query, weights
-            The terms and their weights, as ``Queries`` has them.
+            The terms and their weights, as ``Queries`` has them. Backends check the numbers,
+            which Python would take longer to go through.
         floor
             What scores must exceed.
 
@@ -130,8 +132,7 @@ class Backend(ABC):
         scores
             Their scores.
         """
-        _check_search(segment, terms, plan, max(query, default=-1))
-        require(min(query, default=-1) >= -1, "a term has a negative number")
+        _check_search(segment, terms, plan)
         require(len(weights) in (0, len(query)), "terms and weights differ in length")
         return self._search_one(segment, terms, query, weights, floor, plan)
 
@@ -183,34 +184,6 @@ class Backend(ABC):
         """
         return self._decode(strings, numbers)
 
-    def find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]:
-        """Find where the postings of terms begin in each block of documents, and where they end.
-
-        Parameters
-        ----------
-        postings
-            The postings.
-        terms
-            The terms.
-        keys
-            Their CRC-32.
-        starts
-            Zeros, which take what ``Postings.find`` returns.
-
-        Returns
-        -------
-        rows
-            Which terms are left to Python, since what that reads is not known to be right, or
-            this backend does not look for terms; their ``starts`` may have been written.
-        """
-        blocks = -(-postings.size // postings.block_size)
-        check_array("starts", starts, np.int64, dimensions=2)
-        require(len(terms) == len(keys), "terms and keys differ in length")
-        require(starts.shape == (len(terms), blocks + 1), "starts are not of these terms")
-        return self._find_terms(postings, terms, keys, starts)
-
     def find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool = False
     ) -> list[str] | int | None:
@@ -239,8 +212,8 @@ class Backend(ABC):
         require(least in (1, 2, 3), "least is not 1, 2 or 3")
         return self._find_words(table, text, least, question, folded)
 
-    def find_plain_words(self, text: str) -> list[str] | None:
-        """Find the words of a text in ASCII: runs of letters, digits and underscores.
+    def find_ascii_words(self, text: str) -> list[str] | None:
+        """Find the words of a text in ASCII, as ``scripts.word_pattern`` does.
 
         Parameters
         ----------
@@ -250,8 +223,31 @@ class Backend(ABC):
         Returns
         -------
         words
-            The words; ``None`` if a sign may be inside one of them, or this backend does not
-            look for words.
+            The words; ``None`` if this backend does not look for words.
+        """
+        return None
+
+    def analyze_text(
+        self,
+        text: str,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[str] | None:
+        """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
+
+        Parameters
+        ----------
+        text
+            The text.
+        known, unwanted, stemmer, analyze
+            As for ``analyze_words``.
+
+        Returns
+        -------
+        terms
+            The terms; ``None`` if this backend does not look for words.
         """
         return None
 
@@ -260,7 +256,7 @@ class Backend(ABC):
         words: list[str],
         known: dict[str, tuple[str, ...]],
         unwanted: frozenset[str],
-        stems: Callable[[list[str]], list[str]] | None,
+        stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
     ) -> list[str]:
         """Return the terms of words, one after another.
@@ -271,12 +267,13 @@ class Backend(ABC):
             The words.
         known
             The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
-            digits, all of ASCII. Threads may share it, and forget words.
+            digits, all of ASCII, and of numbers with points. Threads may share it, and forget
+            words.
         unwanted
             Which of those have no term.
-        stems
-            Returns the stems of the others, which are their terms; ``None``: all words are left
-            to ``analyze``.
+        stemmer
+            Returns what this thread finds the stem of a word with, if it has any: the term of
+            each of the others; ``None``: all words are left to ``analyze``.
         analyze
             Returns the terms of all other new words.
         """
@@ -285,29 +282,32 @@ class Backend(ABC):
         return list(chain.from_iterable(map(found.__getitem__, words)))
 
     def number_terms(
-        self, queries: Sequence[Iterable[str]], numbers: dict[str, int]
-    ) -> tuple[Int64, Int64] | None:
-        """Look up the terms of queries.
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]:
+        """Return the numbers of the terms of queries, looked up if they have none.
 
         Parameters
         ----------
         queries
             The terms of each query.
         numbers
-            The number of each term, at least -1.
+            The number of each term; takes those of new ones.
 
         Returns
         -------
         pointers, terms
-            As ``Queries`` takes them; ``None`` if not all queries are lists or tuples, or this
-            backend does not look for terms.
+            As ``Queries`` takes them.
 
         Raises
         ------
-        KeyError
-            If a term has no number.
+        RuntimeError
+            If another thread makes a query longer.
         """
-        return None
+        return self._number_terms(queries, numbers)
+
+    def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        """Return the numbers of the terms of one query: ``number_terms`` without arrays."""
+        return self._number_query(query, numbers)
 
     def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         """Return the CRC-32 of byte strings.
@@ -428,9 +428,12 @@ class Backend(ABC):
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None: ...
 
     @abstractmethod
-    def _find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]: ...
+    def _number_terms(
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]: ...
+
+    @abstractmethod
+    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]: ...
 
     @abstractmethod
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...
@@ -444,9 +447,8 @@ class Backend(ABC):
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...
 
 
-def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan, most: int) -> None:
-    """Check what a search is given; ``most`` is the largest number of a term in it."""
-    require(most < len(terms.idf), "a query's term has no postings")
+def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -> None:
+    """Check what a search is given."""
     require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
     require(plan.k >= 1 <= plan.window, "k and window must be at least 1")
     if plan.allowed is not None:

@@ -6,25 +6,21 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.memory import empty, view
+from bm25rag.kernels.reading import crc_table
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Small = cython.fused_type(cython.uchar, cython.uint)
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
-# Of CRC-32, lowest bit first, as zlib has it.
-_POLYNOMIAL = 0xEDB88320
 _ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 _STOPPED = cython.declare(cython.uint, 0xFFFFFFFF)
 
 
 def checksums(data, offsets):
     """Return the CRC-32 of byte strings; see ``Backend.checksums``."""
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, table >> 1 ^ _POLYNOMIAL, table >> 1).astype(np.uint32)
     source: cython.const[cython.uchar][::1] = view(data)
     bounds: cython.const[cython.ulonglong][::1] = view(offsets)
-    of_byte: cython.const[cython.uint][::1] = view(table)
+    of_byte: cython.const[cython.uint][::1] = view(crc_table())
     found = np.empty(max(len(offsets) - 1, 0), np.uint32)
     out: cython.uint[::1] = view(found)
     with cython.nogil:

@@ -34,6 +34,12 @@ def check_array(
     )
 
 
+def check_terms(least: int, most: int, count: int) -> None:
+    """Check the least and the largest number of a query's terms; -1 is one of no document."""
+    require(most < count, "a query's term has no postings")
+    require(least >= -1, "a term has a negative number")
+
+
 def check_rising(name: str, values: Int64 | UInt64, end: int) -> None:
     """Check that values ascend from 0 on, and do not exceed ``end``."""
     if len(values) < _FEW:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
 from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
     Matches,
@@ -18,17 +19,21 @@ from bm25rag.kernels.records import (
     SegmentArrays,
     StringArrays,
     TermArrays,
+    TermNumbers,
+    TermTable,
 )
 
 if TYPE_CHECKING:
     from bm25rag.kernels.scanner import FoldArrays, Scanner
 
 find("shared")  # which all import
-load("selecting")  # which others import
+for _name in ("selecting", "signs"):
+    load(_name)  # which others import
 scratch = load("scratch")
 for _name in ("collecting", "planning", "exact", "coarse"):
     load(_name)  # which `searching` imports
 reading, searching, strings = load("reading"), load("searching"), load("strings")
+numbering = load("numbering")
 for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
 
@@ -86,42 +91,51 @@ class CompiledBackend(Backend):
         found: list[str] | int = table.prepared.find(text, least, question, folded)
         return found
 
-    def find_plain_words(self, text: str) -> list[str] | None:
+    def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII; see ``Backend``."""
-        found: list[str] | None = strings.find_plain_words(text)
+        require(text.isascii(), "the text is not ASCII")
+        found: list[str] = strings.find_ascii_words(text)
         return found
+
+    def analyze_text(
+        self,
+        text: str,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[str] | None:
+        """Return the terms of a text in ASCII; see ``Backend``."""
+        require(text.isascii(), "the text is not ASCII")
+        terms: list[str] = strings.analyze_text(text, known, unwanted, stemmer, analyze)
+        return terms
 
     def analyze_words(
         self,
         words: list[str],
         known: dict[str, tuple[str, ...]],
         unwanted: frozenset[str],
-        stems: Callable[[list[str]], list[str]] | None,
+        stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = strings.analyze_words(words, known, unwanted, stems, analyze)
+        terms: list[str] = strings.analyze_words(words, known, unwanted, stemmer, analyze)
         return terms
 
-    def number_terms(
-        self, queries: Sequence[Iterable[str]], numbers: dict[str, int]
-    ) -> tuple[Int64, Int64] | None:
-        """Look up the terms of queries; see ``Backend``."""
-        found: tuple[Int64, Int64] | None = searching.number_terms(queries, numbers)
+    def _number_terms(
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]:
+        table = _prepare_table(numbers.table)
+        found: tuple[Int64, Int64] = numbering.number_terms(queries, numbers, table)
+        return found
+
+    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        found: list[int] = numbering.number_query(query, numbers, _prepare_table(numbers.table))
         return found
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
         return found
-
-    def _find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]:
-        if postings.prepared is None:
-            strings = _prepare_strings(postings.terms)
-            postings.prepared = reading.prepare_postings(postings, strings)
-        left: list[int] = reading.find_terms(postings.prepared, terms, keys, starts)
-        return left
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         from bm25rag.kernels.compiled_writing import building
@@ -147,6 +161,19 @@ def _prepare_strings(arrays: StringArrays) -> Any:
     if arrays.prepared is None:
         arrays.prepared = reading.prepare_strings(arrays)
     return arrays.prepared
+
+
+def _prepare_postings(arrays: PostingsArrays) -> Any:
+    if arrays.prepared is None:
+        arrays.prepared = reading.prepare_postings(arrays, _prepare_strings(arrays.terms))
+    return arrays.prepared
+
+
+def _prepare_table(table: TermTable | None) -> Any:
+    if table is not None and table.prepared is None:
+        postings = list(map(_prepare_postings, table.postings))
+        table.prepared = numbering.prepare_table(table, postings)
+    return None if table is None else table.prepared
 
 
 def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Collection, Sequence
+from itertools import accumulate, chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,9 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.records import (
     Matches,
-    PostingsArrays,
     PostingsTarget,
     Queries,
     Run,
@@ -33,6 +33,7 @@ from bm25rag.kernels.records import (
     SegmentArrays,
     StringArrays,
     TermArrays,
+    TermNumbers,
 )
 from bm25rag.kernels.scanner import STOPPED
 
@@ -69,6 +70,7 @@ class NumpyBackend(Backend):
         floor: float,
         plan: SearchPlan,
     ) -> tuple[list[int], list[float]]:
+        check_terms(min(query, default=-1), max(query, default=-1), len(terms.idf))
         known, counts = distinct(query, weights)
         idf = terms.idf[known]
         scores, touched = sum_parts(segment, terms.starts[known], idf, counts)
@@ -98,10 +100,19 @@ class NumpyBackend(Backend):
         views = [data[starts[number] : starts[number + 1]] for number in numbers]
         return [str(one, "utf-8", "surrogatepass") for one in views]
 
-    def _find_terms(
-        self, postings: PostingsArrays, terms: Sequence[bytes], keys: Sequence[int], starts: Int64
-    ) -> Sequence[int]:
-        return range(len(terms))
+    def _number_terms(
+        self, queries: Sequence[Collection[str]], numbers: TermNumbers
+    ) -> tuple[Int64, Int64]:
+        pointers = np.fromiter(accumulate(map(len, queries), initial=0), np.int64, len(queries) + 1)
+        total = int(pointers[-1])
+        each = map(numbers.__getitem__, chain.from_iterable(queries))
+        terms = np.fromiter(islice(each, total + 1), np.int64)
+        if len(terms) > total:
+            raise RuntimeError("a query grew while its terms were looked up")
+        return pointers, terms
+
+    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        return list(map(numbers.__getitem__, query))
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         bounds, strings = offsets.data, data.data

@@ -14,7 +14,7 @@ cdef class _Strings:
     cdef Py_ssize_t starts_at
     cdef Py_ssize_t data_at
 
-cdef class _Postings:
+cdef class Postings:
     cdef _Blocks blocks
     cdef _Strings terms
     cdef const unsigned int[::1] keys
@@ -40,7 +40,9 @@ cdef class _Postings:
 # Here, because Cython checks what is given to a function of the module alone for None, which raises.
 cdef bint _checked(_Blocks blocks, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
-cdef bint _is_string(_Strings strings, Py_ssize_t number,
-                     const unsigned char[::1] name) noexcept nogil
+cdef bint find_term(Postings postings, const unsigned char *name, Py_ssize_t size,
+                     unsigned int key, long long[::1] starts) noexcept nogil
+cdef bint _is_string(_Strings strings, Py_ssize_t number, const unsigned char *name,
+                     Py_ssize_t size) noexcept nogil
 cdef int _wrong(const unsigned short[::1] numbers, Py_ssize_t first, const long long[::1] edges,
                 Py_ssize_t block_size, Py_ssize_t size) noexcept nogil

@@ -11,6 +11,9 @@ import numpy as np
 
 from bm25rag.kernels.memory import view
 
+# Of CRC-32.
+_POLYNOMIAL = np.uint32(0xEDB88320)
+
 
 @cython.final
 @cython.cclass
@@ -29,7 +32,7 @@ class _Strings:
 
 @cython.final
 @cython.cclass
-class _Postings:
+class Postings:
     """``PostingsArrays``; where those arrays are in a file of which only parts are checked."""
 
 
@@ -56,7 +59,7 @@ def prepare_strings(strings):
 
 def prepare_postings(postings, terms):
     """Return ``PostingsArrays`` as ``find_terms`` takes them; ``terms`` are prepared."""
-    prepared: _Postings = _Postings()
+    prepared: Postings = Postings()
     prepared.blocks = _prepare_blocks(postings.file)
     prepared.terms = terms
     prepared.keys = view(postings.keys)
@@ -72,7 +75,7 @@ def prepare_postings(postings, terms):
     prepared.codes = postings.code_count
     prepared.size = postings.size
     prepared.block_size = postings.block_size
-    prepared.doc_blocks = -(-postings.size // postings.block_size)
+    prepared.doc_blocks = postings.blocks
     places = postings.file.places
     prepared.indptr_at, prepared.documents_at, prepared.codes_at = places[:3]
     prepared.edges_at, prepared.high_at = places[3:]
@@ -139,34 +142,28 @@ def decode(strings: _Strings, numbers):
     return found
 
 
-def find_terms(postings: _Postings, terms, keys, starts):
-    """Find where the postings of terms begin; see ``Backend.find_terms``."""
-    left: list = []
-    out: cython.longlong[::1] = view(starts.reshape(-1))
-    width: cython.Py_ssize_t = postings.doc_blocks + 1
-    name: cython.const[cython.uchar][::1]
-    key: cython.uint
-    is_right: cython.bint
-    row: cython.Py_ssize_t
-    for row, (term, key) in enumerate(zip(terms, keys, strict=True)):
-        name = memoryview(term)
-        with cython.nogil:
-            is_right = _find_term(postings, name, key, out[row * width : (row + 1) * width])
-        if not is_right:
-            left.append(row)
-    return left
+def crc_table():
+    """Return what each byte does to a CRC-32, lowest bit first, as zlib has it, uint32 (256,)."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ _POLYNOMIAL, table >> 1).astype(np.uint32)
+    return table
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _find_term(
-    postings: _Postings,
-    name: cython.const[cython.uchar][::1],
+def find_term(
+    postings: Postings,
+    name: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
     key: cython.uint,
     starts: cython.longlong[::1],
 ) -> cython.bint:
-    """Write where a term's postings begin, if it has any; return whether that is right."""
+    """Write where a term's postings begin, if it has any; return whether that is right.
+
+    ``name`` is the term in UTF-8, of ``size`` bytes, and ``key`` its CRC-32.
+    """
     low: cython.Py_ssize_t = 0
     high: cython.Py_ssize_t = postings.keys.shape[0]
     middle: cython.Py_ssize_t
@@ -183,20 +180,23 @@ def _find_term(
         return False
     if not _lies_right(postings.terms, low):
         return False
-    return not _is_string(postings.terms, low, name) or _find_starts(postings, low, starts)
+    return not _is_string(postings.terms, low, name, size) or _find_starts(postings, low, starts)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _is_string(
-    strings: _Strings, number: cython.Py_ssize_t, name: cython.const[cython.uchar][::1]
+    strings: _Strings,
+    number: cython.Py_ssize_t,
+    name: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
 ) -> cython.bint:
     start: cython.Py_ssize_t = _start(strings, number)
     i: cython.Py_ssize_t
-    if cython.cast(cython.Py_ssize_t, _start(strings, number + 1)) - start != name.shape[0]:
+    if cython.cast(cython.Py_ssize_t, _start(strings, number + 1)) - start != size:
         return False
-    for i in range(name.shape[0]):
+    for i in range(size):
         if strings.data[start + i] != name[i]:
             break
     else:
@@ -208,7 +208,7 @@ def _is_string(
 @cython.nogil
 @cython.exceptval(check=False)
 def _find_starts(
-    postings: _Postings, number: cython.Py_ssize_t, starts: cython.longlong[::1]
+    postings: Postings, number: cython.Py_ssize_t, starts: cython.longlong[::1]
 ) -> cython.bint:
     """Do as ``DocBlocks.starts`` for a term, if all that it reads is right; return whether."""
     at: cython.Py_ssize_t = postings.indptr_at + 4 * number
@@ -230,7 +230,7 @@ def _find_starts(
 @cython.nogil
 @cython.exceptval(check=False)
 def _divide(
-    postings: _Postings,
+    postings: Postings,
     number: cython.Py_ssize_t,
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
@@ -294,7 +294,7 @@ def _divide(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _are_right(postings: _Postings, starts: cython.const[cython.longlong][::1]) -> cython.bint:
+def _are_right(postings: Postings, starts: cython.const[cython.longlong][::1]) -> cython.bint:
     """Whether the documents and codes of a term are known to be as a search needs them."""
     if postings.blocks.flags.shape[0] == 0:  # they come from no file
         return True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,84 @@ class TermArrays:
         self.prepared: Any = None
 
 
+class TermNumbers(dict[str, int], ABC):
+    """Maps a term to its number; to -1 if no document has it.
+
+    Threads may share it; only what has the number -1 is ever removed.
+    """
+
+    @property
+    @abstractmethod
+    def table(self) -> TermTable | None:
+        """Where the kernels look up terms that have no number; ``None`` if they cannot."""
+
+    @abstractmethod
+    def __missing__(self, term: str) -> int:
+        """Look up a term that the kernels have left, and return its number."""
+
+    @abstractmethod
+    def count(self, term: str, places: Int64) -> int:
+        """Return the document frequency of a term.
+
+        ``places`` are its ``starts`` in all segments, one after another.
+        """
+
+    @abstractmethod
+    def idf_of(self, frequency: int) -> float:
+        """Return the idf of a term of this document frequency."""
+
+    @abstractmethod
+    def remember_unknown(self, term: str) -> int:
+        """Take note of a term that no document has; return -1."""
+
+
+class TermTable:
+    """Where terms without a number are looked up, and what takes their data.
+
+    Parameters
+    ----------
+    postings
+        Those of each segment.
+    terms
+        The numbered terms of each segment, u of them; a new one's ``starts`` and ``idf`` are
+        written there.
+    frequencies
+        Takes the document frequencies of terms, (u,), int64.
+    idfs
+        The idf of the least document frequencies, from 1 on, float32.
+    free
+        Yields each number below u that is not used yet, once.
+    counts
+        Whether the document frequency of a term is the number of its postings.
+    """
+
+    __slots__ = (
+        *("counts", "free", "frequencies", "idf", "idfs", "postings", "prepared", "terms"),
+    )
+
+    def __init__(
+        self,
+        postings: Sequence[PostingsArrays],
+        terms: Sequence[TermArrays],
+        frequencies: Int64,
+        idf: Float32,
+        idfs: Float32,
+        free: Iterator[int],
+        counts: bool,
+    ) -> None:
+        check_array("frequencies", frequencies, np.int64)
+        check_array("idf", idf, np.float32)
+        check_array("idfs", idfs, np.float32)
+        require(len(postings) == len(terms), "not as many postings as terms")
+        require(len(idf) == len(frequencies), "idf and frequencies differ in length")
+        for own, numbered in zip(postings, terms, strict=True):
+            shape = (len(frequencies), own.blocks + 1)
+            require(numbered.starts.shape == shape, "starts are not of these postings")
+        self.postings, self.terms, self.frequencies = postings, terms, frequencies
+        self.idf, self.idfs, self.free, self.counts = idf, idfs, free, counts
+        self.prepared: Any = None
+
+
 class FileBlocks(NamedTuple):
     """Where some arrays lie in a file, and which blocks of that have been checked.
 
@@ -160,8 +239,8 @@ class PostingsArrays:
     """
 
     __slots__ = (
-        *("before", "block_size", "code_count", "codes", "documents", "edges", "file", "frequent"),
-        *("high", "indptr", "keys", "prepared", "size", "terms"),
+        *("before", "block_size", "blocks", "code_count", "codes", "documents", "edges", "file"),
+        *("frequent", "high", "indptr", "keys", "prepared", "size", "terms"),
     )
 
     def __init__(
@@ -190,7 +269,7 @@ class PostingsArrays:
         require(len(terms.offsets) == len(keys) + 1 == len(indptr), "not as many terms as keys")
         require(len(documents) == len(codes), "documents and codes differ in length")
         require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
-        blocks = -(-size // block_size)
+        self.blocks = blocks = -(-size // block_size)
         if blocks > 1:
             require(edges.shape == (len(frequent), blocks - 1), "edges are not of the blocks")
             require(len(before) == len(frequent), "frequent and before differ in length")

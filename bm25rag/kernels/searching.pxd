@@ -1,6 +1,4 @@
 # Cython has ``from ... import`` of C functions in such a file alone.
-from cpython.dict cimport PyDict_GetItemWithError
-
 from bm25rag.kernels.coarse cimport rank_coarsely
 from bm25rag.kernels.collecting cimport keep_best, start
 from bm25rag.kernels.exact cimport rank, rank_signed

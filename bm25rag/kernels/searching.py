@@ -14,8 +14,8 @@ Loops over postings lie beside their callers. What another module calls, it call
 from __future__ import annotations
 
 import cython
-import numpy as np
 
+from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.memory import view
 from bm25rag.kernels.scratch import borrow, give_back, prepare_plan
 
@@ -27,41 +27,6 @@ if not cython.compiled:
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
 
 _INFINITY = cython.declare(cython.double, float("inf"))
-
-
-def number_terms(queries, numbers):
-    """Look up the terms of queries; see ``Backend.number_terms``."""
-    total: cython.Py_ssize_t = 0
-    for query in queries:
-        if not isinstance(query, (list, tuple)):
-            return None
-        total += len(query)
-    pointers = np.empty(len(queries) + 1, np.int64)
-    terms = np.empty(total, np.int64)
-    out_pointers: cython.longlong[::1] = view(pointers)
-    out_terms: cython.longlong[::1] = view(terms)
-    place: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t = 0
-    for query in queries:
-        out_pointers[i] = place
-        i += 1
-        for term in query:
-            if place == total:  # another thread has changed a list
-                return None
-            out_terms[place] = _number_of(numbers, term)
-            place += 1
-    out_pointers[i] = place
-    return pointers, terms[:place]
-
-
-@cython.cfunc
-@cython.inline
-def _number_of(numbers, term) -> cython.longlong:
-    if cython.compiled:
-        found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
-        if found != cython.NULL:
-            return cython.cast(object, found)
-    return numbers[term]
 
 
 def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
@@ -109,9 +74,13 @@ def search_one(
     query: Query = scratch.query
     ordered: Query = scratch.ordered
     own_weights: cython.double[::1] = scratch.weights[: len(weights)]
+    number: cython.longlong
     i: cython.Py_ssize_t
     for i in range(length):
-        scratch.terms[i] = numbers[i]
+        number = numbers[i]
+        if not -1 <= number < terms.idf.shape[0]:
+            check_terms(number, number, terms.idf.shape[0])
+        scratch.terms[i] = number
     for i in range(len(weights)):
         own_weights[i] = weights[i]
     with cython.nogil:

@@ -9,3 +9,4 @@ cdef bint is_inside(
 cdef void mark_inside(
     const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives
 ) noexcept nogil
+cdef bint may_be_inside(const unsigned char[::1] source, Py_ssize_t place) noexcept nogil

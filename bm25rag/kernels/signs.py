@@ -149,7 +149,7 @@ def mark_inside(
                 place += 8
                 continue
         if inside[place] == 2:
-            inside[place] = _may_be_inside(source, place - 1)
+            inside[place] = may_be_inside(source, place - 1)
             if inside[place] and possessives and _is_possessive(source, place - 1):
                 inside[place] = 0
                 inside[place + 1] = 0
@@ -159,10 +159,8 @@ def mark_inside(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _may_be_inside(
-    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
-) -> cython.bint:
-    """As ``is_inside``, of bytes; right where all are ASCII."""
+def may_be_inside(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.bint:
+    """As ``is_inside``, of bytes; right where all are ASCII. Two bytes behind it are read."""
     before: cython.int = _class(source, place - 1)
     earlier: cython.int = _class(source, place - 2)
     behind: cython.int = _class(source, place + 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, chain, repeat
+from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real
-from bm25rag.kernels import backend
 from bm25rag.kernels.records import Queries
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_cache import TermCache
@@ -76,17 +75,7 @@ def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQue
     queries
         The terms of each query, or their weights.
     """
-    cache, _ = snapshot.term_numbers(())
-    try:
-        numbered = backend.current().number_terms(queries, cache)
-    except KeyError:  # a term is new
-        numbered = None
-    if numbered is not None:
-        return ResolvedQueries(cache, Queries(*numbered, _UNWEIGHTED))
-    cache, numbers = snapshot.term_numbers(list(chain.from_iterable(queries)))
-    ends = accumulate(map(len, queries), initial=0)
-    pointers = np.fromiter(ends, np.int64, len(queries) + 1)
-    terms = np.array(numbers, np.int64)
+    cache, (pointers, terms) = snapshot.query_numbers(queries)
     return ResolvedQueries(cache, Queries(pointers, terms, _weights(queries)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, islice, pairwise, repeat
+from itertools import accumulate, chain, groupby, islice, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bm25rag.segments.statistics import Statistics
 
 # The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
-_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 8, 1 << 17, 1 << 26
+_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 10, 1 << 17, 1 << 26
 
 # How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
@@ -97,15 +97,30 @@ class Snapshot:
         try:
             return cache, cache.numbers(terms)
         except TermCacheFullError:
-            wanted = len(set(terms))
-            room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
-            largest = min(_MOST_TERMS, room)
-            capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, largest), wanted)
-            cache = cache.larger(capacity, wanted)
-            numbers = cache.numbers(terms)
-            if capacity <= largest:
-                self._term_cache = cache
-            return cache, numbers
+            cache = self._larger_cache(len(set(terms)))
+            return cache, cache.numbers(terms)
+
+    def query_numbers(
+        self, queries: Sequence[Collection[str]]
+    ) -> tuple[TermCache, tuple[Int64, Int64]]:
+        """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
+        cache = self._term_cache
+        try:
+            return cache, cache.numbers_of_each(queries)
+        except TermCacheFullError:
+            cache = self._larger_cache(len(set(chain.from_iterable(queries))))
+            return cache, cache.numbers_of_each(queries)
+
+    def _larger_cache(self, wanted: int) -> TermCache:
+        """Return a cache with room for so many more terms; keep it unless it takes much memory."""
+        cache = self._term_cache
+        room = max(_FEWEST_TERMS, _MOST_BYTES // cache.bytes_per_term)
+        largest = min(_MOST_TERMS, room)
+        capacity = max(_FEWEST_TERMS, min(4 * cache.capacity, largest), wanted)
+        cache = cache.larger(capacity, wanted)
+        if capacity <= largest:
+            self._term_cache = cache
+        return cache
 
     def idf(self, terms: Sequence[str], frequencies: Int64) -> Float32:
         """Return the idf of terms, given in how many documents of the segments each occurs."""
@@ -361,7 +376,7 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
 def _hits(view: SegmentView, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
     ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
-    return list(map(Hit._unread, ids, scores, repeat(_Contents(view, numbers)), range(len(ids))))
+    return Hit._unread(ids, scores, _Contents(view, numbers))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag.common.arrays import Float32
+from bm25rag.common.arrays import Float32, Int64
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import utf8
-from bm25rag.kernels.records import TermArrays
+from bm25rag.kernels import backend
+from bm25rag.kernels.records import TermArrays, TermNumbers, TermTable
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
 
@@ -29,7 +31,7 @@ class TermCacheFullError(Exception):
     """A term cache has no numbers left."""
 
 
-class TermCache(dict[str, int]):
+class TermCache(TermNumbers):
     """Maps a term to its number; to -1 if no living document contains it.
 
     A number is assigned once, and its data are written before another thread can see it, so
@@ -48,6 +50,8 @@ class TermCache(dict[str, int]):
         How many terms can have a number.
     statistics
         Has the document frequencies; ``None`` to count the living documents.
+    used
+        How many numbers are of terms that will be copied from another cache.
     """
 
     def __init__(
@@ -57,13 +61,14 @@ class TermCache(dict[str, int]):
         documents: int,
         capacity: int,
         statistics: Statistics | None,
+        used: int = 0,
     ) -> None:
         self._views = views
         self._statistics = statistics
         self._parameters = parameters
         self._documents = documents
         self.capacity = capacity
-        self._next = iter(range(capacity))
+        self._free = iter(range(used, capacity))
         self._unknown: list[str] = []
         self.idf = np.zeros(capacity, np.float32)
         self.frequencies = np.zeros(capacity, np.int64)
@@ -82,17 +87,16 @@ class TermCache(dict[str, int]):
 
     def larger(self, capacity: int, wanted: int) -> TermCache:
         """Return a cache of another capacity, with the same terms if ``wanted`` more have room."""
-        cache = TermCache(
-            self._views, self._parameters, self._documents, capacity, self._statistics
-        )
         known = {term: number for term, number in self.copy().items() if number >= 0}
         used = max(known.values(), default=-1) + 1
-        if used + wanted <= capacity:
-            cache.update(known)
-            cache._next = iter(range(used, capacity))
-            cache.idf[:used], cache.frequencies[:used] = self.idf[:used], self.frequencies[:used]
-            for table, own in zip(cache.starts, self.starts, strict=True):
-                table[:used] = own[:used]
+        if used + wanted > capacity:
+            known, used = {}, 0
+        settings = self._parameters, self._documents, capacity, self._statistics, used
+        cache = TermCache(self._views, *settings)
+        cache.update(known)
+        cache.idf[:used], cache.frequencies[:used] = self.idf[:used], self.frequencies[:used]
+        for table, own in zip(cache.starts, self.starts, strict=True):
+            table[:used] = own[:used]
         return cache
 
     def numbers(self, terms: Collection[str]) -> list[int]:
@@ -103,42 +107,59 @@ class TermCache(dict[str, int]):
         TermCacheFullError
             If there are not enough numbers left for the missing terms.
         """
-        try:
-            return list(map(self.__getitem__, terms))
-        except KeyError:
-            if not self.capacity:  # as that of a new snapshot, or all would be looked up twice
-                raise TermCacheFullError from None
-            known = {term: number for term in terms if (number := self.get(term)) is not None}
-            found = self._add([term for term in dict.fromkeys(terms) if term not in known]) | known
-            return [found[term] for term in terms]
+        return backend.current().number_query(terms, self)
 
-    def _add(self, terms: Sequence[str]) -> dict[str, int]:
-        """Look up terms, all at once; return the number of each."""
-        numbers: dict[str, int] = dict.fromkeys(terms, -1)
-        keys = [utf8(term) for term in terms]
-        places = [view.segment.postings.find(keys) for view in self._views]
+    def numbers_of_each(self, queries: Sequence[Collection[str]]) -> tuple[Int64, Int64]:
+        """Return the numbers of the terms of queries, as ``Queries`` takes them.
+
+        It raises what ``numbers`` does.
+        """
+        return backend.current().number_terms(queries, self)
+
+    @lazy_property
+    def table(self) -> TermTable | None:
+        """Where the kernels look terms up; ``None`` if they cannot."""
+        postings = [view.segment.postings.arrays for view in self._views]
+        arrays = [own for own in postings if own is not None]
+        if not self.capacity or len(arrays) < len(postings):
+            return None
+        counts = self._statistics is None and not any(len(view.deleted) for view in self._views)
+        return TermTable(
+            arrays,
+            self.arrays,
+            self.frequencies,
+            self.idf,
+            self._idfs,
+            self._free,
+            counts,
+        )
+
+    def __missing__(self, term: str) -> int:
+        """Look up a term that the kernels have left, and return its number."""
+        if not self.capacity:  # as that of a new snapshot, or all would be looked up twice
+            raise TermCacheFullError
+        key = utf8(term)
+        found = [view.segment.postings.find(key) for view in self._views]
+        places = np.concatenate([np.empty(0, np.int64), *found])
+        frequency = self.count(term, places)
+        if not frequency:
+            return self.remember_unknown(term)
+        number = next(self._free, -1)
+        if number < 0:
+            raise TermCacheFullError
+        for table, starts in zip(self.starts, found, strict=True):
+            table[number] = starts
+        self.frequencies[number], self.idf[number] = frequency, self.idf_of(frequency)
+        # A repeated term must have one number, or its parts of a score would be added apart.
+        return self.setdefault(term, number)
+
+    def count(self, term: str, places: Int64) -> int:
+        """Return the document frequency of a term; see ``TermNumbers``."""
         if self._statistics is not None:
-            frequencies = list(map(self._statistics.frequency, keys))
-        else:
-            pairs = zip(self._views, places, strict=True)
-            counts = [view.count_living(starts) for view, starts in pairs]
-            # Without segments, there is nothing to sum.
-            frequencies = [sum(own) for own in zip(*counts, strict=True)] or [0] * len(terms)
-        for row, (term, frequency) in enumerate(zip(terms, frequencies, strict=True)):
-            if not frequency:
-                if len(term) <= _LONGEST_UNKNOWN:
-                    self[term] = -1
-                    self._bound_unknown(term)
-                continue
-            number = next(self._next, -1)
-            if number < 0:
-                raise TermCacheFullError
-            for table, starts in zip(self.starts, places, strict=True):
-                table[number] = starts[row]
-            self.frequencies[number], self.idf[number] = frequency, self._idf_of(frequency)
-            # A repeated term must have one number, or its parts of a score would be added apart.
-            numbers[term] = self.setdefault(term, number)
-        return numbers
+            return self._statistics.frequency(utf8(term))
+        ends = accumulate(table.shape[1] for table in self.starts)
+        each = zip(self._views, np.split(places, list(ends)), strict=False)
+        return sum(view.count_living(starts) for view, starts in each)
 
     @lazy_property
     def _idfs(self) -> Float32:
@@ -146,13 +167,20 @@ class TermCache(dict[str, int]):
         tabled = min(_TABLED, self._documents)
         return self._parameters.idf(self._documents, np.arange(1.0, tabled + 1))
 
-    def _idf_of(self, frequency: int) -> float:
+    def idf_of(self, frequency: int) -> float:
+        """Return the idf of a term of this document frequency."""
         if frequency <= len(self._idfs):
             return float(self._idfs[frequency - 1])
         return float(self._parameters.idf(self._documents, np.array([float(frequency)]))[0])
 
-    def _bound_unknown(self, term: str) -> None:
-        """Remember an unknown term, and forget all unknown terms if there are too many."""
+    def remember_unknown(self, term: str) -> int:
+        """Remember a term unless it is long; forget all such terms if there are too many.
+
+        Returns -1.
+        """
+        if len(term) > _LONGEST_UNKNOWN:
+            return -1
+        self[term] = -1
         unknown = self._unknown
         unknown.append(term)
         if unknown is not self._unknown:  # another thread has just forgotten them
@@ -161,3 +189,4 @@ class TermCache(dict[str, int]):
             self._unknown = []
             for old in unknown:
                 self.pop(old, None)
+        return -1

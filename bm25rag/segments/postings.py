@@ -9,8 +9,7 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy as np
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
 from bm25rag.common.lazy import lazy_property
-from bm25rag.kernels import backend
 from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
@@ -76,7 +74,7 @@ class Postings:
 
     @lazy_property
     def arrays(self) -> PostingsArrays | None:
-        """What ``find`` reads, as the kernels take it; ``None`` if they do not take it."""
+        """What the kernels find terms in; ``None`` if they do not take it."""
         return self._arrays(None)
 
     def _arrays(self, file: FileBlocks | None) -> PostingsArrays | None:
@@ -99,32 +97,29 @@ class Postings:
             file,
         )
 
-    def find(self, terms: Sequence[bytes]) -> Int64:
-        """Return where the postings of n terms begin in each of s blocks, and where they end.
+    def find(self, term: bytes) -> Int64:
+        """Return where the postings of a term begin in each of s blocks, and where they end.
+
+        The kernels do the same (``numbering``) where all that they read is known to be right.
 
         Returns
         -------
         starts
-            Places in ``documents`` and ``codes``, ascending, int64 (n, s + 1); all equal if
-            no document contains the term.
+            Places in ``documents`` and ``codes``, ascending, int64 (s + 1,); all equal if no
+            document contains the term.
 
         Raises
         ------
         CorruptIndexError
             If the postings come from a file that is damaged there.
         """
-        starts = np.zeros((len(terms), self.doc_blocks.count + 1), np.int64)
-        left: Sequence[int] = range(len(terms))
-        if (arrays := self.arrays) is not None:
-            keys = list(map(zlib.crc32, terms))
-            left = backend.current().find_terms(arrays, terms, keys, starts)
-        for row in left:
-            number = self.terms.find(terms[row])
-            starts[row] = 0 if number < 0 else self.starts(number)
-        return starts
+        number = self.terms.find(term)
+        if number < 0:
+            return np.zeros(self.doc_blocks.count + 1, np.int64)
+        return self.starts(number)
 
     def starts(self, number: int) -> Int64:
-        """Return the same for a term by its number, (s + 1,); raise as ``find``."""
+        """Return the same for a term by its number; raise as ``find``."""
         return self.doc_blocks.starts(number, self._places)
 
     def documents_of(self, starts: Int64) -> Int64:

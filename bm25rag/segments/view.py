@@ -89,14 +89,10 @@ class SegmentView:
                 stored = [change.changed.get(number, before) for number, before in pairs]
         return stored
 
-    def count_living(self, starts: Int64) -> list[int]:
-        """Count the living documents of terms, given what ``Postings.find`` returns for them."""
-        counts: list[int] = (starts[:, -1] - starts[:, 0]).tolist()
-        if len(self.deleted):
-            for row, count in enumerate(counts):
-                if count:
-                    counts[row] -= self._deleted_of(starts[row])
-        return counts
+    def count_living(self, starts: Int64) -> int:
+        """Count the living documents of a term, given what ``Postings.find`` returns for it."""
+        count = int(starts[-1] - starts[0])
+        return count - self._deleted_of(starts) if count and len(self.deleted) else count
 
     def _deleted_of(self, starts: Int64) -> int:
         place = int(starts[0]), int(starts[-1])

@@ -21,8 +21,10 @@ from bm25rag.kernels.records import (
     SegmentArrays,
     StringArrays,
     TermArrays,
+    TermTable,
 )
 from bm25rag.kernels.scanner import CODE_POINTS, SEVERAL, FoldArrays, Texts
+from support.numbers import Numbers, term_table
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -123,10 +125,13 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: wrong([0], [0, 2]), ValueError, "wrong starts"),
         (lambda: wrong([0, 1], [2, 1, 4]), ValueError, "wrong starts"),
         (lambda: decode(b"\xff", [0, 1], [0]), UnicodeDecodeError, "utf-8"),
-        (lambda: find([b"a"], np.zeros((2, 2), "i8")), ValueError, "starts are not of these terms"),
-        (lambda: find([b"a"], np.zeros((1, 3), "i8")), ValueError, "starts are not of these terms"),
-        (lambda: find([b"a"], np.zeros((1, 2))), TypeError, "starts must be a contiguous"),
-        (lambda: find([b"a"], np.zeros((1, 4), "i8")[:, ::2]), TypeError, "must be a contiguous"),
+        (lambda: table(terms=[starts(2, 3)]), ValueError, "starts are not of these postings"),
+        (lambda: table(terms=[starts(3, 2)]), ValueError, "starts are not of these postings"),
+        (lambda: table(terms=[]), ValueError, "not as many postings as terms"),
+        (lambda: table(frequencies=np.zeros(3, "i8")), ValueError, "idf and frequencies differ"),
+        (lambda: table(frequencies=np.zeros(2)), TypeError, "frequencies must be a contiguous"),
+        (lambda: table(idf=np.zeros(2)), TypeError, "idf must be a contiguous"),
+        (lambda: table(idfs=np.zeros(4, "f4")[::2]), TypeError, "idfs must be a contiguous"),
         (lambda: count([0, 1], [1], 2), ValueError, "counts are not of the tokens"),
         (lambda: count([0, 2], [2], 2), ValueError, "a token has no term"),
         (lambda: fill([1], [0]), ValueError, "a term has no cursor"),
@@ -200,25 +205,71 @@ def test_an_array_beyond_its_file_is_refused() -> None:
 
 
 def test_terms_of_queries_get_their_numbers() -> None:
-    numbers = {"red": 0, "sea": -1, "new": 2}
-    found = backends.current().number_terms([["red", "new"], (), ("sea", "red", "new")], numbers)
-    if found is None:
-        pytest.skip("this backend does not look for terms")
-    pointers, terms = found
-    assert pointers.tolist() == [0, 2, 2, 5]
-    assert terms.tolist() == [0, 2, -1, 0, 2]
+    numbers = Numbers({"red": 0, "sea": -1, "new": 2})
+    queries = [["red", "new"], (), ("sea", "red", "new"), {"sea": 2.0}]
+    pointers, terms = backends.current().number_terms(queries, numbers)
+    assert pointers.tolist() == [0, 2, 2, 5, 6]
+    assert terms.tolist() == [0, 2, -1, 0, 2, -1]
     assert pointers.dtype == terms.dtype == np.int64
+    each = [backends.current().number_query(query, numbers) for query in queries]
+    assert each == [[0, 2], [], [-1, 0, 2], [-1]]
 
 
-def test_terms_with_weights_get_no_numbers() -> None:
-    assert backends.current().number_terms([["red"], {"red": 2.0}], {"red": 0}) is None
+def test_new_terms_are_numbered_with_their_data() -> None:
+    """The rest is left to Python: what has no room, and a lone surrogate."""
+    if backends.current().name == "numpy":
+        pytest.skip("this backend leaves all terms to Python")
+    numbers = Numbers()
+    numbers.table = table()
+    assert backends.current().number_query(["b", "a", "a", ""], numbers) == [-1, 0, 0, -1]
+    assert numbers == {"a": 0}
+    assert numbers.table.terms[0].starts.tolist() == [[0, 2], [0, 0]]
+    assert numbers.table.frequencies.tolist() == [2, 0]
+    assert numbers.table.idf.tolist() == [2.0, 0.0]
+    for left, free in (("\ud800", [1]), ("a", []), ("a", [2]), ("a", [-1])):
+        numbers = Numbers()
+        numbers.table = table(free=iter(free))
+        with pytest.raises(KeyError, match=repr(left)[1:-1].replace("\\", "\\\\")):
+            backends.current().number_query([left], numbers)
+        assert numbers == {}
+        assert not numbers.table.frequencies.any()
+
+
+def test_frequencies_and_idf_may_come_from_python() -> None:
+    if backends.current().name == "numpy":
+        pytest.skip("this backend leaves all terms to Python")
+
+    class Counting(Numbers):
+        def count(self, term: str, places: Any) -> int:
+            seen.append((term, places.tolist()))
+            return found
+
+    for found, idf in ((0, 0.0), (1, 1.0), (2, 2.0), (3, 103.0)):
+        seen: list[Any] = []
+        numbers = Counting()
+        numbers.table = table(counts=False)
+        assert backends.current().number_query(["a"], numbers) == [0 if found else -1]
+        assert seen == [("a", [0, 2])]
+        assert numbers.table.frequencies.tolist() == [found, 0]
+        assert numbers.table.idf.tolist() == [idf, 0.0]
 
 
 def test_a_term_that_cannot_be_looked_up_is_an_error() -> None:
-    if backends.current().number_terms([], {}) is None:
-        pytest.skip("this backend does not look for terms")
     with pytest.raises(KeyError, match="red"):
-        backends.current().number_terms([["red"]], {})
+        backends.current().number_terms([["red"]], Numbers())
+    with pytest.raises(KeyError, match="red"):
+        backends.current().number_query(["red"], Numbers())
+
+
+def test_a_query_that_grows_meanwhile_is_an_error() -> None:
+    class Growing(Numbers):
+        def __missing__(self, term: str) -> int:
+            query.append("red")
+            return -1
+
+    query = ["red", "red"]
+    with pytest.raises(RuntimeError, match="a query grew"):
+        backends.current().number_terms([query], Growing())
 
 
 def wrong(documents: Any, starts: Any) -> str | None:
@@ -232,15 +283,19 @@ def decode(data: bytes, offsets: Any, numbers: Any) -> list[str] | None:
     return backends.current().decode(strings, numbers)
 
 
-def find(terms: list[bytes], starts: Any) -> Any:
+def starts(count: int, width: int) -> TermArrays:
+    return TermArrays(np.zeros((count, width), "i8"), np.zeros(count, "f4"), np.float32(0))
+
+
+def table(**changed: Any) -> TermTable:
     """Two documents, both with the one term there is."""
-    none, keys = np.zeros(0, "u4"), [zlib.crc32(term) for term in terms]
+    none = np.zeros(0, "u4")
     strings = StringArrays(np.array([0, 1], "u8"), np.frombuffer(b"a", np.uint8))
     documents, codes, high = np.arange(2, dtype="u2"), np.zeros(2, "u2"), np.zeros(0, "u2")
     places = np.array([zlib.crc32(b"a")], "u4"), np.array([0, 2], "u4")
     blocks = none, np.zeros((0, 0), "u4"), none, high
     postings = PostingsArrays(strings, *places, documents, codes, 1, 2, 65_536, *blocks)
-    return backends.current().find_terms(postings, terms, keys, starts)
+    return term_table(postings, **changed)
 
 
 def count(tokens: Any, counts: Any, terms: int) -> Any:
