@@ -31,7 +31,7 @@ _HINDI_NASAL = late_pattern(
     "\u0919\u094d(?=[\u0915-\u0918])|\u091e\u094d(?=[\u091a-\u091d])|\u0923\u094d(?=[\u091f-\u0922])"
     "|\u0928\u094d(?=[\u0924-\u0927])|\u092e\u094d(?=[\u092a-\u092d])|\u0901"
 )
-_FIRST_OF_HINDI = "\u0900"
+_HINDI_VIRAMA, _HINDI_CANDRABINDU = "\u094d", "\u0901"  # one of which it has
 _HINDI_POINT_ABOVE = "\u0902"
 
 
@@ -40,9 +40,17 @@ def fold_accents(word: str, kept: str) -> str:
     if word.isascii():
         return word
     folded = unicodedata.normalize("NFC", word).translate(_folds(kept))
-    if word >= _FIRST_OF_HINDI:
+    if _HINDI_VIRAMA in folded or _HINDI_CANDRABINDU in folded:
         folded = _HINDI_NASAL.sub(_HINDI_POINT_ABOVE, folded)
     return folded or word
+
+
+def fold_each(words: list[str], kept: str) -> list[str]:
+    """Return the same for each word; all at once, because most of the time goes to the calls."""
+    folded = fold_accents("\n".join(words), kept).split("\n")
+    if len(folded) != len(words) or not all(folded):  # a word has a line feed, or marks alone
+        return [fold_accents(word, kept) for word in words]
+    return folded
 
 
 class _Folds(dict[int, str]):

@@ -8,7 +8,7 @@ characters. ``docs/languages.md`` says what is done in which language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -269,7 +269,7 @@ class Analyzer:
         return self.splitter.find_words(text, question)
 
     def analyze_words(
-        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
     ) -> tuple[list[str | None], dict[int, int]]:
         """Return the terms of words, ``None`` for a stop word.
 
@@ -457,19 +457,25 @@ class _WordTerms:
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""
         tokens, counts = self._analyzer.splitter.split_words(words, self._question)
-        unwanted = self._unwanted
+        stems, unwanted = self._analyzer.stems(tokens), self._unwanted
         terms: list[tuple[str, ...]] = [
-            () if token in unwanted else (stem,)
-            for token, stem in zip(tokens, self._analyzer.stems(tokens), strict=True)
+            () if token in unwanted else (stem,) for token, stem in zip(tokens, stems, strict=True)
         ]
         if counts:
-            start, of_words = 0, list[tuple[str, ...]]()
-            for index in range(len(words)):
-                end = start + counts.get(index, 1)
-                one = end == start + 1
-                of_words.append(terms[start] if one else tuple(chain(*terms[start:end])))
-                start = end
-            terms = of_words
+            terms = _gathered(terms, [counts.get(index, 1) for index in range(len(words))])
         found = dict(zip(words, terms, strict=True))
-        self._known.update({word: own for word, own in found.items() if len(word) <= LONGEST_WORD})
+        if max(map(len, words), default=0) <= LONGEST_WORD:
+            self._known.update(found)
+        else:
+            self._known.update({one: found[one] for one in words if len(one) <= LONGEST_WORD})
         return found
+
+
+def _gathered(terms: list[tuple[str, ...]], sizes: list[int]) -> list[tuple[str, ...]]:
+    """Return the terms of words, each of which has those of so many tokens."""
+    gathered, start = [], 0
+    for size in sizes:
+        own = terms[start : start + size]
+        gathered.append(own[0] if size == 1 else tuple(chain(*own)))
+        start += size
+    return gathered

@@ -79,11 +79,6 @@ def is_single(unit: str, rules: BigramRules, question: bool) -> bool:
     return rules.singles and kinds & (_HAN if question else _SINGLE) > 0
 
 
-def is_cjk(letter: str) -> bool:
-    """Whether a character is one of those that are cut into pairs."""
-    return _LETTERS[letter] & _CJK > 0
-
-
 def split_bigram(word: str, rules: BigramRules, question: bool) -> list[str] | None:
     """Return the tokens of a bigram, or of a cluster; ``None`` if the word is neither."""
     kinds = _LETTERS[word[0]]

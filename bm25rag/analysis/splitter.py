@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.accents import fold_accents
+from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.bigrams import (
     FIRST_LETTER,
     BigramRules,
     find_words_and_bigrams,
     first_of_bigram,
-    is_cjk,
     split_bigram,
 )
 from bm25rag.analysis.languages import Language
@@ -164,7 +163,7 @@ class WordSplitter:
         return fold_table(self.fold_rules)
 
     def split_words(
-        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
     ) -> tuple[list[str], dict[int, int]]:
         """Return the tokens of words, before stop words and stemming.
 
@@ -179,35 +178,28 @@ class WordSplitter:
             odd = range(len(words))
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        tokens, done, counts = list[str](), 0, dict[int, int]()
-        singles, folds = words.copy(), self._folds_accents
+        tokens, counts = list[str](), dict[int, int]()
         for index in odd:
             word = words[index]
             if word < FIRST_LETTER and word.isalpha() and not self._identifiers:  # most of them
-                if folds:
-                    singles[index] = fold_accents(word, self._kept_letters)
+                tokens.append(word)
                 continue
             split = self._split_word(word, question)
-            if len(split) == 1:
-                singles[index] = split[0]
-            else:
+            tokens += split
+            if len(split) != 1:
                 counts[index] = len(split)
-                tokens += singles[done:index]
-                tokens += split
-                done = index + 1
-        return tokens + singles[done:] if counts else singles, counts
+        if self._folds_accents:
+            tokens = fold_each(tokens, self._kept_letters)
+        return _with_tokens(words, odd, tokens, counts), counts
 
     def _split_word(self, word: str, question: bool) -> list[str]:
+        """Return the tokens of a word, whose accents are not folded yet."""
         tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
         if tokens is None:
             tokens = split_word(word, self._apostrophe) if self._auto else [word]
-        elif is_cjk(word[0]) and unicodedata.is_normalized("NFC", word):
-            return tokens  # without case, accents and parts
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
             tokens = [self._normalize(token, self._lowercase) for token in tokens]
-        if self._folds_accents:
-            tokens = [fold_accents(token, self._kept_letters) for token in tokens]
         return tokens
 
     def first_of_bigram(self, word: str) -> str | None:
@@ -223,3 +215,23 @@ class WordSplitter:
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
         return fold_accents(token, self._kept_letters) if self._folds_accents else token
+
+
+def _with_tokens(
+    words: list[str], odd: Sequence[int], tokens: list[str], counts: dict[int, int]
+) -> list[str]:
+    """Return words, with tokens in place of the odd ones: so many where it is not one."""
+    if len(odd) == len(words):
+        return tokens
+    all_tokens = words.copy()
+    if not counts:
+        for index, token in zip(odd, tokens, strict=True):
+            all_tokens[index] = token
+        return all_tokens
+    all_tokens, word, start = [], 0, 0
+    for index in odd:
+        end = start + counts.get(index, 1)
+        all_tokens += words[word:index]
+        all_tokens += tokens[start:end]
+        word, start = index + 1, end
+    return all_tokens + words[word:]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-
 import pytest
 
 from bm25rag import Analyzer
-from bm25rag.analysis.accents import fold_accents
+from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
-from bm25rag.analysis.scripts import CJK_LETTERS
 from support.analysis import meets
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -104,11 +100,10 @@ UNFOLDED = [
 ]  # fmt: skip
 
 
-def test_characters_that_are_cut_into_pairs_have_no_accents() -> None:
-    """Words of them are not folded."""
-    letters = re.findall(f"[{CJK_LETTERS}]", "".join(map(chr, range(0x1100, 0x32000))))
-    assert len(letters) > 90_000
-    text = "".join(letter for letter in letters if unicodedata.is_normalized("NFC", letter))
-    assert len(text) > 90_000
-    assert fold_accents(text, "") == unicodedata.normalize("NFC", text)
-    assert not {one for language in LANGUAGES for one in language.kept_letters or ""} & set(letters)
+@pytest.mark.parametrize("words", [
+    [], [""], ["\n"], ["é\né", "ü"], ["\u0301", "é"], ["e", "\u0301"], ["é", "\n\u0301", ""],
+    ["ab"], ["Été", "œuvre", "\u0301\u0302", "हिन्दी", "\ud800é", "e\u0301", "\u1112\u1161"],
+    ["\u11ab"],
+])  # fmt: skip
+def test_words_are_folded_together_as_each_alone(words: list[str]) -> None:
+    assert fold_each(words, "é") == [fold_accents(word, "é") for word in words]
