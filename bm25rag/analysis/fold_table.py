@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from bm25rag.analysis import scripts
+from bm25rag.analysis.bigrams import FIRST_LETTER
 from bm25rag.analysis.settings import FoldRules
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
@@ -36,6 +37,9 @@ from bm25rag.kernels.fold_bits import (
 from bm25rag.kernels.scanner import CODE_POINTS, PAGE, FoldArrays
 
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
+
+# Patterns of characters that are not below the first that is cut into bigrams.
+_LATE = (scripts.CJK, scripts.HAN, scripts.SINGLES, scripts.SOUTHEAST_ASIAN)
 
 _CAPITAL_SIGMA = 0x3A3  # its lower case depends on where it stands
 _DOT_ABOVE = 0x307  # turns I into i in Turkish
@@ -181,6 +185,8 @@ def _mark(
     values: Bool | UInt8, value: int, pattern: re.Pattern[str] | str, characters: str
 ) -> None:
     one = pattern if isinstance(pattern, str) else pattern.pattern
+    if pattern in _LATE and max(characters) < FIRST_LETTER:
+        return  # a pattern of many ranges takes a millisecond to compile
     # Whole runs at once, because most code points are of the same kind as their neighbours.
     for run in releasing_gil(re.finditer(f"(?:{one})+", characters)):
         values[run.start() : run.end()] = value
