@@ -15,6 +15,7 @@ from threading import RLock
 LAZY_MODULES = (
     "bm25rag",
     "bm25rag.additions",
+    "bm25rag.analysis.fold_table",
     "bm25rag.building.build",
     "bm25rag.building.plan",
     "bm25rag.common.caller",

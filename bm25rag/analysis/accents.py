@@ -31,6 +31,7 @@ _HINDI_NASAL = late_pattern(
     "\u0919\u094d(?=[\u0915-\u0918])|\u091e\u094d(?=[\u091a-\u091d])|\u0923\u094d(?=[\u091f-\u0922])"
     "|\u0928\u094d(?=[\u0924-\u0927])|\u092e\u094d(?=[\u092a-\u092d])|\u0901"
 )
+_HINDI_VIRAMA, _HINDI_CANDRABINDU = "\u094d", "\u0901"  # one of which it has
 _FIRST_OF_HINDI = "\u0900"
 _HINDI_POINT_ABOVE = "\u0902"
 
@@ -40,9 +41,23 @@ def fold_accents(word: str, kept: str) -> str:
     if word.isascii():
         return word
     folded = unicodedata.normalize("NFC", word).translate(_folds(kept))
-    if word >= _FIRST_OF_HINDI:
+    if word >= _FIRST_OF_HINDI and _may_have_nasal(folded):
         folded = _HINDI_NASAL.sub(_HINDI_POINT_ABOVE, folded)
     return folded or word
+
+
+def fold_each(words: list[str], kept: str) -> list[str]:
+    """Return the same for each word; all at once, because most of the time goes to the calls."""
+    joined = "\n".join(words)
+    folded = fold_accents(joined, kept).split("\n")
+    # A word has a line feed, or marks alone, or what depends on how it begins.
+    if len(folded) != len(words) or not all(folded) or _may_have_nasal(joined):
+        return [fold_accents(word, kept) for word in words]
+    return folded
+
+
+def _may_have_nasal(word: str) -> bool:
+    return _HINDI_VIRAMA in word or _HINDI_CANDRABINDU in word
 
 
 class _Folds(dict[int, str]):

@@ -8,8 +8,8 @@ characters. ``docs/languages.md`` says what is done in which language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate, chain, pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 from bm25rag.analysis.bigrams import BigramRules
@@ -243,6 +243,11 @@ class Analyzer:
         """
         return self.splitter.split_words(self.find_words(text))[0]
 
+    @property
+    def keeps_words(self) -> bool:
+        """Whether every word that ``find_words`` returns is a term as it is."""
+        return self.splitter.keeps_words and self.stemmer is None and not self.stopwords
+
     def find_words(self, text: str, question: bool = False) -> list[str]:
         """Return the words of a text, which ``splitter`` splits into tokens.
 
@@ -265,7 +270,7 @@ class Analyzer:
         return self.splitter.find_words(text, question)
 
     def analyze_words(
-        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
     ) -> tuple[list[str | None], dict[int, int]]:
         """Return the terms of words, ``None`` for a stop word.
 
@@ -453,15 +458,25 @@ class _WordTerms:
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""
         tokens, counts = self._analyzer.splitter.split_words(words, self._question)
-        unwanted = self._unwanted
+        stems, unwanted = self._analyzer.stems(tokens), self._unwanted
         terms: list[tuple[str, ...]] = [
-            () if token in unwanted else (stem,)
-            for token, stem in zip(tokens, self._analyzer.stems(tokens), strict=True)
+            () if token in unwanted else (stem,) for token, stem in zip(tokens, stems, strict=True)
         ]
         if counts:
-            sizes = (counts.get(index, 1) for index in range(len(words)))
-            spans = pairwise(accumulate(sizes, initial=0))
-            terms = [tuple(chain.from_iterable(terms[start:end])) for start, end in spans]
+            terms = _gathered(terms, [counts.get(index, 1) for index in range(len(words))])
         found = dict(zip(words, terms, strict=True))
-        self._known.update({word: own for word, own in found.items() if len(word) <= LONGEST_WORD})
+        if max(map(len, words), default=0) <= LONGEST_WORD:
+            self._known.update(found)
+        else:
+            self._known.update({one: found[one] for one in words if len(one) <= LONGEST_WORD})
         return found
+
+
+def _gathered(terms: list[tuple[str, ...]], sizes: list[int]) -> list[tuple[str, ...]]:
+    """Return the terms of words, each of which has those of so many tokens."""
+    gathered, start = [], 0
+    for size in sizes:
+        own = terms[start : start + size]
+        gathered.append(own[0] if size == 1 else tuple(chain(*own)))
+        start += size
+    return gathered

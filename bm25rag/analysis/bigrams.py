@@ -73,20 +73,50 @@ def find_words_and_bigrams(
 
 def is_single(unit: str, rules: BigramRules, question: bool) -> bool:
     """Whether a character or cluster is a term beside the bigrams that contain it."""
-    if rules.southeast_asian and SOUTHEAST_ASIAN.match(unit):
+    kinds = _LETTERS[unit[0]]
+    if rules.southeast_asian and kinds & _CLUSTER:
         return not question
-    return rules.singles and (HAN if question else SINGLES).match(unit) is not None
+    return rules.singles and kinds & (_HAN if question else _SINGLE) > 0
+
+
+def split_bigram(word: str, rules: BigramRules, question: bool) -> list[str] | None:
+    """Return the tokens of a bigram, or of a cluster; ``None`` if the word is neither."""
+    kinds = _LETTERS[word[0]]
+    if rules.southeast_asian and kinds & _CLUSTER:
+        first = None if question else first_of_bigram(word, rules)
+        return [word] if first is None else [word, first]
+    if rules.cjk and len(word) == 2 and kinds & _CJK:
+        single = rules.singles and kinds & (_HAN if question else _SINGLE)
+        return [word, word[0]] if single else [word]
+    return None
 
 
 def first_of_bigram(word: str, rules: BigramRules) -> str | None:
     """Return the first character or cluster of a bigram, ``None`` if the word is not a bigram."""
-    if rules.southeast_asian and SOUTHEAST_ASIAN.match(word):
+    kinds = _LETTERS[word[0]]
+    if rules.southeast_asian and kinds & _CLUSTER:
         # Not by the pattern of clusters, which takes 50 ms to make.
         end = next((n for n in range(1, len(word)) if not is_mark(word[n])), None)
         return None if end is None else word[:end]
-    if rules.cjk and len(word) == 2 and CJK.match(word):
+    if rules.cjk and len(word) == 2 and kinds & _CJK:
         return word[0]
     return None
+
+
+class _Kinds(dict[str, int]):
+    """What characters are, looked up once by regular expressions, which take a microsecond."""
+
+    def __missing__(self, letter: str) -> int:
+        if len(self) > _MOST:
+            self.clear()
+        patterns = ((CJK, _CJK), (SOUTHEAST_ASIAN, _CLUSTER), (HAN, _HAN), (SINGLES, _SINGLE))
+        self[letter] = kinds = sum(kind for pattern, kind in patterns if pattern.match(letter))
+        return kinds
+
+
+_CJK, _CLUSTER, _HAN, _SINGLE = 1, 2, 4, 8
+_LETTERS = _Kinds()
+_MOST = 1 << 15  # of the characters looked up
 
 
 @lru_cache(maxsize=PATTERNS)

@@ -13,14 +13,13 @@ import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.fold_table import fold_table
-from bm25rag.analysis.settings import PAPER, Tokenizer, check_tokens
-from bm25rag.analysis.term_numbers import TermNumbers, new_term_numbers
+from bm25rag.analysis.settings import Tokenizer, check_tokens
+from bm25rag.analysis.term_numbers import TermNumbers, TermTable, new_term_numbers
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import others_read, release_gil, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
-from bm25rag.kernels import backend
-from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned, Scanner, Texts
+from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned, Texts
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
@@ -30,6 +29,8 @@ _SEPARATOR = SEPARATOR.encode()
 _END = 10
 # Which bytes are neither ASCII letters or digits nor the end of a word.
 _ODD = np.array([not (chr(byte).isalnum() and byte < 128) and byte != _END for byte in range(256)])
+# What ``Scanner.expand`` is given where every word is one term.
+_NO_STARTS, _NO_TERMS = np.zeros(1, np.int64), np.empty(0, np.uint32)
 
 
 class Read(NamedTuple):
@@ -103,10 +104,9 @@ class Encoder:
         return batch.finish()
 
     def _made_scanner(self) -> _Scanner | None:
-        if self._scanner is None and _is_scanned(self._analyzer):
-            scanner = backend.current().scanner
-            if scanner is not None:
-                self._scanner = _Scanner(self._analyzer, self._terms, scanner)
+        known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0
+        if self._scanner is None and known and isinstance(self._terms, TermTable):
+            self._scanner = _Scanner(self._analyzer, self._terms)
         return self._scanner
 
     def _analyzed(self, texts: Sequence[str | TermList]) -> list[list[str]]:
@@ -121,12 +121,6 @@ class Encoder:
         parts = np.split(numbers, np.cumsum(sizes)[:-1]) if new else []
         self._of_word.update(zip(new, [part.tolist() for part in parts], strict=True))
         return words
-
-
-def _is_scanned(analyzer: Analyzer) -> bool:
-    """Whether the compiled scanner knows how an analyzer finds words."""
-    plain = analyzer.token_pattern == PAPER and not analyzer.southeast_asian
-    return analyzer.tokenizer is None and (analyzer.token_pattern == "auto" or plain)
 
 
 def _read(texts: Sequence[str | TermList], stored: bool) -> Read:
@@ -205,16 +199,16 @@ class _Batch:
 class _Scanner:
     """Runs the compiled scanner, and keeps the words that it has found and their terms."""
 
-    def __init__(self, analyzer: Analyzer, terms: TermNumbers, scanner: Scanner) -> None:
+    def __init__(self, analyzer: Analyzer, terms: TermTable) -> None:
         self._analyzer = analyzer
         self._terms = terms
-        self._scanner = scanner
-        self._table = fold_table(analyzer)
-        auto = analyzer.token_pattern == "auto"
+        self._scanner = scanner = terms.scanner
+        self._table = fold_table(analyzer.splitter.fold_rules)
         self._spare: list[Any] = []
-        self._rules = 1 if auto else 2, analyzer.splitter.drops_possessives
+        self._rules = analyzer.splitter.least, analyzer.splitter.drops_possessives
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
+        self._keeps = analyzer.keeps_words
         # The term of each word; see ``Scanner.expand``. The numbers of those of several terms
         # begin at their ``_starts`` in ``_numbers``.
         self._plain = _Growing(np.uint32)
@@ -250,6 +244,9 @@ class _Scanner:
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""
+        if self._keeps:
+            plain, starts, terms = self._terms.number_words(scanned), _NO_STARTS, _NO_TERMS
+            return self._scanner.expand(scanned.tokens, scanned.counts, plain, starts, terms)
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
         plain = self._plain.array[words]
@@ -267,7 +264,7 @@ class _Scanner:
         end = int(self._words.used[1])
         pool = self._words.pool[self._analyzed : end]
         self._analyzed = end
-        new = pool.tobytes().decode("utf-8").split("\n")[:-1]
+        new = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
         is_odd = np.zeros(len(new), np.bool_)
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
         numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))

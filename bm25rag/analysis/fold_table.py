@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.bigrams import FIRST_LETTER
+from bm25rag.analysis.settings import FoldRules
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
     APOSTROPHE,
+    ASKED_SINGLE,
     CJK,
     CLUSTER,
     COMMA,
@@ -32,25 +34,16 @@ from bm25rag.kernels.fold_bits import (
     STOP,
     WORD,
 )
-from bm25rag.kernels.scanner import CODE_POINTS, PAGE
+from bm25rag.kernels.scanner import CODE_POINTS, PAGE, FoldArrays
 
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
+
+# Patterns of characters that are not below the first that is cut into bigrams.
+_LATE = (scripts.CJK, scripts.HAN, scripts.SINGLES, scripts.SOUTHEAST_ASIAN)
 
 _CAPITAL_SIGMA = 0x3A3  # its lower case depends on where it stands
 _DOT_ABOVE = 0x307  # turns I into i in Turkish
 _SOUND_MARKS = (0x3099, 0x309A)
-
-
-class _Rules(NamedTuple):
-    """The settings of an analyzer that the table depends on."""
-
-    lowercase: bool
-    turkish: bool
-    normalize: str | None
-    cjk: bool
-    singles: bool
-    southeast_asian: bool
-    auto: bool
 
 
 class FoldTable:
@@ -63,16 +56,19 @@ class FoldTable:
     ----------
     entries
         An entry for each code point, (0x110000,), uint64; 0 if it has not been made.
+    arrays
+        The same for ``Backend.find_words``.
     """
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: FoldRules) -> None:
         self._rules = rules
-        self.entries = np.zeros(CODE_POINTS, np.uint64)
-        self.add_pages(np.zeros(1, np.int64))  # the scanner takes ASCII to be there
+        self.arrays = FoldArrays(np.zeros(CODE_POINTS, np.uint64))
+        self.entries = self.arrays.entries
+        self.add_pages([0])  # the scanner takes ASCII to be there
 
-    def add_pages(self, pages: Int64) -> None:
+    def add_pages(self, pages: Int64 | Sequence[int]) -> None:
         """Make the entries of some pages, of ``PAGE`` code points each."""
-        points = (pages[:, None] * PAGE + np.arange(PAGE)).ravel()
+        points = (np.array(pages, np.int64)[:, None] * PAGE + np.arange(PAGE)).ravel()
         self.entries[points] = self._made(points)
 
     def _made(self, points: Int64) -> UInt64:
@@ -91,23 +87,9 @@ class FoldTable:
         return entries
 
 
-def fold_table(analyzer: Analyzer) -> FoldTable:
-    """Return the table of an analyzer."""
-    lowercase = analyzer.lowercase and not analyzer.identifiers
-    rules = _Rules(
-        lowercase=lowercase,
-        turkish=lowercase and analyzer.language == "turkish",
-        normalize=analyzer.normalize,
-        cjk=analyzer.cjk,
-        singles=analyzer.cjk and analyzer.cjk_characters,
-        southeast_asian=analyzer.southeast_asian,
-        auto=analyzer.token_pattern == "auto",
-    )
-    return _table(rules)
-
-
 @lru_cache(maxsize=4)
-def _table(rules: _Rules) -> FoldTable:
+def fold_table(rules: FoldRules) -> FoldTable:
+    """Return the table of some rules."""
     return FoldTable(rules)
 
 
@@ -119,7 +101,7 @@ def _points(characters: str) -> Int64:
     return np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
 
 
-def _entries(points: Int64, rules: _Rules) -> UInt64:
+def _entries(points: Int64, rules: FoldRules) -> UInt64:
     """Return the entries of code points, as if there were no widths and one apostrophe."""
     lower, peculiar = _lower(points, rules)
     # A character is normalised after lower-casing, so its lower case decides, too.
@@ -129,7 +111,7 @@ def _entries(points: Int64, rules: _Rules) -> UInt64:
     return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
 
 
-def _lower(points: Int64, rules: _Rules) -> tuple[Int64, Bool]:
+def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
     """Return code points in lower case, and which need more than that."""
     lower, peculiar, characters = points.copy(), np.zeros(len(points), np.bool_), _string(points)
     if rules.lowercase:
@@ -169,10 +151,10 @@ def _utf8(points: UInt64) -> UInt64:
     return np.select(limits, [one | np.uint64(size << SIZE) for size, one in enumerate(sizes, 1)])
 
 
-def _roles(characters: str, rules: _Rules) -> UInt64:
+def _roles(characters: str, rules: FoldRules) -> UInt64:
     """Return kinds, signs and flags of code points."""
     kinds = np.full(len(characters), OTHER, np.uint8)
-    _mark(kinds, WORD, scripts.WORD, characters)
+    _mark(kinds, WORD, rules.word, characters)
     if rules.auto:
         kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
     if rules.southeast_asian:
@@ -189,6 +171,7 @@ def _roles(characters: str, rules: _Rules) -> UInt64:
                 roles[characters.index(sign)] |= np.uint64(number << SIGN)
     if rules.singles:
         roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
+        roles |= _which(scripts.HAN, characters) * np.uint64(1 << ASKED_SINGLE)
     return roles
 
 
@@ -198,7 +181,12 @@ def _which(pattern: re.Pattern[str], characters: str) -> Bool:
     return found
 
 
-def _mark(values: Bool | UInt8, value: int, pattern: re.Pattern[str], characters: str) -> None:
+def _mark(
+    values: Bool | UInt8, value: int, pattern: re.Pattern[str] | str, characters: str
+) -> None:
+    one = pattern if isinstance(pattern, str) else pattern.pattern
+    if pattern in _LATE and max(characters) < FIRST_LETTER:
+        return  # a pattern of many ranges takes a millisecond to compile
     # Whole runs at once, because most code points are of the same kind as their neighbours.
-    for run in releasing_gil(re.finditer(f"(?:{pattern.pattern})+", characters)):
+    for run in releasing_gil(re.finditer(f"(?:{one})+", characters)):
         values[run.start() : run.end()] = value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from bm25rag.common.checks import are_strings, check_choice
+from bm25rag.common.patterns import late_pattern
 from bm25rag.errors import TokenizerRequiredError
 
 Tokenizer = Callable[[str], list[str] | tuple[str, ...]]
@@ -16,6 +17,15 @@ NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 # The pattern of the BM25S paper: words of two characters and more.
 PAPER = r"(?u)\b\w\w+\b"
+
+# Patterns that find runs of one class of characters. In a set, "[" and a first "]" are left to re.
+_RUNS = late_pattern(
+    r"(?:\(\?(?P<flag>[aiu])\))?"
+    r"(?P<edge>\\b(?=\\w))?"
+    r"(?P<one>\\[wWdDsS]|\[\^?(?:\\.|[^\\\[\]])+\])"
+    r"(?:(?P<second>(?P=one))?\+|\{(?P<least>[123]),\})"
+    r"(?(edge)\\b)"
+)
 
 # In the order in which they are saved.
 SETTINGS = (
@@ -35,6 +45,23 @@ SETTINGS = (
 )
 # The defaults of those that a tokenizer replaces, in the order of the Analyzer's arguments.
 _DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 7, False)
+
+
+class FoldRules(NamedTuple):
+    r"""How the compiled scanner folds texts, and what words are to it.
+
+    ``word`` is a pattern of the characters that words are of: ``\w`` if ``auto``, which is for
+    words as people write them. The others are settings of the analyzer.
+    """
+
+    lowercase: bool
+    turkish: bool
+    normalize: NormalForm | None
+    cjk: bool
+    singles: bool
+    southeast_asian: bool
+    auto: bool
+    word: str
 
 
 def is_auto(value: object) -> bool:
@@ -69,6 +96,21 @@ def check_pattern(pattern: object) -> str:
             f"token_pattern {pattern!r} has {groups} groups; use one at most, or (?:...) for more"
         )
     return pattern
+
+
+def runs_of(pattern: str) -> tuple[str, int] | None:
+    r"""Return what a pattern finds if that is runs: of which class, and how long at least.
+
+    ``\w+``, ``[^\s,]+``, ``[a-z][a-z]+``, ``\S{2,}`` and ``PAPER`` are such patterns. Those
+    of a class with line feeds, which end words in the scanner, are not said to be.
+    """
+    found = _RUNS.fullmatch(pattern)
+    if found is None:
+        return None
+    one = f"(?{found['flag'] or 'u'}:{found['one']})"
+    if re.match(one, "\n"):
+        return None
+    return one, 2 if found["second"] else int(found["least"] or 1)
 
 
 def check_tokenizer(tokenizer: object, others: tuple[object, ...]) -> None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.accents import fold_accents
+from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.bigrams import (
     FIRST_LETTER,
     BigramRules,
     find_words_and_bigrams,
     first_of_bigram,
-    is_single,
+    split_bigram,
 )
 from bm25rag.analysis.languages import Language
-from bm25rag.analysis.settings import NormalForm
+from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
 from bm25rag.analysis.tokens import identifier_parts, split_word
+from bm25rag.common.lazy import lazy_property
+from bm25rag.kernels.backend import current
+from bm25rag.kernels.scanner import PECULIAR_TEXT
+
+if TYPE_CHECKING:
+    from bm25rag.analysis.fold_table import FoldTable
 
 
 class WordSplitter:
@@ -31,6 +38,11 @@ class WordSplitter:
         As for ``Analyzer``; ``form`` is its ``normalize``.
     bigrams
         Which runs without spaces are cut into bigrams.
+
+    Attributes
+    ----------
+    least
+        Of how many characters a word is at least; 0 if only ``re`` can find words.
     """
 
     def __init__(
@@ -60,6 +72,30 @@ class WordSplitter:
         self._folds_accents = fold_accents
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
+        self._word, self.least = (r"\w", 1) if self._auto else runs_of(token_pattern) or ("", 0)
+        if bigrams.southeast_asian and not self._auto:
+            self.least = 0  # the scanner takes marks for parts of words
+
+    @property
+    def fold_rules(self) -> FoldRules:
+        """How the scanner folds texts, and what words are to it."""
+        lowercase = self._lowercase and not self._identifiers
+        return FoldRules(
+            lowercase=lowercase,
+            turkish=lowercase and self._turkish,
+            normalize=self._form,
+            cjk=self._bigrams.cjk,
+            singles=self._bigrams.singles,
+            southeast_asian=self._bigrams.southeast_asian,
+            auto=self._auto,
+            word=self._word,
+        )
+
+    @property
+    def keeps_words(self) -> bool:
+        """Whether every word is a token as it is."""
+        _, clusters, singles = self._bigrams
+        return not (self._auto or self._folds_accents or clusters or singles)
 
     @property
     def drops_possessives(self) -> bool:
@@ -97,6 +133,10 @@ class WordSplitter:
 
     def find_words(self, text: str, question: bool = False) -> list[str]:
         """Return the words of a text."""
+        if self.least and (self._turkish or not text.isascii()):
+            words = self._scan(text, question)
+            if words is not None:
+                return words
         text = self.fold(text)
         if text.isascii():
             return self._find_in_ascii(text)
@@ -104,8 +144,26 @@ class WordSplitter:
             return find_words_and_bigrams(text, self._find_in_unicode, self._bigrams, question)
         return self._find_in_unicode(text)
 
+    def _scan(self, text: str, question: bool) -> list[str] | None:
+        """Return the words of a text, ``None`` where no compiled scanner finds them."""
+        table, folded, backend = self._fold_table, False, current()
+        found = backend.find_words(table.arrays, text, self.least, question)
+        while isinstance(found, int):
+            if found == PECULIAR_TEXT:
+                text, folded = self.fold(text), True
+            else:
+                table.add_pages([found])
+            found = backend.find_words(table.arrays, text, self.least, question, folded)
+        return found
+
+    @lazy_property
+    def _fold_table(self) -> FoldTable:
+        from bm25rag.analysis.fold_table import fold_table  # questions in ASCII need none
+
+        return fold_table(self.fold_rules)
+
     def split_words(
-        self, words: list[str], question: bool = False, odd: Iterable[int] | None = None
+        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
     ) -> tuple[list[str], dict[int, int]]:
         """Return the tokens of words, before stop words and stemming.
 
@@ -120,33 +178,28 @@ class WordSplitter:
             odd = range(len(words))
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        tokens, several = words.copy(), dict[int, list[str]]()
-        only_folds = self._auto and not self._identifiers and self._folds_accents
+        tokens, counts = list[str](), dict[int, int]()
         for index in odd:
             word = words[index]
-            if only_folds and word < FIRST_LETTER and word.isalpha():  # most of them
-                tokens[index] = fold_accents(word, self._kept_letters)
+            if word < FIRST_LETTER and word.isalpha() and not self._identifiers:  # most of them
+                tokens.append(word)
                 continue
             split = self._split_word(word, question)
-            if len(split) == 1:
-                tokens[index] = split[0]
-            else:
-                several[index] = split
-        for index in reversed(several):
-            tokens[index : index + 1] = several[index]
-        return tokens, {index: len(split) for index, split in several.items()}
+            tokens += split
+            if len(split) != 1:
+                counts[index] = len(split)
+        if self._folds_accents:
+            tokens = fold_each(tokens, self._kept_letters)
+        return _with_tokens(words, odd, tokens, counts), counts
 
     def _split_word(self, word: str, question: bool) -> list[str]:
-        tokens = [word]
-        if word >= FIRST_LETTER and (first := first_of_bigram(word, self._bigrams)):
-            tokens += [first] * is_single(first, self._bigrams, question)
-        elif self._auto:
-            tokens = split_word(word, self._apostrophe)
+        """Return the tokens of a word, whose accents are not folded yet."""
+        tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
+        if tokens is None:
+            tokens = split_word(word, self._apostrophe) if self._auto else [word]
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
             tokens = [self._normalize(token, self._lowercase) for token in tokens]
-        if self._folds_accents:
-            tokens = [fold_accents(token, self._kept_letters) for token in tokens]
         return tokens
 
     def first_of_bigram(self, word: str) -> str | None:
@@ -162,3 +215,23 @@ class WordSplitter:
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
         return fold_accents(token, self._kept_letters) if self._folds_accents else token
+
+
+def _with_tokens(
+    words: list[str], odd: Sequence[int], tokens: list[str], counts: dict[int, int]
+) -> list[str]:
+    """Return words, with tokens in place of the odd ones: so many where it is not one."""
+    if len(odd) == len(words):
+        return tokens
+    all_tokens = words.copy()
+    if not counts:
+        for index, token in zip(odd, tokens, strict=True):
+            all_tokens[index] = token
+        return all_tokens
+    all_tokens, word, start = [], 0, 0
+    for index in odd:
+        end = start + counts.get(index, 1)
+        all_tokens += words[word:index]
+        all_tokens += tokens[start:end]
+        word, start = index + 1, end
+    return all_tokens + words[word:]

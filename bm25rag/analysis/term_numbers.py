@@ -15,7 +15,7 @@ from bm25rag.common.arrays import Int64, UInt8, UInt32
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
 from bm25rag.kernels import backend
-from bm25rag.kernels.scanner import BEYOND, STOPPED, Scanner, Texts
+from bm25rag.kernels.scanner import BEYOND, STOPPED, Scanned, Scanner, Texts
 
 _SEPARATOR = ord(SEPARATOR)
 # Terms that are joined at a time.
@@ -85,7 +85,7 @@ class TermTable(TermNumbers):
     """Numbers in a table of the compiled scanner; a fifth of the time and memory of a dict."""
 
     def __init__(self, scanner: Scanner) -> None:
-        self._scanner = scanner
+        self.scanner = scanner
         self._table = scanner.new_words(1 << 10)
 
     def __len__(self) -> int:
@@ -110,8 +110,13 @@ class TermTable(TermNumbers):
         data = np.frombuffer(SEPARATOR.encode().join([*terms, _END.encode()]), np.uint8)
         return self._number(data, np.flatnonzero(data == _SEPARATOR)[:-BEYOND])
 
+    def number_words(self, scanned: Scanned) -> UInt32:
+        """Return the number of each word of a scan, uint32, if each is a term."""
+        self._table, numbers = self.scanner.add_words(scanned, self._table)
+        return numbers
+
     def _number(self, data: UInt8, ends: Int64) -> UInt32:
-        self._table, numbers = self._scanner.add_strings(Texts(data, ends), self._table)
+        self._table, numbers = self.scanner.add_strings(Texts(data, ends), self._table)
         return numbers
 
     def column(self) -> Column:

@@ -49,7 +49,7 @@ from bm25rag.kernels.records import (
 )
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner import Scanner
+    from bm25rag.kernels.scanner import FoldArrays, Scanner
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
@@ -183,6 +183,34 @@ class Backend(ABC):
             If one is not UTF-8.
         """
         return self._decode(strings, numbers)
+
+    def find_words(
+        self, table: FoldArrays, text: str, least: int, question: bool, folded: bool = False
+    ) -> list[str] | int | None:
+        """Find the words of one text.
+
+        Parameters
+        ----------
+        table
+            The fold table.
+        text
+            The text.
+        least
+            Of how many characters a word is, at least: 1, 2 or 3.
+        question
+            Whether it is a question, of which fewer characters and clusters are words.
+        folded
+            Whether the text was folded as far as it needs more than the table.
+
+        Returns
+        -------
+        words
+            The words; or a number: the page of the table that the text needs and that has no
+            entries, or ``PECULIAR_TEXT`` if it needs more than the table; ``None`` if this
+            backend does not find words.
+        """
+        require(least in (1, 2, 3), "least is not 1, 2 or 3")
+        return self._find_words(table, text, least, question, folded)
 
     def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII, as ``scripts.word_pattern`` does.
@@ -363,6 +391,11 @@ class Backend(ABC):
         require(least_and_most(run.terms, -1)[1] < len(target.cursors), "a term has no cursor")
         require(len(target.targets) in (0, len(target.cursors)), "a term has no target")
         self._fill(run, codes, target)
+
+    def _find_words(
+        self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
+    ) -> list[str] | int | None:
+        return None
 
     @abstractmethod
     def _search(

@@ -24,7 +24,7 @@ from bm25rag.kernels.records import (
 )
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner import Scanner
+    from bm25rag.kernels.scanner import FoldArrays, Scanner
 
 find("shared")  # which all import
 load("selecting")  # which others import
@@ -78,6 +78,16 @@ class CompiledBackend(Backend):
     ) -> str | None:
         wrong: str | None = reading.find_wrong(documents, starts, block_size, size)
         return wrong
+
+    def _find_words(
+        self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
+    ) -> list[str] | int | None:
+        if table.prepared is None:
+            from bm25rag.kernels.compiled_writing import scanning
+
+            table.prepared = scanning.Finder(table.entries)
+        found: list[str] | int = table.prepared.find(text, least, question, folded)
+        return found
 
     def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII; see ``Backend``."""

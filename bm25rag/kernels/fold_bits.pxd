@@ -19,4 +19,5 @@ cdef enum:
     LETTER = 56
     DIGIT = 57
     SINGLE = 58
+    ASKED_SINGLE = 59
     PECULIAR = 63

@@ -25,8 +25,29 @@ SEVERAL = 0x80000000
 CODE_POINTS = 0x110000
 # Of which so many at a time are entered.
 PAGE = 256
+# What ``Backend.find_words`` returns for a text that needs more than the table.
+PECULIAR_TEXT = -1
 # Bytes that may be read and written beyond the last one of a word.
 BEYOND = 16
+
+
+class FoldArrays:
+    """The fold table, as ``Backend.find_words`` takes it.
+
+    Parameters
+    ----------
+    entries
+        An entry for every code point, (0x110000,), uint64; see ``fold_bits``. 0 if there is none;
+        it may be written at any time.
+    """
+
+    __slots__ = ("entries", "prepared")
+
+    def __init__(self, entries: UInt64) -> None:
+        _check_table(entries)
+        self.entries = entries
+        # What a backend has made of this.
+        self.prepared: Any = None
 
 
 class Texts(NamedTuple):
@@ -124,7 +145,7 @@ class Scanner(ABC):
         texts, fold_table
             As for ``find_peculiar``.
         least
-            Of how many characters a word is, at least: 1 or 2.
+            Of how many characters a word is, at least: 1, 2 or 3.
         possessives
             Whether to leave the ends of possessives out, of which nothing would remain.
         spare
@@ -132,7 +153,7 @@ class Scanner(ABC):
             takes a quarter of a scan to map.
         """
         _check_texts(texts, fold_table)
-        require(least in (1, 2), "least is neither 1 nor 2")
+        require(least in (1, 2, 3), "least is not 1, 2 or 3")
         return self._scan(texts, fold_table, least, possessives, spare)
 
     @abstractmethod
@@ -223,6 +244,10 @@ class Scanner(ABC):
 def _check_texts(texts: Texts, fold_table: UInt64) -> None:
     check_array("data", texts.data, np.uint8)
     check_array("ends", texts.ends, np.int64)
-    check_array("fold_table", fold_table, np.uint64)
-    require(len(fold_table) == CODE_POINTS, "the fold table is not of all code points")
+    _check_table(fold_table)
     check_rising("ends", texts.ends, len(texts.data))
+
+
+def _check_table(entries: UInt64) -> None:
+    check_array("fold_table", entries, np.uint64)
+    require(len(entries) == CODE_POINTS, "the fold table is not of all code points")

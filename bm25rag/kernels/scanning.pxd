@@ -2,7 +2,7 @@ from cpython.bytes cimport PyBytes_AsString
 from libc.string cimport memcpy
 
 from bm25rag.kernels.fold_bits cimport (
-    CJK, CLUSTER, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, WORD,
+    ASKED_SINGLE, CJK, CLUSTER, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, WORD,
 )
 from bm25rag.kernels.signs cimport class_of, is_inside
 from bm25rag.kernels.strings cimport mark_inside
@@ -10,6 +10,8 @@ from bm25rag.kernels.words cimport Words, new_words, number_words
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    bytes PyUnicode_AsUTF8String(object text)
+    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
 
 # Here, because Cython checks what is given to a function of the module alone for None, which raises.
 cdef unsigned long long _low_key(const unsigned char[::1] source, Py_ssize_t first,

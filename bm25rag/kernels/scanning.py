@@ -11,12 +11,13 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
-from bm25rag.kernels.memory import empty, view
-from bm25rag.kernels.scanner import PAGE
+from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.scanner import PAGE, PECULIAR_TEXT
 from bm25rag.kernels.words import BEYOND, TOGETHER
 
 if not cython.compiled:
     from bm25rag.kernels.fold_bits import (
+        ASKED_SINGLE,
         CJK,
         CLUSTER,
         KIND,
@@ -47,6 +48,12 @@ _LOW_HALF = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 _LONG = cython.declare(cython.ulonglong, 0xFF << 56)
 _A = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 _B = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
+_PECULIAR_TEXT = cython.declare(cython.Py_ssize_t, PECULIAR_TEXT)
+_NOTHING = cython.declare(cython.Py_ssize_t, -2)
+# Bytes of one text up to which its scan is short enough to keep the GIL; and room of a scan that
+# is kept for the next text.
+_SHORT = cython.declare(cython.Py_ssize_t, 1 << 10)
+_KEPT = cython.declare(cython.Py_ssize_t, 1 << 13)
 _FULL_STOP = cython.declare(cython.Py_ssize_t, 46)
 # In fewer bytes, and where fewer of them begin a Chinese, Japanese or Korean character, bigrams
 # are looked up like other words: to sort them has a price of its own. Of so many bytes one is
@@ -59,16 +66,19 @@ _LEAST, _SHARE, _STEP = 1 << 15, 16, 256
 class _Scan:
     """What a scan works on, and what it keeps from block to block.
 
-    There is ``room`` for so many bytes of texts; a later scan may use all of it again. ``words``
+    There is ``room`` for so many bytes of texts; a later scan may use all of it again. ``data`` is
+    the texts, one after another, which end at ``ends``. ``words``
     numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with
     a gap after each, lower-cased where that is a matter of ASCII; behind them, from ``aside`` on,
     room for words that are not ASCII. ``inside`` says whether what is one place before is inside
     a word. ``edges`` are the places at which words begin and end, in turn. ``found`` takes words,
     as a ``WordTable`` has them, and ``origins`` where each was. ``pairs`` takes bigrams of code
-    points of 16 bits, as ``with_bigrams`` has them, where there is room for any.
+    points of 16 bits, as ``with_bigrams`` has them, where there is room for any. A single text
+    has ``own_ends`` and ``own_counts``.
     """
 
     room: cython.Py_ssize_t
+    data: cython.const[cython.uchar][::1]
     words: Words
     all_tokens: object
     source: cython.uchar[::1]
@@ -81,11 +91,18 @@ class _Scan:
     pairs: cython.uint[:, ::1]
     tokens: cython.uint[::1]
     counts: cython.uint[::1]
+    own_ends: cython.longlong[::1]
+    own_counts: cython.uint[::1]
     hashes: cython.ulonglong[::1]
     # Of how many characters a word is, at least; the ASCII character whose lower case is not
-    # ASCII, as the Turkish I, or -1.
+    # ASCII, as the Turkish I, or -1; and whether signs may be inside words, which are then of
+    # letters, digits and underscores. Otherwise ``roles`` says of which bytes they are.
     least: cython.Py_ssize_t
     strange: cython.int
+    signs: cython.bint
+    # Whether the texts are questions.
+    question: cython.bint
+    roles: cython.uchar[::1]
     aside: cython.Py_ssize_t
     # The next edge, and the next place if it is amid a run, else -1.
     edge: cython.Py_ssize_t
@@ -143,11 +160,15 @@ def encode(texts):
     return data, sizes
 
 
+@cython.cfunc
 def _utf8(text):
+    # Not by a method of the text: a class of a user's may have another.
     try:
-        return text.encode()
+        if cython.compiled:
+            return PyUnicode_AsUTF8String(text)  # noqa: F821 - of the .pxd
+        return str.encode(text)
     except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
+        return str.encode(text, "utf-8", "surrogatepass")
 
 
 @cython.cfunc
@@ -224,7 +245,6 @@ def scan(texts, fold_table, least, possessives, spare):
     tokens, counts, entries, pool
         As ``Scanned`` has them.
     """
-    data: cython.const[cython.uchar][::1] = view(texts.data)
     bytes_: cython.Py_ssize_t = len(texts.data)
     number: cython.Py_ssize_t = len(texts.ends)
     size: cython.Py_ssize_t = bytes_ + number
@@ -232,30 +252,16 @@ def scan(texts, fold_table, least, possessives, spare):
     out_counts = np.zeros(number, np.uint32)
     all_pairs = np.empty((bytes_ // 3 if _is_dense(texts.data) else 0, 3), np.uint32)
     it: _Scan = _with_room(size, spare)
+    it.data = view(texts.data)
     it.table = view(fold_table)
     it.ends = view(texts.ends)
     it.pairs = view(all_pairs)
     it.counts = view(out_counts)
     it.least = least
-    it.strange = -1
-    it.aside = size + BEYOND
-    it.edge = it.rows = it.size = it.total = it.bigrams = it.text = 0
-    it.at = it.prior = 0
-    it.place = -1
-    it.begin = it.end = it.length = it.middle = it.former = 0
+    it.question = False
     words: Words = it.words
-    i: cython.Py_ssize_t
     with cython.nogil:
-        for i in range(size, size + _BEYOND):
-            it.source[i] = 0
-        it.inside[0] = 0
-        for i in range(words.slots.shape[0]):
-            words.slots[i] = 0
-        words.used[0] = 0
-        words.used[1] = 0
-        _fold(it, data)
-        mark_inside(it.source, it.inside, size, without_possessives)
-        _scan(it, words, size)
+        _run(it, words, size, without_possessives)
     _, entries, pool, used = words.arrays
     tokens, entries, pool = (
         it.all_tokens[: it.total].copy(),
@@ -268,6 +274,38 @@ def scan(texts, fold_table, least, possessives, spare):
         tokens, entries = with_bigrams(all_pairs, it.bigrams, tokens, entries, fold_table)
     spare.append(it)
     return tokens, out_counts, entries, pool
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _run(it: _Scan, words: Words, size: cython.Py_ssize_t, possessives: cython.bint) -> cython.int:
+    """Find and number the words of texts, of so many bytes with the gaps; return -1 after an error.
+
+    Parameters
+    ----------
+    possessives
+        As for ``Scanner.scan``.
+    """
+    i: cython.Py_ssize_t
+    it.strange = -1
+    it.signs = it.table[_FULL_STOP] >> SIGN & 0xFF != 0
+    it.aside = size + _BEYOND
+    it.edge = it.rows = it.size = it.total = it.bigrams = it.text = 0
+    it.at = it.prior = 0
+    it.place = -1
+    it.begin = it.end = it.length = it.middle = it.former = 0
+    for i in range(size, size + _BEYOND):
+        it.source[i] = 0
+    it.inside[0] = 0
+    for i in range(words.slots.shape[0]):
+        words.slots[i] = 0
+    words.used[0] = 0
+    words.used[1] = 0
+    _fold(it)
+    if it.signs:
+        mark_inside(it.source, it.inside, size, possessives)
+    return _scan(it, words, size)
 
 
 @cython.cfunc
@@ -290,6 +328,9 @@ def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
     # One more than BLOCK, since two words may end at once.
     it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
     it.origins = empty(BLOCK + 1, np.int64)
+    it.roles = empty(256, np.uint8)
+    it.own_ends = empty(1, np.int64)
+    it.own_counts = zeros(1, np.uint32)
     it.hashes = empty(TOGETHER + 1, np.uint64)
     room: cython.Py_ssize_t = 64
     while 48 * room < size:  # English has a new word every 60 bytes, Chinese every 20
@@ -434,34 +475,43 @@ def _width(byte: cython.uchar) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _fold(it: _Scan, data: cython.const[cython.uchar][::1]) -> cython.void:
+def _fold(it: _Scan) -> cython.void:
     """Lower-case ASCII, and mark what may be inside a word but for signs, one place further on."""
+    data: cython.const[cython.uchar][::1] = it.data
     source: cython.uchar[::1] = it.source
     inside: cython.uchar[::1] = it.inside
     # From A to a, or 0 to keep case.
     to_lower: cython.uchar = (it.table[65] - 65) & 0xFF
-    signs: cython.uchar = 2 if it.table[_FULL_STOP] >> SIGN & 0xFF else 0
     # A byte like all others, or the loops would take four at a time. If there is no such
     # character, that is what it becomes.
     strange: cython.uchar = _STRANGE
+    roles: cython.uchar[::1] = it.roles
     letter: cython.Py_ssize_t
     text: cython.Py_ssize_t
     start: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for letter in range(128):
+        roles[letter] = it.table[letter] >> KIND & 0xFF == WORD
         if it.table[letter] >> SIZE & 0xFF > 1:
             it.strange = letter
             strange = letter
+            roles[letter] = 1
+    for letter in range(128, 256):
+        roles[letter] = 1
     for text in range(it.ends.shape[0]):
-        stop = max(it.ends[text] - 1, start)
+        stop = it.ends[text]
         for i in range(start, stop):
             source[i + text] = _lower(data[i], to_lower, strange)
-            inside[i + text + 1] = _role(data[i], data[i + 1], signs)
-        for i in range(stop, it.ends[text]):
-            source[i + text] = _lower(data[i], to_lower, strange)
-            inside[i + text + 1] = _role(data[i], 0, signs)
-        start = it.ends[text]
+        if it.signs:
+            for i in range(start, stop - 1):
+                inside[i + text + 1] = _role(data[i], data[i + 1])
+            if start < stop:
+                inside[stop + text] = _role(data[stop - 1], 0)
+        else:
+            for i in range(start, stop):
+                inside[i + text + 1] = roles[data[i]]
+        start = stop
         source[start + text] = 0
         inside[start + text + 1] = 0
 
@@ -480,15 +530,15 @@ def _lower(byte: cython.uchar, to_lower: cython.uchar, strange: cython.uchar) ->
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _role(byte: cython.uchar, following: cython.uchar, signs: cython.uchar) -> cython.uchar:
-    """Return 1 for a byte inside a word, 2 for a sign that may be."""
+def _role(byte: cython.uchar, following: cython.uchar) -> cython.uchar:
+    """Return 1 for a byte inside a word as people write it, 2 for a sign that may be."""
     letter: cython.uchar = ((byte | 32) - 97) & 0xFF
     digit: cython.uchar = (byte - 48) & 0xFF
     word: cython.uchar = (letter < 26) | (digit < 10) | (byte == 95) | (byte >= 128)
     # Most signs end a sentence or a clause: a space is behind them.
     between: cython.uchar = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
     sign: cython.uchar = between | (byte == 35) | (byte == 43)
-    return word | (signs if sign else 0)
+    return word | (2 if sign else 0)
 
 
 @cython.cfunc
@@ -631,6 +681,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     former: cython.Py_ssize_t = it.former
     middle: cython.Py_ssize_t = it.middle
     prior: cython.int = it.prior
+    single: cython.int = ASKED_SINGLE if it.question else SINGLE
     last: cython.Py_ssize_t
     point: cython.Py_ssize_t
     start: cython.Py_ssize_t
@@ -674,7 +725,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 start = begin
                 if at == CJK:
                     one = table[former]
-                    if kind == CJK or length == 1 or one >> SINGLE & 1:
+                    if kind == CJK or length == 1 or one >> single & 1:
                         low = one & _LOW_HALF
                         width = one >> SIZE & 0xFF
                         if kind == CJK:
@@ -694,7 +745,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                     high = _high_key(source, begin, width)
                 if width:
                     _keep_word(it, low, high, start, width, it.edges[edge])
-                if at == CLUSTER and kind != CLUSTER and length > 1:
+                if at == CLUSTER and kind != CLUSTER and length > 1 and not it.question:
                     width = end - begin
                     low = _low_key(source, begin, width)
                     high = _high_key(source, begin, width)
@@ -793,6 +844,88 @@ def _count_bigrams(it: _Scan) -> cython.void:
         while it.pairs[i, 1] >= it.ends[text] + text:
             text += 1
         it.counts[text] += 1
+
+
+# --- one text ----------------------------------------------------------------------------------
+
+
+@cython.final
+@cython.cclass
+class Finder:
+    """A fold table as ``find_words`` sees it, and scans whose memory is used again."""
+
+    table: cython.const[cython.ulonglong][::1]
+    pairs: cython.uint[:, ::1]
+    spare: list
+
+    def __init__(self, fold_table) -> None:
+        self.table = view(fold_table)
+        self.pairs = view(np.empty((0, 3), np.uint32))
+        self.spare = []
+
+    def find(self, text, least, question, folded):
+        """Find the words of one text; see ``Backend.find_words``."""
+        utf8 = _utf8(text)
+        size: cython.Py_ssize_t = len(utf8)
+        found: list = []
+        i: cython.Py_ssize_t
+        it: _Scan = _with_room(max(size + 1, _SHORT), self.spare)
+        it.data = utf8 if cython.compiled else memoryview(utf8)
+        it.table = self.table
+        it.pairs = self.pairs
+        it.own_ends[0] = size
+        it.ends = it.own_ends
+        it.counts = it.own_counts
+        it.least = least
+        it.question = question
+        lacking: cython.Py_ssize_t = _lacking(it.data, it.table, folded)
+        if lacking == _NOTHING:
+            words: Words = it.words
+            if size > _SHORT:
+                with cython.nogil:
+                    _run(it, words, size + 1, False)
+            else:
+                _run(it, words, size + 1, False)
+            distinct: list = _decoded(words)
+            for i in range(it.total):
+                found.append(distinct[it.tokens[i]])
+        if it.room <= _KEPT:
+            self.spare.append(it)
+        return found if lacking == _NOTHING else lacking
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _lacking(
+    data: cython.const[cython.uchar][::1],
+    table: cython.const[cython.ulonglong][::1],
+    folded: cython.bint,
+) -> cython.Py_ssize_t:
+    """Return the first page of the table that a text lacks, ``PECULIAR_TEXT``, or ``_NOTHING``."""
+    place: cython.Py_ssize_t = 0
+    point: cython.Py_ssize_t
+    mark: cython.ulonglong = 0
+    while place < data.shape[0]:
+        if data[place] < 0x80:
+            place += 1
+            continue
+        point = _decode(data, place)
+        if not table[point]:
+            return point // _PAGE
+        mark |= table[point]
+        place += _width(data[place])
+    return _PECULIAR_TEXT if mark >> PECULIAR and not folded else _NOTHING
+
+
+@cython.cfunc
+def _decoded(words: Words):
+    """Return the words of a table."""
+    size: cython.Py_ssize_t = words.used[1]
+    if not cython.compiled:
+        return bytes(words.pool[:size]).decode("utf-8", "surrogatepass").split("\n")
+    data = cython.cast(cython.p_char, cython.address(words.pool[0]))
+    return PyUnicode_DecodeUTF8(data, size, "surrogatepass").split("\n")  # noqa: F821 - of the .pxd
 
 
 # --- strings -------------------------------------------------------------------------------------

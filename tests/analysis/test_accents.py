@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bm25rag import Analyzer
+from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
 from support.analysis import meets
 
@@ -97,3 +98,12 @@ UNFOLDED = [
     "russian", "serbian", "slovak", "slovenian", "tamil", "telugu", "ukrainian", "vietnamese",
     "yiddish",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [
+    [], [""], ["\n"], ["é\né", "ü"], ["\u0301", "é"], ["e", "\u0301"], ["é", "\n\u0301", ""],
+    ["ab"], ["Été", "œuvre", "\u0301\u0302", "हिन्दी", "\ud800é", "e\u0301", "\u1112\u1161"],
+    ["\u11ab"], ["e\u0901", "\u0905\u0901"], ["\u0905\u0901", "e\u0901"], ["हिन्दी", "eन्द"],
+])  # fmt: skip
+def test_words_are_folded_together_as_each_alone(words: list[str]) -> None:
+    assert fold_each(words, "é") == [fold_accents(word, "é") for word in words]

@@ -118,3 +118,19 @@ def test_signs_without_end_take_no_time(piece: str) -> None:
     index = BM25Index.from_texts([piece * size, "red"])
     index.search(piece * size)
     assert time.process_time() - start < 20
+
+
+def test_a_class_of_texts_may_have_methods_of_its_own() -> None:
+    class Odd(str):
+        __slots__ = ()
+
+        def encode(self, *_: object) -> bytes:  # type: ignore[override]
+            return b"\xff\xf0"
+
+        def isascii(self) -> bool:
+            return False
+
+    for text in ("Wofür", "plain", "漢字 \ud800"):
+        assert Analyzer().query_terms(Odd(text)) == Analyzer().query_terms(text)
+        index = BM25Index.from_texts([Odd(text), "other"])
+        assert index.vocabulary() == BM25Index.from_texts([text, "other"]).vocabulary()

@@ -1,4 +1,4 @@
-"""The compiled scanner gives the same terms as `Analyzer.terms` for any texts."""
+"""The compiled scanner finds the same words and terms as Python's analysis in any texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis import scripts
 from bm25rag.analysis.encoder import Encoder
+from bm25rag.analysis.settings import runs_of
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.scanner import STOPPED
 from support.environment import INTERPRETED, collection
@@ -47,6 +49,14 @@ ANALYZERS = {
     "no single characters": Analyzer(cjk_characters=False, fold_accents=False),
     "Southeast Asian runs whole": Analyzer(southeast_asian=False),
     "clusters by the paper's pattern": Analyzer(token_pattern=PAPER_PATTERN, southeast_asian=True),
+    "between blanks": Analyzer(language=None, token_pattern=r"\S+", normalize=None, cjk=False),
+    "between blanks, stemmed": Analyzer(token_pattern=r"\S+"),
+    "a set": Analyzer("turkish", token_pattern=r"[^\s,x-zé\]][^\s,x-zé\]]+"),
+    "a set in any case": Analyzer(None, token_pattern="(?i)[a-zé_ß']{3,}", lowercase=False),
+    "ASCII words": Analyzer("german", token_pattern=r"(?a)\b\w+\b", fold_accents=True),
+    "letters, NFKC, characters": Analyzer(
+        "french", token_pattern=r"[^\W\d_]+", normalize="NFKC", cjk_characters=True
+    ),
 }
 analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZERS)
 
@@ -66,7 +76,7 @@ def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
     tokens, counts = encoder.encode(texts)
     assert tokens.dtype == counts.dtype == np.uint32
     assert len(counts) == len(texts)
-    terms = [bytes(term or b"").decode() for term in encoder.terms]
+    terms = [bytes(term or b"").decode("utf-8", "surrogatepass") for term in encoder.terms]
     ends = np.cumsum(counts)
     assert len(terms) == len(set(terms)) == len(encoder)
     assert len(tokens) == sum(counts.tolist())
@@ -77,11 +87,18 @@ def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
 
 
 def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
-    """Compare chunks, one after another through one encoder, with the analyzer."""
+    """Compare chunks, one after another through one encoder, with the analyzer in Python.
+
+    So are the words of each text alone, as of a document and of a question.
+    """
     encoder = Encoder(analyzer)
     for texts in chunks:
         for text, terms in zip(texts, encoded(encoder, texts), strict=True):
-            assert terms == analyzer.terms(text), ascii(text[:200])
+            scanned = [analyzer.find_words(text, question) for question in (False, True)]
+            with backends.use("numpy"):
+                expected = [analyzer.find_words(text, question) for question in (False, True)]
+                assert terms == analyzer.terms(text), ascii(text[:200])
+            assert scanned == expected, ascii(text[:200])
 
 
 # -- any text ----------------------------------------------------------------------------------
@@ -100,6 +117,16 @@ PIECES = [
     "c", "C++", "c#", ".net", "3.5", "1,000", "U.S.", "don't", "John's ", "o's", "'s ", "\uff23",
     "กรุง", "เ", "\u0e48", "ที่", "ລາວ", "ខ្មែរ", "မြန်မာ", "๓", "٣", "३", "\xad", "\u2060", "\ufeff",
     "\u05f3", "צ\u05f4ל", "ँ", "ज\u093c", "ae\u0301", "👩\u200d💻", "getHTTPName", "a_b",
+]  # fmt: skip
+RUNS = [
+    r"\S+", r"\w+", r"\d+", r"(?u)\w\w+", r"(?u)\b\w+\b", r"\b\w\w+\b", r"\w{3,}", r"[^\s,]+",
+    "[a-z0-9]+", "[A-Za-z][A-Za-z]+", "(?i)[a-z]{2,}", r"(?a)\w+", r"(?a)\b\w{2,}\b", r"[\w'-]+",
+    r"[\]\[.]+", r"[^\W\d_]+", r"[\u4e00-\U0002ffff]+", r"[\w\-\.+#]+", "(?i)[^k\u017f\\s]+",
+]  # fmt: skip
+OTHERS = [
+    r"\w+\b", r"\b\w+", r"\b[a-z]+\b", r"[^,]+", r"\W+", r"\s+", "[]a]+", "[[a]+", r"\w{4,}",
+    r"\w*", r"\w{1,3}", r"\w+?", r"(\w+)", r"\w+|\d+", "[a-z][A-Z]+", r"(?m)\w+", r"\w", "a+", ".+",
+    "auto", r"(?s:\w)+", r"\w\w+\w", r"[\w+", "",
 ]  # fmt: skip
 pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 # Without a codec, all code points come, lone surrogates included.
@@ -129,6 +156,30 @@ def test_in_the_papers_mode_the_terms_are_what_re_finds(
         assert encoded(encoder, some) == expected
 
 
+@given(pattern=st.sampled_from(RUNS), text=st.lists(st.one_of(pieces, anything)).map(" ".join))
+def test_patterns_of_runs_are_known_by_their_class_and_least_length(
+    pattern: str, text: str
+) -> None:
+    known = runs_of(pattern)
+    assert known is not None
+    one, least = known
+    inside = [re.fullmatch(one, character) is not None for character in text]
+    runs = groupby(zip(text, inside, strict=True), key=itemgetter(1))
+    words = ["".join(character for character, _ in run) for is_run, run in runs if is_run]
+    assert re.findall(pattern, text) == [word for word in words if len(word) >= least]
+
+
+@pytest.mark.parametrize("pattern", OTHERS)
+def test_other_patterns_are_left_to_re(pattern: str) -> None:
+    assert runs_of(pattern) is None
+
+
+def test_patterns_of_runs_are_scanned() -> None:
+    assert [name for name, one in ANALYZERS.items() if not one.splitter.least] == [
+        "clusters by the paper's pattern"
+    ]
+
+
 @analyzers
 def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
     assert_same(analyzer, PIECES, ["ab" + one + "cd" for one in PIECES])
@@ -137,7 +188,9 @@ def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["english", "paper", "turkish", "NFD", "NFKC"])
+@pytest.mark.parametrize(
+    "name", ["english", "paper", "turkish", "NFD", "NFKC", "between blanks", "a set", "ASCII words"]
+)
 def test_every_code_point_within_a_word(name: str) -> None:
     points = [*range(0x32000), *range(0xE0000, 0xE0200)]
     for start in range(0, len(points), 1 << 15):
@@ -183,7 +236,9 @@ def test_the_chunks_of_a_build_do_not_change_the_index(
     analyzer = ANALYZERS[name]
     documents = [one * (1 + number % 5) for number, one in enumerate(PIECES)]
     documents += ["The CATS of Iowa é 漢字漢字 " * 80, "", "\x00\x01\x02\x03\x04\x05\x06\x07 cats"]
-    expected = BM25Index.from_texts([analyzer.terms(text) for text in documents])
+    with backends.use("numpy"):
+        terms = [analyzer.terms(text) for text in documents]
+    expected = BM25Index.from_texts(terms)
     for room in (1, 50, 1000, 1 << 20):
         monkeypatch.setattr("bm25rag.additions.CHUNK", room)
         index = BM25Index.from_texts(documents, analyzer=analyzer)
@@ -280,13 +335,13 @@ def test_documents_of_a_collection_at_once_and_one_by_one(name: str, language: s
     analyzer = Analyzer(language)
     assert_same(analyzer, documents)
     single = Encoder(analyzer)
-    assert [encoded(single, [text])[0] for text in documents[:20]] == [
-        analyzer.terms(text) for text in documents[:20]
-    ]
+    alone = [encoded(single, [text])[0] for text in documents[:20]]
+    with backends.use("numpy"):
+        assert alone == [analyzer.terms(text) for text in documents[:20]]
 
 
 def test_separators_are_not_part_of_any_word() -> None:
     """The character that ends a text in a chunk must not be part of a word."""
     for separator in map(chr, range(8)):
-        assert scripts.WORD.search(separator) is None
+        assert re.search(r"\w", separator) is None
         assert_same(Analyzer(), [f"red{separator}boat", f"{separator}red", f"boat{separator}"])

@@ -24,7 +24,7 @@ from bm25rag.kernels.records import (
     TermArrays,
     TermTable,
 )
-from bm25rag.kernels.scanner import CODE_POINTS, SEVERAL, Texts
+from bm25rag.kernels.scanner import CODE_POINTS, SEVERAL, FoldArrays, Texts
 from support.numbers import Numbers, term_table
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -147,7 +147,10 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: scan(b"ab", [1, 3]), ValueError, "ends do not ascend from 0 to 2"),
         (lambda: scan(b"ab", [2, 1]), ValueError, "ends do not ascend"),
         (lambda: scan(b"ab", [2], 10), ValueError, "not of all code points"),
-        (lambda: scan(b"ab", [2], least=3), ValueError, "least is neither"),
+        (lambda: scan(b"ab", [2], least=4), ValueError, "least is not 1, 2 or 3"),
+        (lambda: find_words(least=0), ValueError, "least is not 1, 2 or 3"),
+        (lambda: find_words(points=10), ValueError, "not of all code points"),
+        (lambda: find_words(kind=np.int64), TypeError, "fold_table must be"),
         (lambda: expand(tokens=[1]), ValueError, "a token is no word"),
         (lambda: expand(starts=[0, 2]), ValueError, "starts do not ascend from 0 to 1"),
         (lambda: expand(plain=[SEVERAL + 1]), ValueError, "a word has no terms"),
@@ -324,6 +327,10 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
         pytest.skip("this backend has no scanner")
     texts = Texts(np.frombuffer(data, np.uint8), np.array(ends, np.int64))
     return scanner.scan(texts, np.zeros(points, np.uint64), least, False, [])
+
+
+def find_words(least: int = 1, points: int = CODE_POINTS, kind: Any = np.uint64) -> Any:
+    return backends.current().find_words(FoldArrays(np.zeros(points, kind)), "a", least, True)
 
 
 def expand(

@@ -18,7 +18,7 @@ from bm25rag import BM25Index
 from bm25rag.columns.column import join
 from bm25rag.common.arrays import UInt32
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.scanner import BEYOND, Scanner, Texts
+from bm25rag.kernels.scanner import BEYOND, FoldArrays, Scanner, Texts
 from support.environment import INTERPRETED, ROOT
 
 _ALLOCATING = ("empty", "zeros", "full")
@@ -127,6 +127,28 @@ def test_a_scan_that_failed_leaves_nothing_behind(
     assert number > 4
 
 
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("times", [1, 40])
+def test_a_text_whose_scan_failed_is_scanned_as_before(
+    scanner: Scanner, error: type[BaseException], times: int
+) -> None:
+    entries = _fold_table()
+    text = " ".join(f"wör{n}" for n in range(70 * times)) + " 日本語" * 4
+    find = backends.current().find_words
+    expected = find(FoldArrays(entries), text, 1, True)
+    assert expected == [f"wör{n}" for n in range(70 * times)] + ["日本", "本語", "語"] * 4
+    for number in range(1000):
+        arrays = FoldArrays(entries)
+        try:
+            with failing(number, error):
+                find(arrays, text, 1, True)
+        except error:
+            assert find(arrays, text, 1, True) == expected
+        else:
+            break
+    assert number > 4
+
+
 def _same(one: UInt32, other: UInt32) -> bool:
     return one.tobytes() == other.tobytes()
 
@@ -135,7 +157,7 @@ def _fold_table() -> Any:
     from bm25rag.analysis import Analyzer
     from bm25rag.analysis.fold_table import fold_table
 
-    table = fold_table(Analyzer())
+    table = fold_table(Analyzer().splitter.fold_rules)
     table.add_pages(np.arange(0x110))
     return table.entries
 
