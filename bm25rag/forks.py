@@ -16,6 +16,7 @@ LAZY_MODULES = (
     "bm25rag",
     "bm25rag.additions",
     "bm25rag.analysis.fold_table",
+    "bm25rag.analysis.places",
     "bm25rag.building.build",
     "bm25rag.building.plan",
     "bm25rag.common.caller",

@@ -103,14 +103,22 @@ def test_names_of_files_in_two_folders_begin_at_their_common_root() -> None:
 
 def test_an_index_follows_its_folder_and_the_changes_are_counted(docs: Path) -> None:
     assert synced() == counts(0, 0, 6, 0)
-    write("docs/guide.md", LONG.replace("second", "changed"))
+    write("docs/guide.md", LONG.replace("second", "wholly"))
     write("docs/new.txt", "new")
     Path("docs/sub/note.txt").unlink()
     assert synced() == counts(1, 1, 4, 1)
     index = BM25Index.open("saved")
     assert "sub/note.txt#1" not in index
-    assert "changed" in str(index.get(["guide.md#2"])[0].text)
+    assert "wholly" in str(index.get(["guide.md#2"])[0].text)
     assert [hit.id for hit in index.search("second")] == []
+
+
+def test_passages_behind_a_change_get_their_new_places(docs: Path) -> None:
+    write("docs/guide.md", LONG.replace("first", "first\nof all", 1))
+    before = BM25Index.open("saved").get(["guide.md#3"])[0].metadata
+    assert synced() == counts(0, 3, 3, 0)
+    after = BM25Index.open("saved").get(["guide.md#3"])[0].metadata
+    assert after == before | {"line": before["line"] + 1, "offset": before["offset"] + 7}
 
 
 def test_a_shortened_file_leaves_no_old_passages(docs: Path) -> None:

@@ -352,7 +352,7 @@ def test_nothing_that_saves_looks_at_a_clock() -> None:
     # What saves behind a URL waits between attempts, and lets leftovers of others be for a day.
     remote = {*(package / "storage").glob("remote*.py")}
     local = {*(package / "storage").glob("*.py")} - remote
-    paths = sorted(local - {package / "storage" / "file_mark.py"})
+    paths = sorted(local - {package / "storage" / "file_identity.py"})
     assert len(paths) > 5
     for path in [*paths, package / "segments" / "changes.py", package / "index.py"]:
         source = path.read_text("utf-8")

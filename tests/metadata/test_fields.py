@@ -91,8 +91,8 @@ def index_of(metadata: list[dict[str, Any]]) -> BM25Index:
 
 
 def found(index: BM25Index, filter: Filter) -> list[bool]:
-    (mask,) = masks_of(index._snapshot.views, filter)
-    return mask.tolist()
+    (allowed,) = masks_of(index._snapshot.views, filter)
+    return allowed.mask.tolist()
 
 
 def asked(metadata: list[dict[str, Any]], filter: Filter) -> list[bool]:
