@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -37,12 +36,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         forced = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=forced)
         items[:] = [item for item in items if item not in set(forced)]
-
-
-def pytest_collection_finish() -> None:
-    """Have no garbage collection go through the tests themselves, which takes a quarter second."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

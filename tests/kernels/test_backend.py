@@ -191,7 +191,7 @@ def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch
     ]
     asked: list[Any] = [
         dict(zip(map(str, row), kinds[n % 5](5).tolist(), strict=True))
-        for n, row in enumerate(generator.integers(1, 60, (40, 5)).tolist())
+        for n, row in enumerate(generator.integers(1, 60, (10 if INTERPRETED else 40, 5)).tolist())
     ]
     asked[::7] = [["1", "2", "300"]] * len(asked[::7])
     assert_backends_agree(monkeypatch, texts, asked)

@@ -128,7 +128,7 @@ def test_a_scan_that_failed_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
-@pytest.mark.parametrize("times", [1, 40])
+@pytest.mark.parametrize("times", [1, 4 if INTERPRETED else 40])
 def test_a_text_whose_scan_failed_is_scanned_as_before(
     scanner: Scanner, error: type[BaseException], times: int
 ) -> None:

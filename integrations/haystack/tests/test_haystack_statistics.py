@@ -15,7 +15,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     unique_values,
 )
 
-from bm25rag.adapters import decode_metadata
+from bm25rag.common.codec import decode_each
 
 META_VALUES: list[Any] = [
     None, 1, 1.0, 2, 2.5, True, False, "a", "b", "2024-01-01", [1], [2], {"a": 1}, {"a": 2},
@@ -59,8 +59,8 @@ def test_the_statistics_of_meta_read_few_documents(
     store.write_documents([Document(id=str(n), meta=meta) for n, meta in enumerate(metas)])
     read: list[object] = []
     monkeypatch.setattr(
-        "bm25rag.metadata_samples.decode_metadata",
-        lambda stored: read.append(stored) or decode_metadata(stored),
+        "bm25rag.metadata_samples.decode_each",
+        lambda stored: read.extend(stored) or decode_each(stored),
     )
     assert store.get_metadata_fields_info() == {"n": {"type": "int"}, "kind": {"type": "keyword"}}
     assert store.get_metadata_field_min_max("n") == {"min": 0, "max": 199}

@@ -154,9 +154,7 @@ def test_a_snippet_takes_linear_time(text: str) -> None:
     def show(size: int) -> None:
         long = text * (size // len(text))
         hit = matched(QueryMatcher(analyzer, terms), "a", 1.0, long, {}, None, None)
-        hit.snippet()
         hit.snippet(size // 2)
-        assert hit.spans
         assert len(hit.lines) == 1
 
     assert takes_linear_time(show, 10_000)
