@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from re import Pattern
 from re import compile as compile_pattern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
@@ -100,6 +100,13 @@ class QueryMatcher(NamedTuple):
             if first < end and last > start
         ]
         return Snippet(text[start:end], start, spans)
+
+    def __reduce__(self) -> tuple[type[Any], tuple[object, ...]]:
+        # A tokenizer may be a function that no other process knows: there is nothing instead.
+        return (QueryMatcher, (*self,)) if self.analyzer.tokenizer is None else (type(None), ())
+
+    def __deepcopy__(self, memo: object) -> QueryMatcher:
+        return self  # nothing in it ever changes
 
     def matches(self, text: str) -> list[Match]:
         """Return the words and parts of words that match, in order.

@@ -281,6 +281,16 @@ def test_hits_keep_their_places_when_they_are_sent_and_copied() -> None:
         assert other.spans == hit.spans == [Span(0, 4, "cat")]
 
 
+def test_a_hit_of_a_tokenizer_of_ones_own_can_be_sent_but_not_its_places() -> None:
+    index = BM25Index(analyzer=Analyzer(tokenizer=lambda text: text.split()))
+    index.add(["Cats sleep"])
+    (hit,) = index.search("Cats")
+    assert hit.spans == deepcopy(hit).spans == [Span(0, 4, "Cats")]
+    sent = pickle.loads(pickle.dumps(hit))
+    assert sent == hit
+    assert (sent.spans, sent.snippet(4)) == ([], Snippet("Cats", 0, []))
+
+
 def test_every_kind_of_search_says_what_it_looked_for() -> None:
     index = BM25Index()
     index.add(["Cats sleep", "Dogs dream"], vectors=[{"a": 1.0}, {"b": 1.0}])
