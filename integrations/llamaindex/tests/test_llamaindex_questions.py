@@ -368,5 +368,8 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named(tmp_path: P
     answer = both.query(query, spans_key="spans")
     assert {node.node_id: node.metadata["spans"] for node in answer.nodes or ()} == spans
     assert all("spans" not in node.metadata for node in both.get_nodes(["a", "b"]))
+    query.query_str = "unheard"
+    answer = both.query(query, spans_key="spans")
+    assert [node.metadata["spans"] for node in answer.nodes or ()] == [[], []]
     with pytest.raises(TypeError, match="spans_key must be a str or None, got 7"):
         BM25Retriever.from_defaults(nodes=nodes, spans_key=7)  # type: ignore[arg-type]

@@ -213,14 +213,17 @@ def to_node(found: Hit | Stored) -> BaseNode:
         raise CorruptIndexError(f"payload of node {found.id!r} is not a node: {error}") from error
 
 
-def with_spans(node: BaseNode, hit: Hit, key: str) -> BaseNode:
+def with_spans(node: BaseNode, hit: Hit | None, key: str) -> BaseNode:
     """Return a copy of a node, with the words that match under a key that no model gets to see.
 
-    The words are those that were asked for when the hit was found, of this node or another one.
+    The words are those that were asked for when the hit was found, of this node or another one;
+    without a hit there are none.
     """
-    asked = copy(hit)
-    asked.text = node.get_content(MetadataMode.NONE)
-    spans = [span._asdict() for span in asked.spans]
+    spans: list[dict[str, Any]] = []
+    if hit is not None:
+        asked = copy(hit)
+        asked.text = node.get_content(MetadataMode.NONE)
+        spans = [span._asdict() for span in asked.spans]
     return node.model_copy(
         update={
             "metadata": {**node.metadata, key: spans},

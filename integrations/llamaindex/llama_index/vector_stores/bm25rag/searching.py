@@ -210,8 +210,9 @@ class Retrieval(NodeStore):
         fused = self._fuse(words, sparse, dense, weights, k + options.offset)
         nodes = {each.node.node_id: each.node for each in dense}
         nodes |= self._read([id for id, _ in fused if id not in nodes], scope)
-        if words and (key := options.spans_key) is not None:
-            nodes = {id: with_spans(nodes[id], words[0], key) for id, _ in fused}
+        if (key := options.spans_key) is not None:
+            hit = words[0] if words else None
+            nodes = {id: with_spans(nodes[id], hit, key) for id, _ in fused}
         return _page([NodeWithScore(node=nodes[id], score=score) for id, score in fused], options)
 
     def _weights(self, alpha: float) -> tuple[float, float, float]:
