@@ -12,6 +12,7 @@ import errno
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -86,7 +87,7 @@ class Disk:
 
         def watched_flush(handle: int) -> None:
             file = _identity(os.fstat(handle))
-            name = disk._names.get(file)
+            name = disk._name_of(file)
             if name is not None:
                 disk.note(Operation("flush", name))
             elif file == _identity(disk.folder.stat()):
@@ -113,6 +114,14 @@ class Disk:
         self._patch.setattr(os, "unlink", watched_unlink)
         self._patch.setattr(os, "mkdir", watched_mkdir)
         self._patch.setattr(os, "fsync", watched_flush)
+
+    def _name_of(self, file: tuple[int, int]) -> str | None:
+        """Return the name of a file; of what has been removed, another may have its number."""
+        name = self._names.get(file)
+        with suppress(FileNotFoundError):
+            if name is not None and _identity((self.folder / name).stat()) == file:
+                return name
+        return None
 
     def holds(self, path: str | Path) -> bool:
         """Whether a path lies in the folder; the lock does not count."""
