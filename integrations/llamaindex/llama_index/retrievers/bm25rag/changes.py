@@ -321,9 +321,9 @@ class NodeStore:
         """Return the nodes of all hits of a search."""
         read_hits(hits, "text", "metadata", "payload")
         key = options.spans_key
-        nodes = map(self._to_node, hits)
+        nodes = [self._to_node(hit) for hit in hits]
         if key is not None:
-            nodes = (with_spans(node, hit, key) for node, hit in zip(nodes, hits, strict=True))
+            nodes = [with_spans(node, hit, key) for node, hit in zip(nodes, hits, strict=True)]
         pairs = zip(nodes, hits, strict=True)
         return [NodeWithScore(node=node, score=hit.score) for node, hit in pairs]
 
