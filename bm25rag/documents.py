@@ -270,6 +270,11 @@ def read_hits(hits: Sequence[Hit], *fields: str) -> None:
                 setattr(hit, field_, value)
 
 
+def spans_of(hit: Hit) -> list[dict[str, Any]]:
+    """Return the spans of a hit as dicts of ``start``, ``end`` and ``term``, for metadata."""
+    return [span._asdict() for span in hit.spans]
+
+
 def _shown(document: Document | Hit) -> list[str]:
     """Return what a repr shows: one short line, whatever the document holds."""
     shown = [f"id={_short(document.id)}", f"text={_short(document.text)}"]

@@ -1,8 +1,9 @@
 """Search where few documents may be returned, by these documents.
 
 In each window, a term's postings of documents that may be returned are found first: by looking at
-all of its postings, or, if it has very many more, by looking the documents up among them. Their
-parts are added up in the order of the query, whatever their signs, so scores are as defined.
+all of its postings, or, if it has very many more, by looking the documents up among them. If sums
+may be coarse, terms are added up by bound, and what is collected is then scored as defined; else in
+the order of the query, whatever their signs.
 """
 
 from __future__ import annotations

@@ -118,6 +118,7 @@ def test_adapters_may_import_these_names() -> None:
         "load_stopwords",
         "read_hits",
         "sample_metadata",
+        "spans_of",
     }
     assert DECLARED["bm25rag.following"] == {"FollowedFolder", "SharedIndex", "follow", "share"}
     assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "check_fusion", "fuse"}

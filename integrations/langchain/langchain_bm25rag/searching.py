@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import check_count, check_real
+from bm25rag.adapters import check_count, check_real, spans_of
 from langchain_bm25rag.awaiting import awaits, reading
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, Question, copy_filter, filter_of, search
@@ -165,5 +165,5 @@ class SearchingBM25(Stored, BaseRetriever):
                     hit.metadata[key] = getattr(hit, name)
         if self.spans_key is not None:
             for hit in hits:
-                hit.metadata[self.spans_key] = [span._asdict() for span in hit.spans]
+                hit.metadata[self.spans_key] = spans_of(hit)
         return [to_document(hit) for hit in hits]

@@ -36,7 +36,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_jsonable_pyt
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
-from bm25rag.adapters import decode_metadata, encode_metadata
+from bm25rag.adapters import decode_metadata, encode_metadata, spans_of
 from bm25rag.errors import CorruptIndexError, MetadataError
 
 NODE_KEY = "__node__"
@@ -223,7 +223,7 @@ def with_spans(node: BaseNode, hit: Hit | None, key: str) -> BaseNode:
     if hit is not None:
         asked = copy(hit)
         asked.text = node.get_content(MetadataMode.NONE)
-        spans = [span._asdict() for span in asked.spans]
+        spans = spans_of(asked)
     return node.model_copy(
         update={
             "metadata": {**node.metadata, key: spans},

@@ -21,7 +21,7 @@ from haystack.dataclasses import ByteStream, Document, SparseEmbedding
 
 from bm25rag import Document as Stored
 from bm25rag import Hit
-from bm25rag.adapters import decode_metadata, encode_metadata
+from bm25rag.adapters import decode_metadata, encode_metadata, spans_of
 from bm25rag.errors import MetadataError
 from bm25rag.vectors import read_vector
 
@@ -70,7 +70,7 @@ def from_core(
 def from_hit(hit: Hit, score: float, with_embedding: bool, spans_key: str | None) -> Document:
     """Return a new document, with the words that match under a key of its meta."""
     if spans_key is not None:
-        hit.metadata[spans_key] = [span._asdict() for span in hit.spans]
+        hit.metadata[spans_key] = spans_of(hit)
     return from_core(hit, score, with_embedding)
 
 
