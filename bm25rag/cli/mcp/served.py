@@ -1,0 +1,110 @@
+"""An index that is served: how it is opened, and what a model is told of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bm25rag import BM25Index
+
+# Seconds that a write waits for another writer.
+_PATIENCE = 5.0
+# Documents whose metadata are looked at for the names of fields, and how many are named.
+_SAMPLE, _FIELDS = 100, 30
+_PLAIN_NAME = re.compile(r"[\w.-]{1,40}")
+
+
+class Served:
+    """A saved index, open for reading; it may be used by several threads.
+
+    Parameters
+    ----------
+    path
+        The folder of the index, or its URL.
+    untrusted
+        As in ``BM25Index.open``; the names of metadata fields then are in no description.
+    about
+        What the index holds, for descriptions.
+
+    Attributes
+    ----------
+    index
+        The index.
+    """
+
+    def __init__(self, path: Path | str, untrusted: bool = False, about: str | None = None) -> None:
+        self._path, self._untrusted = path, untrusted
+        self._about = f"{about.strip().rstrip('.')}. " if about else ""
+        self.index = BM25Index.open(path, untrusted=untrusted)
+
+    @property
+    def name(self) -> str:
+        """A name for it: that of its folder, without the ending."""
+        return Path(str(self._path).rstrip("/")).stem or "index"
+
+    @property
+    def description(self) -> str:
+        """What it holds, in a sentence or two."""
+        count, language = len(self.index), self.index.analyzer.language
+        forms = f"{language}: forms of a word are one" if language else "words as they are"
+        return f"{self._about}{count:,} document{'' if count == 1 else 's'} ({forms})"
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a document has a sparse vector."""
+        views = self.index._snapshot.views
+        return any(view.segment.vectors is not None for view in views)
+
+    def writer(self) -> BM25Index:
+        """Open the index for one commit, so that others may write in between."""
+        return BM25Index.open(self._path, mode="w", untrusted=self._untrusted, timeout=_PATIENCE)
+
+    def fields(self) -> str:
+        """Return the names and kinds of fields that a sample of the documents has."""
+        if self._untrusted:  # a stranger's words should not pass for instructions
+            return ""
+        ids = self.index.ids()
+        sample = self.index.get(ids[:: max(1, len(ids) // _SAMPLE)][:_SAMPLE])
+        kinds: dict[str, set[str]] = {}
+        for document in sample:
+            for path, kind in _fields(document.metadata):
+                kinds.setdefault(path, set()).add(kind)
+        named = [
+            f"{path} ({' or '.join(sorted(kinds[path]))})"
+            for path in sorted(kinds)
+            if _PLAIN_NAME.fullmatch(path)
+        ]
+        return ", ".join(named[:_FIELDS])
+
+
+def named(served: list[Served]) -> dict[str, Served]:
+    """Return indexes by name; a number tells apart those of the same name."""
+    names: dict[str, Served] = {}
+    for one in served:
+        name, number = one.name, 2
+        while name in names:
+            name, number = f"{one.name}-{number}", number + 1
+        names[name] = one
+    return names
+
+
+def _fields(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the paths of metadata, each with the kind of its value."""
+    for key, value in metadata.items():
+        path = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from _fields(value, f"{path}.")
+        elif value is not None and "." not in key:
+            yield path, _kind(value)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    for type_, kind in ((str, "string"), (list, "list"), (dt.datetime, "datetime")):
+        if isinstance(value, type_):
+            return kind
+    return "date" if isinstance(value, dt.date) else "number"
