@@ -42,22 +42,22 @@ def test_a_write_is_shown_at_its_end_and_a_snapshot_stays(
     assert shared.current.ids() == []
 
 
-@pytest.mark.parametrize("delay", [0.0, 3600.0])
-def test_an_error_leaves_the_index_as_it_was(
-    shared: SharedIndex | FollowedFolder, delay: float
-) -> None:
-    with shared.writing(delay=delay) as index:
+@pytest.mark.parametrize("delay", [None, 0.0, 3600.0])
+def test_an_error_leaves_the_index_as_it_was(tmp_path: Path, delay: float | None) -> None:
+    shared = share(str(tmp_path), BM25Index()) if delay is None else follow(tmp_path)
+    waits: dict[str, float] = {} if delay is None else {"delay": delay}
+    with shared.writing(**waits) as index:
         index.add(["red boat"])
 
     def fail() -> None:
-        with shared.writing(delay=delay) as index:
+        with shared.writing(**waits) as index:
             index.add(["green tea"])
             raise KeyError("x")
 
     with pytest.raises(KeyError):
         fail()
     assert shared.current.ids() == ["0"]
-    with shared.writing(delay=delay) as index:
+    with shared.writing(**waits) as index:
         assert index.add(["blue sea"]) == ["1"]
     shared.commit()
     assert shared.current.ids() == ["0", "1"]
