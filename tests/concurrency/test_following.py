@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import shutil
 import subprocess
@@ -141,6 +142,16 @@ def test_the_folder_is_locked_from_a_write_to_its_commit(tmp_path: Path) -> None
         assert len(other) == 1
 
 
+def test_a_write_without_delay_commits_those_that_were_put_off(tmp_path: Path) -> None:
+    with follow(tmp_path).writing(delay=math.inf) as index:
+        index.add(["red"])
+    del index
+    gc.collect()
+    with follow(tmp_path).writing() as index:
+        index.add(["blue"])
+    assert BM25Index.open(tmp_path).ids() == ["0", "1"]
+
+
 def test_a_delayed_commit_comes_in_time_and_one_that_fails_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -202,10 +213,12 @@ with folder.writing(delay=3600.0) as index:
     index.add(["red"])
 if sys.argv[2] == "killed":
     os._exit(0)
+if sys.argv[2] == "dropped":
+    del folder, index
 """
 
 
-@pytest.mark.parametrize(("end", "kept"), [("exit", 1), ("killed", 0)])
+@pytest.mark.parametrize(("end", "kept"), [("exit", 1), ("dropped", 1), ("killed", 0)])
 def test_the_end_of_the_process_commits_unless_it_is_killed(
     tmp_path: Path, end: str, kept: int
 ) -> None:
