@@ -151,3 +151,17 @@ def test_a_url_is_read_at_the_commit_that_was_the_last_when_a_store_was_made(
     assert ids(BM25DocumentStore.from_dict(store.to_dict()).filter_documents()) == ["1", "2"]
     with pytest.raises(ValueError, match="a URL is a path"):
         BM25DocumentStore(index=url)
+
+
+def test_a_folder_of_shards_is_opened_like_any_other(
+    tmp_path: Path, documents: list[Document]
+) -> None:
+    plain = BM25DocumentStore(tmp_path / "plain")
+    plain.write_documents(documents)
+    index = BM25Index.open(tmp_path / "plain")
+    BM25Index.build(index.get(index.ids()), tmp_path / "it", shards=3)
+    store = BM25DocumentStore(tmp_path / "it")
+    assert store.bm25_retrieval("the cat") == plain.bm25_retrieval("the cat")
+    store.write_documents([NEW])
+    store.delete_documents(["dog"])
+    assert BM25Index.open(tmp_path / "it").ids() == ["cat", "hund", "fish", "1"]

@@ -240,3 +240,13 @@ def test_a_url_is_saved_to_and_opened(
     assert ids(again.invoke("owl")) == ["owl"]
     with pytest.raises(ReadOnlyError, match="folder of this machine"):
         BM25DocumentIndex.open(url, mode="w")
+
+
+def test_a_folder_of_shards_is_opened_like_any_other(
+    retriever: BM25Retriever, tmp_path: Path
+) -> None:
+    BM25Index.build(retriever.index.get(retriever.index.ids()), tmp_path / "it", shards=3)
+    with BM25Retriever.open(tmp_path / "it", mode="w") as writer:
+        assert writer.batch(["cats", "bird"]) == retriever.batch(["cats", "bird"])
+        writer.add_documents([OWL])
+    assert BM25Retriever.open(tmp_path / "it").invoke("owl") == [OWL]
