@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from sys import is_finalizing
@@ -175,6 +176,16 @@ class LiveIndex:
                     for place, view in enumerate(snapshot.views)
                 )
         return changed
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Undo the writes within if there is an error; who calls this keeps other writers out."""
+        before = self.state
+        try:
+            yield
+        except BaseException:
+            self.state = before
+            raise
 
     def maintain(self) -> None:
         """Merge what writes have left unmerged; see ``BM25Index.maintain``."""

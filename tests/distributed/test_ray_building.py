@@ -19,7 +19,8 @@ from bm25rag.distributed.ray import build, build_dataset  # noqa: E402
 from bm25rag.errors import ClusterError, DuplicateIdError, LockedError  # noqa: E402
 from bm25rag.readers import Fields  # noqa: E402
 from bm25rag.storage.folder_lock import lock_folder  # noqa: E402
-from support.cluster import ON_A_CLUSTER, QUERIES, contents, plain_index, write_corpus  # noqa: E402
+from support.building import contents  # noqa: E402
+from support.cluster import ON_A_CLUSTER, QUERIES, plain_index, write_corpus  # noqa: E402
 
 pytestmark = ON_A_CLUSTER
 CPUS = 0.1
