@@ -12,5 +12,6 @@ from bm25rag.agents.answers import Answer
 from bm25rag.agents.grepping import grep
 from bm25rag.agents.reading import read
 from bm25rag.agents.searching import search
+from bm25rag.agents.tool import SearchTool
 
-__all__ = ["Answer", "grep", "read", "search"]
+__all__ = ["Answer", "SearchTool", "grep", "read", "search"]

@@ -161,7 +161,7 @@ def metadata_of(document: Document | Hit, named: dict[str, Any], room: int) -> d
     shown: dict[str, Any] = {}
     left = min(_LONGEST_METADATA, room)
     for key, value in document.metadata.items():
-        if key in known:
+        if key in known or key.startswith("__"):  # which a framework keeps for itself
             continue
         left -= len(json.dumps(plain({key: value}), ensure_ascii=False))
         if left < 0:

@@ -11,6 +11,7 @@ from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
 from bm25rag.common.checks import check_count
 from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
+from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.index import BM25Index
 
 MOST_HITS, LONGEST_QUERY = 100, 10_000
@@ -33,6 +34,8 @@ def search(
     budget: int = answers.BUDGET,
     cursor: str | None = None,
     scope: str = "",
+    within: FilterSpec | None = None,
+    metadata: bool = True,
     options: Mapping[str, Any] | None = None,
 ) -> Answer:
     """Return the best documents; all arguments may come from a model.
@@ -55,6 +58,10 @@ def search(
         Where to go on.
     scope
         What names the index, so that its cursors are known from those of others.
+    within
+        A filter of yours that documents must pass as well.
+    metadata
+        Whether metadata are shown.
     options
         More arguments for ``BM25Index.search``, the same for all pages.
 
@@ -69,7 +76,10 @@ def search(
     if wanted > MOST_HITS:
         message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
         raise ValueError(message)
-    ranking = _Ranking(index.snapshot(), query, vector, check_filter(filter), options or {})
+    both = parse_filter(check_filter(filter))
+    if within is not None and (own := parse_filter(within)) is not None:
+        both = own if both is None else And((own, both))
+    ranking = _Ranking(index.snapshot(), query, vector, both, options or {})
     asked = digest("search", scope, query, vector, filter)
     offset, before = 0, ""
     if cursor is not None:
@@ -79,7 +89,7 @@ def search(
     hits = ranking.first(offset + wanted)
     if cursor is not None and (len(hits) < offset or _ids_of(hits[:offset]) != before):
         raise stale()
-    parts = _shown(hits[offset:], offset, room)
+    parts = _shown(hits[offset:], offset, room, metadata)
     last, total = offset + len(parts), ranking.count(len(hits), offset + wanted)
     more = write_cursor(asked, (last,), _ids_of(hits[:last])) if last < total else None
     return answers.make_answer(
@@ -100,7 +110,7 @@ class _Ranking(NamedTuple):
     index: BM25Index
     query: str | None
     vector: Vector | None
-    filter: dict[str, Any] | None
+    filter: Filter | None
     options: Mapping[str, Any]
 
     def first(self, k: int) -> list[Hit]:
@@ -136,10 +146,11 @@ def _ids_of(hits: Sequence[Hit]) -> str:
     return digest([hit.id for hit in hits])
 
 
-def _shown(hits: Sequence[Hit], offset: int, room: int) -> list[Part]:
+def _shown(hits: Sequence[Hit], offset: int, room: int, metadata: bool) -> list[Part]:
     """Return as many hits as there is room for, with so much of their texts."""
     ranked = list(enumerate(hits, offset + 1))
-    bare = [_part(hit, rank, _NO_TEXT, room).cost for rank, hit in ranked]
+    described = room // 4 if metadata else -1
+    bare = [_part(hit, rank, _NO_TEXT, described).cost for rank, hit in ranked]
     needs = [answers.size(hit.text[:room]) + 100 if hit.text else 0 for hit in hits]
     shown = least = 0
     for cost, need in zip(bare, needs, strict=True):
@@ -156,11 +167,11 @@ def _shown(hits: Sequence[Hit], offset: int, room: int) -> list[Part]:
             text, start, spans = (
                 hit.snippet(share) if left >= 0 else Snippet(hit.text[:share], 0, [])
             )
-        part = _part(hit, rank, Snippet(text, start, spans), room)
+        part = _part(hit, rank, Snippet(text, start, spans), described)
         while part.cost > cost + share and text:  # a character less is one at least
             text = text[: max(0, len(text) - (part.cost - cost - share))]
             spans = [span for span in spans if span.end <= len(text)]
-            part = _part(hit, rank, Snippet(text, start, spans), room)
+            part = _part(hit, rank, Snippet(text, start, spans), described)
         parts.append(part)
     return parts
 
@@ -176,7 +187,7 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
     return shares
 
 
-def _part(hit: Hit, rank: int, snippet: Snippet, room: int) -> Part:
+def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     text, start, spans = snippet
     named = answers.naming(hit)
     content: dict[str, Any] = {**named, "score": hit.score}
@@ -192,7 +203,7 @@ def _part(hit: Hit, rank: int, snippet: Snippet, room: int) -> Part:
         if start or len(text) < len(whole):
             content |= {"start": start, "characters": len(whole)}
             end = [f"[characters {start} to {start + len(text)} of {len(whole)}]"]
-    shown = answers.metadata_of(hit, named, room // 4)
+    shown = answers.metadata_of(hit, named, described) if described >= 0 else {}
     heading = f"{rank}. {answers.heading(named, *notes)}"
     written = [heading, *answers.metadata_text(shown), text, *end]
     return Part({**content, **shown}, "\n".join(written))

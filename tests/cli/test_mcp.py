@@ -228,11 +228,13 @@ def test_by_http_only_those_with_the_token_are_served(
     assert httpx2.post(url, content=large, headers=typed).status_code == 413
 
     async def use() -> None:
-        async with httpx2.AsyncClient(headers=known) as session:
-            async with Client(streamable_http_client(url, http_client=session)) as client:
-                calls = [client.call_tool("search", {"query": "red"}) for _ in range(50)]
-                for found in await asyncio.gather(*calls):
-                    assert len(found.structured_content["hits"]) == 2
+        async with (
+            httpx2.AsyncClient(headers=known) as session,
+            Client(streamable_http_client(url, http_client=session)) as client,
+        ):
+            calls = [client.call_tool("search", {"query": "red"}) for _ in range(50)]
+            for found in await asyncio.gather(*calls):
+                assert len(found.structured_content["hits"]) == 2
 
     asyncio.run(use())
     if os.name != "nt":
@@ -259,7 +261,7 @@ def test_documents_are_resources_and_a_prompt_asks_for_quotations(saved: Path) -
             (content,) = (await client.read_resource("bm25rag://saved/bo%61t")).contents
             assert content.text.endswith("A red boat sails on the sea.")
             for wrong in ("bm25rag://saved/x", "bm25rag://saved", "file:///etc/passwd"):
-                with pytest.raises(MCPError, match="no document|a resource is"):
+                with pytest.raises(MCPError, match=r"no document|a resource is"):
                     await client.read_resource(wrong)
             (prompt,) = (await client.list_prompts()).prompts
             assert [argument.name for argument in prompt.arguments] == ["question"]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from bm25rag import BM25Index
+from bm25rag.agents.fields import described_fields
 
 # Seconds that a write waits for another writer.
 _PATIENCE = 5.0
-# Documents whose metadata are looked at for the names of fields, and how many are named.
-_SAMPLE, _FIELDS = 100, 30
-_PLAIN_NAME = re.compile(r"[\w.-]{1,40}")
 
 
 class Served:
@@ -64,20 +58,8 @@ class Served:
 
     def fields(self) -> str:
         """Return the names and kinds of fields that a sample of the documents has."""
-        if self._untrusted:  # a stranger's words should not pass for instructions
-            return ""
-        ids = self.index.ids()
-        sample = self.index.get(ids[:: max(1, len(ids) // _SAMPLE)][:_SAMPLE])
-        kinds: dict[str, set[str]] = {}
-        for document in sample:
-            for path, kind in _fields(document.metadata):
-                kinds.setdefault(path, set()).add(kind)
-        named = [
-            f"{path} ({' or '.join(sorted(kinds[path]))})"
-            for path in sorted(kinds)
-            if _PLAIN_NAME.fullmatch(path)
-        ]
-        return ", ".join(named[:_FIELDS])
+        # A stranger's words should not pass for instructions.
+        return "" if self._untrusted else described_fields(self.index)
 
 
 def named(served: list[Served]) -> dict[str, Served]:
@@ -89,22 +71,3 @@ def named(served: list[Served]) -> dict[str, Served]:
             name, number = f"{one.name}-{number}", number + 1
         names[name] = one
     return names
-
-
-def _fields(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the paths of metadata, each with the kind of its value."""
-    for key, value in metadata.items():
-        path = f"{above}{key}"
-        if isinstance(value, dict):
-            yield from _fields(value, f"{path}.")
-        elif value is not None and "." not in key:
-            yield path, _kind(value)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    for type_, kind in ((str, "string"), (list, "list"), (dt.datetime, "datetime")):
-        if isinstance(value, type_):
-            return kind
-    return "date" if isinstance(value, dt.date) else "number"
