@@ -128,7 +128,7 @@ def impatient() -> Iterator[None]:
 
 @pytest.mark.untraced
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, seed: int) -> None:
     done: list[bool] = []
 
@@ -146,10 +146,10 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
         finally:
             done.append(True)
 
-    together([keep_writing, *(partial(read, tenant) for tenant in TENANTS[seed % 2 :: 2])])
+    together([keep_writing, *(partial(read, tenant) for tenant in TENANTS[seed::3])])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_documents_that_change_hands_are_their_new_owners_at_once(seed: int) -> None:
     """Compare with a dict that is filtered document by document, after every write."""
     luck, index = random.Random(seed), BM25Index()
@@ -183,6 +183,6 @@ def test_every_filter_of_the_tests_keeps_apart_and_most_let_something_pass(
     index: BM25Index,
 ) -> None:
     luck = random.Random(1)
-    counts = [index.count(kept_apart(tenant, luck)) for tenant in TENANTS for _ in range(40)]
+    counts = [index.count(kept_apart(tenant, luck)) for tenant in TENANTS for _ in range(15)]
     assert max(counts) <= 20
     assert sum(count > 0 for count in counts) > len(counts) // 2

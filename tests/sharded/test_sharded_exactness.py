@@ -74,6 +74,10 @@ def plain(corpus: Corpus, **chosen: Any) -> tuple[BM25Index, Reference]:
     return index, reference
 
 
+HALF = settings(max_examples=settings().max_examples // 2)
+
+
+@HALF
 @given(corpus=labelled(), cuts=uneven(), chosen=parameters(), query=queries, tuned=parameters())
 def test_scores_ranking_and_statistics_are_the_references(
     corpus: Corpus,
@@ -90,6 +94,7 @@ def test_scores_ranking_and_statistics_are_the_references(
         assert_same_scores(index.tune(**tuned), reference.tune(**tuned), query)
 
 
+@HALF
 @given(
     corpus=labelled(),
     cuts=uneven(),
@@ -134,6 +139,7 @@ def assert_same_rankings(found: Any, expected: Any) -> None:
     assert np.array_equal(found.scores.view(np.int64), expected.scores.view(np.int64))
 
 
+@HALF
 @given(
     corpus=labelled(),
     cuts=uneven(),
@@ -229,7 +235,7 @@ def check_updates(
         assert bits(merge_hits(found, 40)) == bits(reference.search(query, 40))
 
 
-@pytest.mark.parametrize("k", [1, 7, 8, 23, 40, 99])
+@pytest.mark.parametrize("k", [1, 8, 23, 99])
 def test_ties_at_the_cut_go_to_the_first_documents(k: int) -> None:
     """Forty equal documents in shards of 0, 5, 0, 18 and 17."""
     corpus: Corpus = ([["a", "b"]] * 40, [number % 3 for number in range(40)])
