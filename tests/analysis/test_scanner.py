@@ -63,7 +63,6 @@ analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZER
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> Iterator[None]:
-    """Force the backend that has a scanner."""
     if "compiled" not in backends.available():
         pytest.skip("only compiled kernels have a scanner")
     with backends.use("compiled"):
@@ -72,7 +71,6 @@ def _compiled() -> Iterator[None]:
 
 
 def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
-    """Return the terms of each text, by their numbers."""
     tokens, counts = encoder.encode(texts)
     assert tokens.dtype == counts.dtype == np.uint32
     assert len(counts) == len(texts)

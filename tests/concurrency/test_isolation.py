@@ -72,13 +72,11 @@ def kept_apart(tenant: str, luck: random.Random) -> Any:
 
 
 def assert_own(shown: Any, tenant: str) -> None:
-    """Fail if anything that is shown names another tenant."""
     text = repr(shown)
     assert not [other for other in TENANTS if other != tenant and other in text]
 
 
 def look(index: BM25Index, tenant: str, luck: random.Random) -> None:
-    """Call everything that takes a filter."""
     filter, query = kept_apart(tenant, luck), luck.choices(WORDS, k=2)
     everyone = [f"{other}-{number}" for other in TENANTS for number in range(20)]
     assert_own(index.search(query, k=luck.choice([1, 10, 999]), filter=filter), tenant)
@@ -95,7 +93,6 @@ def look(index: BM25Index, tenant: str, luck: random.Random) -> None:
 
 
 def write(index: BM25Index, luck: random.Random) -> None:
-    """Add, replace, delete or change a random document."""
     tenant, number = luck.choice(TENANTS), luck.randint(0, 40)
     new = belongings(tenant, number, luck)
     match luck.randint(0, 3):
@@ -109,7 +106,6 @@ def write(index: BM25Index, luck: random.Random) -> None:
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make twenty documents for each tenant."""
     luck, index = random.Random(0), BM25Index()
     for number in range(20):
         for tenant in TENANTS:
@@ -119,7 +115,6 @@ def index() -> BM25Index:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

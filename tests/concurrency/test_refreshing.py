@@ -20,13 +20,11 @@ from support.threads import together
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save three documents."""
     BM25Index.from_texts(["red boat", "green tea", "blue sea"]).save(tmp_path / "index")
     return tmp_path / "index"
 
 
 def change(folder: Path, write: Callable[[BM25Index], object]) -> None:
-    """Change an index on disk as another process would."""
     with BM25Index.open(folder, mode="w") as writer:
         write(writer)
 

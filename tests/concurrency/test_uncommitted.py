@@ -20,7 +20,6 @@ from bm25rag.errors import ReadOnlyError, UncommittedWarning
 
 @pytest.fixture(params=["plain", "sharded"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Save an index of one document."""
     if request.param == "plain":
         BM25Index.from_texts(["red"]).save(tmp_path / "index")
     else:

@@ -21,13 +21,11 @@ from bm25rag.errors import (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save two documents."""
     BM25Index.from_texts(["red boat", "green tea"]).save(tmp_path / "index")
     return tmp_path / "index"
 
 
 def found(folder: Path, query: str = "red green blue") -> list[str]:
-    """Return the ids that a new reader finds."""
     return sorted(hit.id for hit in BM25Index.open(folder).search(query))
 
 

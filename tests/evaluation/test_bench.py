@@ -101,7 +101,6 @@ def collection() -> str:
 
 
 def measure(collection: str, *systems: str, **settings: Any) -> dict[str, Any]:
-    """Measure quickly."""
     settings = {"trials": 2, "warmup": 1, "measures": ["RR@10", "AP"]} | settings
     return benchmark(collection, "measured", systems, **settings)
 

@@ -37,8 +37,6 @@ def dense(query: str, k: int) -> list[tuple[str, float]]:
 
 
 def hybrid(index: BM25Index) -> Callable[[str, int], list[str]]:
-    """Fuse reciprocal ranks."""
-
     def search(query: str, k: int) -> list[str]:
         fused: dict[str, float] = {}
         lists = [hit.id for hit in index.search(query, k=k)], [id for id, _ in dense(query, k)]
@@ -51,8 +49,6 @@ def hybrid(index: BM25Index) -> Callable[[str, int], list[str]]:
 
 
 def reranking(index: BM25Index) -> Callable[[str, int], list[str]]:
-    """Order what the index finds by another score."""
-
     def search(query: str, k: int) -> list[str]:
         found = [hit.id for hit in index.search(query, k=100)]
         return sorted(found, key=lambda id: -float(vector(TEXTS[id]) @ vector(query)))[:k]
@@ -61,7 +57,6 @@ def reranking(index: BM25Index) -> Callable[[str, int], list[str]]:
 
 
 def expected(search: Callable[[str, int], list[Any]]) -> float:
-    """Compute the mean reciprocal rank by itself."""
     total = 0.0
     for query, text in QUERIES.items():
         ids = [one if isinstance(one, str) else one[0] for one in search(text, 4)]

@@ -26,7 +26,6 @@ TEXTS = ["red apples and green pears", "green tea", "a red boat on the red sea",
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make four documents with metadata and payloads."""
     return BM25Index.from_texts(
         TEXTS,
         ids=["fruit", "tea", "boat", "nothing"],
@@ -36,7 +35,6 @@ def index() -> BM25Index:
 
 
 def names(hits: list[Hit]) -> list[str]:
-    """Return the ids in order."""
     return [hit.id for hit in hits]
 
 
@@ -139,7 +137,6 @@ def test_an_edit_of_a_returned_document_never_reaches_the_store(index: BM25Index
 
 
 def spoil(metadata: dict[str, Any]) -> bool:
-    """Change a dict at every depth."""
     metadata["n"] = "spoiled"
     metadata.get("tags", []).append("spoiled")
     for tag in metadata.get("tags", []):

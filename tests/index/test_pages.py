@@ -37,7 +37,6 @@ def scattered(texts: list[str]) -> BM25Index:
 
 
 def bits(hits: list[Hit]) -> list[tuple[str, bytes, dict[str, Any]]]:
-    """Return what hits hold, scores by their bits."""
     return [(hit.id, np.float64(hit.score).tobytes(), hit.metadata) for hit in hits]
 
 

@@ -151,7 +151,6 @@ def texts_of_many_windows(generator: np.random.Generator) -> list[list[str]]:
 def assert_backends_agree(
     monkeypatch: pytest.MonkeyPatch, texts: list[list[str]], asked: list[Any]
 ) -> None:
-    """Compare all backends, window sizes and ways to walk them."""
     monkeypatch.setattr("bm25rag.search.ranking._HEAVY_BY_K", 0)
     found, never = set(), 1 << 60
     for name in backend.available():

@@ -100,7 +100,6 @@ def asked(metadata: list[dict[str, Any]], filter: Filter) -> list[bool]:
 
 
 def conditions() -> Iterator[dict[str, Any]]:
-    """Yield every operator with every operand it accepts."""
     for operand in EDGES:
         for name in NAMES:
             yield {"v": {name: operand}}
@@ -303,7 +302,6 @@ STEPS = st.one_of(
 
 
 def take(index: BM25Index, model: dict[str, dict[str, Any]], step: tuple[str, Any]) -> BM25Index:
-    """Take a step with an index and a dict of metadata by id."""
     name, what = step
     if name == "add":
         index.add(

@@ -33,7 +33,6 @@ from support.timing import takes_linear_time
 
 @pytest.fixture
 def limit() -> Iterator[int]:
-    """Let nothing be larger than 10,000 bytes."""
     before = size_limit(10_000)
     yield 10_000
     size_limit(before)

@@ -36,7 +36,6 @@ Corpus = tuple[list[list[str]], list[int]]
 
 @st.composite
 def labelled(draw: st.DrawFn) -> Corpus:
-    """Draw documents and the label of each."""
     texts = draw(corpora)
     size = len(texts)
     return texts, draw(st.lists(st.sampled_from(LABELS), min_size=size, max_size=size))
@@ -50,7 +49,6 @@ def uneven(draw: st.DrawFn) -> list[float]:
 
 @contextmanager
 def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
-    """Build an index with shards of any sizes in a new folder."""
     texts, labels = corpus
     documents = [
         Document(str(number), text, {"label": label})  # type: ignore[arg-type]
@@ -65,7 +63,6 @@ def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
 
 
 def plain(corpus: Corpus, **chosen: Any) -> tuple[BM25Index, Reference]:
-    """Make a plain index of the same documents, and its reference."""
     texts, labels = corpus
     index, reference = BM25Index(**chosen), Reference(**chosen)
     ids, metadata = [str(n) for n in range(len(texts))], [{"label": label} for label in labels]
@@ -133,7 +130,6 @@ def test_every_answer_is_that_of_a_plain_index(
 
 
 def assert_same_rankings(found: Any, expected: Any) -> None:
-    """Compare rows, counts and the bits of scores."""
     assert np.array_equal(found.rows, expected.rows)
     assert np.array_equal(found.counts, expected.counts)
     assert np.array_equal(found.scores.view(np.int64), expected.scores.view(np.int64))

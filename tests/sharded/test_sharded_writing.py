@@ -23,18 +23,15 @@ TEXTS = [f"boat {number % 3} sea word{number}" for number in range(12)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a sharded index of three shards."""
     BM25Index.build(TEXTS, tmp_path / "it", shards=3)
     return tmp_path / "it"
 
 
 def sizes(folder: Path) -> list[int]:
-    """Return how many documents each shard has."""
     return [shard.documents for shard in read_sharded(str(folder)).shards]
 
 
 def shown(index: BM25Index) -> Any:
-    """Return documents, and scores that depend on each of them."""
     return index.get(index.ids()), bits(index.search("boat 1 sea", 99))
 
 

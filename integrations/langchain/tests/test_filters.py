@@ -92,7 +92,6 @@ def test_a_callable_sees_fresh_documents_at_every_search(retriever: BM25Retrieve
 def test_a_callable_is_asked_about_matches_that_pass_the_rest_until_there_are_enough(
     retriever: BM25Retriever,
 ) -> None:
-    """Best first; one that finds nothing asks nothing."""
     seen: list[str | None] = []
 
     def note(document: Document) -> bool:
@@ -114,7 +113,6 @@ def test_a_callable_is_asked_about_matches_that_pass_the_rest_until_there_are_en
 
 
 def test_what_a_callable_raises_reaches_the_caller(retriever: BM25Retriever) -> None:
-    """Unchanged."""
     with pytest.raises(KeyError, match="year"):
         retriever.invoke(QUERY, filter=lambda document: document.metadata["year"] > 2020)
 
@@ -135,12 +133,10 @@ def test_a_callable_judges_the_documents_that_are_searched() -> None:
 
 
 async def is_english(document: Document) -> bool:
-    """Look like a filter, and be true whatever is asked."""
     return document.metadata.get("lang") == "en"
 
 
 async def generate(document: Document) -> Any:
-    """Be an async generator, true as well."""
     yield document
 
 
@@ -153,7 +149,6 @@ class Decide:
     """A callable object with a generator for its ``__call__``."""
 
     def __call__(self, document: Document) -> Any:
-        """Reject."""
         yield False
 
 
@@ -161,11 +156,9 @@ class Judge:
     """A callable object with an async ``__call__``, and an async method."""
 
     async def __call__(self, document: Document) -> bool:
-        """Reject."""
         return False
 
     async def method(self, document: Document) -> bool:
-        """Reject."""
         return False
 
 
@@ -229,8 +222,6 @@ def test_a_callable_that_counts_as_false_is_asked_all_the_same(retriever: BM25Re
 
 
 def test_any_awaitable_verdict_is_refused(retriever: BM25Retriever) -> None:
-    """Not only coroutines."""
-
     class Later(Awaitable[bool]):
         def __await__(self) -> Any:
             yield False
@@ -246,7 +237,6 @@ def test_any_awaitable_verdict_is_refused(retriever: BM25Retriever) -> None:
 def test_what_is_no_filter_is_a_type_error_that_names_it(
     retriever: BM25Retriever, filter: Any
 ) -> None:
-    """Per call and in the constructor."""
     with pytest.raises(TypeError, match=r"^filter: "):
         retriever.invoke(QUERY, filter=filter)
     with pytest.raises(TypeError, match=r"^filter: "):
@@ -283,7 +273,6 @@ def test_a_filter_too_deep_is_an_error_and_no_crash(retriever: BM25Retriever) ->
 
 
 def test_filters_and_writers_in_many_threads_agree(retriever: BM25Retriever) -> None:
-    """A reader sees the state before or after a write."""
     stop, wrong = threading.Event(), []
 
     def write() -> None:

@@ -22,13 +22,11 @@ def test_16445_results_have_a_score() -> None:
 
 
 def test_18954_k_per_call() -> None:
-    """Whenever desired."""
     retriever = BM25Retriever.from_texts(TEXTS, k=2)
     assert [len(retriever.invoke("apples oranges", k=k)) for k in (1, 2, 3)] == [1, 2, 3]
 
 
 def test_20466_one_metadata_dict_for_all_texts_in_an_ensemble() -> None:
-    """The dict is not shared by the results."""
     retriever = BM25Retriever.from_texts(TEXTS, metadatas=[{"source": 1}] * len(TEXTS))
     ensemble = EnsembleRetriever(retrievers=[retriever, retriever], weights=[0.5, 0.5])
     found = ensemble.invoke("apples")
@@ -38,14 +36,12 @@ def test_20466_one_metadata_dict_for_all_texts_in_an_ensemble() -> None:
 
 
 def test_27019_ids_are_preserved() -> None:
-    """Of documents and of texts."""
     documents = [Document(text, id=str(n)) for n, text in enumerate(TEXTS)]
     assert ids(BM25Retriever.from_documents(documents).invoke("fruits")) == ["2"]
     assert ids(BM25Retriever.from_texts(TEXTS, ids=list("abc")).invoke("fruits")) == ["c"]
 
 
 def test_27071_saving_without_pickle(tmp_path: Path) -> None:
-    """And opening to the same results."""
     retriever = BM25Retriever.from_texts(TEXTS, ids=list("abc"))
     retriever.save(tmp_path / "saved")
     assert not list((tmp_path / "saved").rglob("*.pkl"))
@@ -53,20 +49,17 @@ def test_27071_saving_without_pickle(tmp_path: Path) -> None:
 
 
 def test_16896_of_open_webui_an_empty_collection() -> None:
-    """No ZeroDivisionError, in an ensemble either."""
     for empty in (BM25Retriever.from_texts([]), BM25Retriever.from_texts(["", "..."])):
         assert EnsembleRetriever(retrievers=[empty]).invoke("apples") == []
 
 
 def test_22950_fusing_by_id_and_not_by_text() -> None:
-    """Two languages of one document are one result."""
     english = BM25Retriever.from_texts(["an apple"], ids=["1"], id_key="id")
     german = BM25Retriever.from_texts(["ein Apfel: apple"], ids=["1"], id_key="id")
     assert len(EnsembleRetriever(retrievers=[english, german], id_key="id").invoke("apple")) == 1
 
 
 def test_15917_configuration_passes_through_an_ensemble() -> None:
-    """As specs and as values."""
     field = ConfigurableField(id="bm25_k")
     configurable = BM25Retriever.from_texts(TEXTS).configurable_fields(k=field)
     ensemble = EnsembleRetriever(retrievers=[configurable])
@@ -85,7 +78,6 @@ def test_chinese_japanese_and_korean_need_no_preprocessing() -> None:
 
 
 def test_documents_are_added_without_a_rebuild() -> None:
-    """And the scores are those of an index built afresh."""
     retriever = BM25Retriever.from_texts(TEXTS[:2], ids=["a", "b"])
     retriever.add_documents([Document(TEXTS[2], id="c")])
     afresh = BM25Retriever.from_texts(TEXTS, ids=["a", "b", "c"])
