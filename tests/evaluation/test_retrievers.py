@@ -84,37 +84,6 @@ def test_an_index_as_a_callable_has_the_measures_of_the_index(index: BM25Index) 
     )
 
 
-def test_a_retriever_of_langchain_has_a_run() -> None:
-    documents = pytest.importorskip("langchain_core.documents")
-    retrievers = pytest.importorskip("langchain_core.retrievers")
-
-    class Alphabet(retrievers.BaseRetriever):  # type: ignore[name-defined, misc]
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
-            return [documents.Document(id=id, page_content=TEXTS[id]) for id in IDS]
-
-    assert list(run_of(Alphabet(), QUERIES, k=2)["1"]) == ["apple", "boat"]
-
-
-def test_a_retriever_of_llamaindex_has_a_run() -> None:
-    retrievers = pytest.importorskip("llama_index.core.retrievers")
-    schema = pytest.importorskip("llama_index.core.schema")
-
-    class Alphabet(retrievers.BaseRetriever):  # type: ignore[name-defined, misc]
-        def _retrieve(self, query: Any) -> list[Any]:
-            return [schema.NodeWithScore(node=schema.TextNode(id_=id)) for id in IDS]
-
-    assert list(run_of(Alphabet(), QUERIES, k=2)["1"]) == ["apple", "boat"]
-
-
-def test_a_retriever_of_haystack_has_a_run() -> None:
-    haystack = pytest.importorskip("haystack")
-    retrievers = pytest.importorskip("haystack.components.retrievers.in_memory")
-    stores = pytest.importorskip("haystack.document_stores.in_memory")
-    store = stores.InMemoryDocumentStore()
-    store.write_documents([haystack.Document(id=id, content=TEXTS[id]) for id in IDS])
-    assert list(run_of(retrievers.InMemoryBM25Retriever(store), QUERIES, k=1)["2"]) == ["boat"]
-
-
 @pytest.mark.parametrize(
     ("found", "error", "message"),
     [

@@ -16,6 +16,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.evaluation import run_of
 
 # --- making -----------------------------------------------------------------------
 
@@ -317,3 +318,7 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named() -> None:
     hybrid = BM25HybridRetriever.from_documents(texts, vectors, spans_key="spans")
     places = {one.id: one.metadata["spans"] for one in hybrid.invoke("cats")}
     assert places == {"a": found.metadata["spans"], "b": []}
+
+
+def test_it_is_evaluated_as_any_retriever_of_langchain(retriever: BM25Retriever) -> None:
+    assert [*run_of(retriever, {"1": "cats"}, k=2)["1"]] == ids(retriever.invoke("cats"))[:2]
