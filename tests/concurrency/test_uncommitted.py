@@ -82,7 +82,9 @@ KEPT: dict[str, Callable[[BM25Index], object]] = {
 }
 
 
-@pytest.mark.parametrize("keep", [*KEPT, "save", "unchanged", "failed", "with", "with and error"])
+@pytest.mark.parametrize(
+    "keep", [*KEPT, "save", "save elsewhere", "unchanged", "failed", "with", "with and error"]
+)
 def test_where_nothing_is_lost_nothing_is_said(folder: Path, keep: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -98,9 +100,9 @@ def test_where_nothing_is_lost_nothing_is_said(folder: Path, keep: str) -> None:
                 writer.add(["blue"])
                 if keep == "with and error":
                     raise KeyError
-        elif keep == "save":
+        elif keep.startswith("save"):
             writer.add(["blue"])
-            writer.save(folder)
+            writer.save(folder if keep == "save" else folder.with_name("elsewhere"))
         elif keep != "nothing":
             writer.add(["blue"])
             KEPT[keep](writer)

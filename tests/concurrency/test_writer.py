@@ -15,7 +15,6 @@ from bm25rag.errors import (
     LockedError,
     ReadOnlyError,
     TokenizerRequiredError,
-    UncommittedWarning,
 )
 
 
@@ -97,29 +96,6 @@ def test_leaving_the_block_commits_and_an_exception_rolls_back(folder: Path) -> 
     assert found(folder) == ["0", "1", "2"]
     with BM25Index.open(folder, mode="w") as writer:
         assert writer.ids() == ["0", "1", "2"]
-
-
-def test_closing_without_a_commit_forgets_with_a_warning(folder: Path) -> None:
-    writer = BM25Index.open(folder, mode="w")
-    writer.add(["blue"])
-    with pytest.warns(UncommittedWarning, match=r"commit\(\)"):
-        writer.close()
-    writer.close()
-    assert found(folder) == ["0", "1"]
-    with pytest.raises(ReadOnlyError):
-        writer.add(["blue"])
-
-
-@pytest.mark.parametrize("keep", ["commit", "rollback", "save", "save elsewhere", "nothing"])
-def test_closing_warns_of_nothing_where_nothing_is_lost(folder: Path, keep: str) -> None:
-    writer = BM25Index.open(folder, mode="w")
-    if keep != "nothing":
-        writer.add(["blue"])
-    if keep in ("commit", "rollback"):
-        getattr(writer, keep)()
-    elif keep.startswith("save"):
-        writer.save(folder if keep == "save" else folder.with_name("elsewhere"))
-    writer.close()
 
 
 def test_a_writer_can_wait_for_another(folder: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from datetime import timedelta
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +17,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import MetadataError, NotAnIndexError
+from bm25rag.errors import MetadataError
 
 
 def frame() -> Any:
@@ -44,6 +42,7 @@ def test_without_a_match_the_answer_is_empty(retriever: BM25Retriever, query: st
         BM25Retriever.from_texts([]),
         BM25Retriever.from_texts([], metadatas=[], ids=[]),
         BM25Retriever.from_texts(["", "the"]),
+        BM25Retriever(),
     ],
 )
 def test_an_empty_corpus_answers_with_an_empty_list(retriever: BM25Retriever) -> None:
@@ -60,19 +59,12 @@ def test_k_documents_at_most(retriever: BM25Retriever, k: Any) -> None:
     assert len(BM25Retriever.from_index(retriever.index, k=k).invoke("cats")) == min(k, 3)
 
 
-@pytest.mark.parametrize("k", [True, 2.0, "2", [2], math.nan])
-def test_k_of_the_wrong_type_names_itself(retriever: BM25Retriever, k: Any) -> None:
-    with pytest.raises(TypeError, match=r"^k must be an integer >= 0, got "):
+@pytest.mark.parametrize("k", [True, "2", -1])
+def test_a_wrong_k_names_itself(retriever: BM25Retriever, k: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^k must be an integer >= 0, got "):
         retriever.invoke("cats", k=k)
-    with pytest.raises(TypeError, match=r"^k must be an integer >= 0, got "):
+    with pytest.raises((TypeError, ValueError), match="k must be an integer >= 0, got "):
         BM25Retriever(k=k)
-
-
-def test_a_negative_k_is_a_value_error(retriever: BM25Retriever) -> None:
-    with pytest.raises(ValueError, match=r"^k must be an integer >= 0, got -1"):
-        retriever.invoke("cats", k=-1)
-    with pytest.raises(ValueError, match="k must be an integer >= 0, got -1"):
-        BM25Retriever(k=-1)
 
 
 @pytest.mark.parametrize(
@@ -164,14 +156,6 @@ def test_an_id_that_is_neither_text_nor_number_is_named(id: Any) -> None:
         BM25Retriever.from_texts(["a", "b"], ids=["1", id])
 
 
-def test_numbers_become_ids_as_in_langchains_document() -> None:
-    given: list[Any] = [1, 2.5, np.int64(3), Decimal(4)]
-    retriever = BM25Retriever.from_texts(["cat"] * 4, ids=given)
-    assert retriever.index.ids() == ["1", "2.5", "3", "4"]
-    documents = [Document("cat", id=each) for each in (1, 2.5)]
-    assert [one.id for one in documents] == retriever.index.ids()[:2]
-
-
 @pytest.mark.parametrize("none", [[], (), np.array([])])
 def test_empty_ids_and_metadatas_count_as_none_at_all(none: Any) -> None:
     retriever = BM25Retriever.from_texts(["cat one", "cat two"], none, none)
@@ -233,6 +217,7 @@ def test_numbers_find_the_documents_that_they_named() -> None:
     numbers: Any = [1, 2.5, np.int64(3), np.float64(4.5)]
     retriever = BM25Retriever.from_texts(["a cat"] * 4, ids=numbers)
     index: Any = BM25DocumentIndex(index=retriever.index)
+    assert retriever.index.ids()[1] == Document("a cat", id=numbers[1]).id
     assert ids(retriever.get_by_ids(numbers)) == ["1", "2.5", "3", "4.5"] == ids(index.get(numbers))
     assert index.delete([1, "nobody"])["succeeded"] == ["1"]
     assert len(retriever.delete(number for number in numbers)) == 3
@@ -245,12 +230,6 @@ def test_what_names_no_document_is_refused(retriever: BM25Retriever, bad: Any) -
         with pytest.raises(TypeError, match=r"^ids\[1\] must be a str or a number, got "):
             call(["cat", bad])
     assert len(retriever.index) == 5
-
-
-def test_int_keys_are_refused() -> None:
-    """LangChain's metadata may have them, JSON's may not."""
-    with pytest.raises(MetadataError, match=r"'a'.*the key 1 is a int"):
-        BM25Retriever.from_documents([Document("cat", id="a", metadata={1: "one"})])
 
 
 @pytest.mark.parametrize(
@@ -312,15 +291,3 @@ def test_a_document_without_text_is_an_error_that_names_it() -> None:
     index = BM25Index.from_texts(["a cat"], ids=["1"], store_text=False)
     with pytest.raises(ValueError, match=r"document '1' has no text to return.*store_text"):
         BM25Retriever.from_index(index).invoke("cat")
-
-
-def test_strange_texts_come_back_as_given() -> None:
-    texts = ["cat \ud800", "cat \x00", "cat " * 100_000]
-    retriever = BM25Retriever.from_texts(texts)
-    assert {found.page_content for found in retriever.invoke("cat")} == set(texts)
-
-
-def test_a_folder_that_is_no_index_says_so(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(NotAnIndexError):
-            BM25Retriever.open(path)

@@ -117,14 +117,6 @@ def test_from_index_shares_the_index(index: BM25Index) -> None:
     assert ids(retriever.invoke("owl")) == ["owl"]
 
 
-def test_a_retriever_may_begin_empty() -> None:
-    retriever = BM25Retriever()
-    assert retriever.invoke("cat") == []
-    retriever.add_documents([Document("a cat", id="1")])
-    assert ids(retriever.invoke("cat")) == ["1"]
-    assert BM25Retriever().index is not retriever.index
-
-
 # --- asking -----------------------------------------------------------------------
 
 
