@@ -21,7 +21,7 @@ from bm25rag.common.checks import check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import NotAnIndexError, TokenizerRequiredError
 from bm25rag.index import BM25Index
-from bm25rag.live.lock import WriteLock
+from bm25rag.live.write_lock import WriteLock
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.storage.state import check_settings
 

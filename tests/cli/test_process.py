@@ -102,6 +102,25 @@ def test_without_a_terminal_nothing_is_drawn(saved: Path, start: Callable[..., A
     assert b"\r" not in err.replace(b"\r\n", b"\n")
 
 
+def test_ctrl_c_within_a_string_that_is_executed_has_our_exit_code() -> None:
+    # As `python -m` and what dataclasses do; it would end by SIGINT (a shell's 130) otherwise.
+    Path("sitecustomize.py").write_text(
+        "import sys\n"
+        "class _Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'bm25rag.cli.app': exec('raise KeyboardInterrupt')\n"
+        "sys.meta_path.insert(0, _Interrupts())\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "bm25rag", "--version"],
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 130
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
 def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(
     saved: Path, start: Callable[..., Any]
