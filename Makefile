@@ -89,7 +89,7 @@ test-all: $(STAMP)  ## Run all tests, the slow ones too.
 	$(PY) $(PARALLEL) $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.
-	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%)
+	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
 
 coverage: $(STAMP)  ## Report what the two runs before have covered together.
 	$(PY) -m coverage report
