@@ -64,10 +64,23 @@ def test_what_cannot_be_read_is_answered_with_an_error_and_the_next_request_as_e
         b"8": b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":[1]}',
         b"9": b'{"jsonrpc":"2.0","id":9,"method":5}',
     }
-    found = answers(saved, *lines.values(), search(b"10", b'{"query":"red"}'))
+    refused = {
+        20: search(b"20", b'{"query":"' + b"red " * 50_000 + b'"}'),
+        21: search(b"21", b'{"query":"red","k":1' + b"0" * 400 + b"}"),
+        22: search(b"22", b'{"query":"red","k":"' + b"x" * 9999 + b'"}'),
+    }
+    wrong = [search(b"30", b'["red"]'), request(31, "nope")]
+    right = search(b"10", b'{"query":"red"}')
+    found = answers(saved, *lines.values(), *refused.values(), *wrong, right)
     by_id = {answer["id"]: answer for answer in found}
-    assert set(by_id) == {2, 3, 4, "five", 6, 7, 8, 9, 10}
+    assert set(by_id) == {2, 3, 4, "five", 6, 7, 8, 9, 10, *refused, 30, 31}
     assert by_id.pop(10)["result"]["structuredContent"]["hits"]
+    for number in refused:
+        result = by_id.pop(number)["result"]
+        assert result["isError"]
+        assert len(result["content"][0]["text"]) <= 1000
+    assert "error" in by_id.pop(30)
+    assert "error" in by_id.pop(31)
     assert all(answer["error"]["code"] in (-32700, -32600) for answer in by_id.values())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError, StorageError
+from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.storage import segment_files
 from support.threads import together
 
@@ -44,25 +44,6 @@ def test_a_snapshot_keeps_the_documents_of_its_moment() -> None:
     assert frozen.get(frozen.ids()) == documents
     assert frozen.count({"n": 2}) == 1
     assert index.ids() == ["1", "2"]
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda index: index.add(["new"]),
-        lambda index: index.delete(["0"]),
-        lambda index: index.update_metadata(["0"], [{}]),
-        lambda index: index.commit(),
-        lambda index: index.rollback(),
-        lambda index: index.maintain(),
-        lambda index: index.compact(),
-    ],
-)
-def test_a_snapshot_refuses_every_write(write: Callable[[BM25Index], object]) -> None:
-    frozen = BM25Index.from_texts(["red"]).snapshot()
-    assert frozen.read_only
-    with pytest.raises(ReadOnlyError):
-        write(frozen)
 
 
 def test_a_snapshot_of_a_reader_stays_where_the_reader_moves_on(folder: Path) -> None:

@@ -167,8 +167,20 @@ def test_a_program_that_loses_nothing_prints_nothing(folder: Path) -> None:
     assert len(BM25Index.open(folder).search("blue")) == 2
 
 
+WRITES: list[Callable[[BM25Index], object]] = [
+    *CHANGES.values(),
+    lambda index: index.add([]),
+    BM25Index.commit,
+    BM25Index.rollback,
+    BM25Index.maintain,
+    BM25Index.compact,
+]
 REFUSED = {
     "reader": (lambda folder: BM25Index.open(folder), r"open it with mode='w'.*copy\.copy"),
+    "reader of memory": (
+        lambda folder: BM25Index.open(folder, mmap=False),
+        "open it with mode='w'",
+    ),
     "snapshot": (lambda folder: BM25Index.open(folder).snapshot(), "change the index that it was"),
     "view": (lambda folder: BM25Index.open(folder).tune(k1=2), r"copy\.copy\(index\)"),
 }
@@ -178,8 +190,13 @@ REFUSED = {
 def test_what_refuses_to_be_changed_says_what_to_do(
     folder: Path, opened: Callable[[Path], BM25Index], advice: str
 ) -> None:
-    with pytest.raises(ReadOnlyError, match=advice):
-        opened(folder).add(["blue"])
+    index = opened(folder)
+    before = index.ids()
+    assert index.read_only
+    for write in WRITES:
+        with pytest.raises(ReadOnlyError, match=advice):
+            write(index)
+    assert index.ids() == before
 
 
 def test_a_closed_writer_says_to_open_again(folder: Path) -> None:

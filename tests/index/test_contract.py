@@ -16,7 +16,6 @@ from bm25rag.errors import (
     DocumentNotFoundError,
     DuplicateIdError,
     MissingDependencyError,
-    ReadOnlyError,
 )
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -381,22 +380,6 @@ def test_tuning_keeps_parameters_not_given_and_resets_delta() -> None:
     assert (index.k1, index.b, index.delta) == (2.0, 0.3, 0.9)
     assert index.tune(variant="bm25+", delta=None).delta == 1.0
     assert index.tune(variant="lucene", delta=None).delta is None
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda view: view.add(["x"]),
-        lambda view: view.delete(["tea"]),
-        lambda view: view.update_metadata(["tea"], [{}]),
-    ],
-)
-def test_a_view_is_read_only(index: BM25Index, write: Any) -> None:
-    view = index.tune(k1=0.9)
-    assert view.read_only
-    with pytest.raises(ReadOnlyError):
-        write(view)
-    assert index.ids() == view.ids()
 
 
 def test_saving_a_view_writes_its_parameters(index: BM25Index, tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from bm25rag.columns.merge import (
 )
 from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.common.arrays import UInt32
-from bm25rag.errors import ReadOnlyError
 from bm25rag.merging import policy
 from bm25rag.merging.policy import SHARE, plan
 from support.holding import apply, assert_same_scores, assert_same_statistics, build
@@ -304,13 +303,6 @@ def test_compacting_an_index_without_documents_works() -> None:
     index.delete(["0"])
     index.compact()
     assert index.search("red") == []
-
-
-@tidying
-def test_views_refuse_both(tidy: Callable[[BM25Index], None]) -> None:
-    for view in (BM25Index.from_texts(["red"]).tune(k1=1), BM25Index().snapshot()):
-        with pytest.raises(ReadOnlyError):
-            tidy(view)
 
 
 # -- beside other work -------------------------------------------------------------------------
