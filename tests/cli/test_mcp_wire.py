@@ -53,6 +53,9 @@ def answers(saved: Path, *lines: bytes, wait: bool = True) -> list[Any]:
 def test_what_cannot_be_read_is_answered_with_an_error_and_the_next_request_as_ever(
     saved: Path,
 ) -> None:
+    with BM25Index.open(saved, mode="w") as index:
+        metadata = {"\ud800": ["\ud800", float("nan")]}
+        index.add(["odd \ud800 text"], ids=["x\ud800"], metadata=[metadata])
     nested = b'{"$not":' * 300 + b"{}" + b"}" * 300
     lines = {
         b"2": search(b"2", b'{"query":"\\ud800"}'),
@@ -70,11 +73,12 @@ def test_what_cannot_be_read_is_answered_with_an_error_and_the_next_request_as_e
         22: search(b"22", b'{"query":"red","k":"' + b"x" * 9999 + b'"}'),
     }
     wrong = [search(b"30", b'["red"]'), request(31, "nope")]
-    right = search(b"10", b'{"query":"red"}')
+    right = search(b"10", b'{"query":"odd"}')
     found = answers(saved, *lines.values(), *refused.values(), *wrong, right)
     by_id = {answer["id"]: answer for answer in found}
     assert set(by_id) == {2, 3, 4, "five", 6, 7, 8, 9, 10, *refused, 30, 31}
-    assert by_id.pop(10)["result"]["structuredContent"]["hits"]
+    # Results with lone surrogates can be said.
+    assert by_id.pop(10)["result"]["structuredContent"]["hits"][0]["text"] == "odd ? text"
     for number in refused:
         result = by_id.pop(number)["result"]
         assert result["isError"]
@@ -123,15 +127,6 @@ def test_the_id_is_that_of_the_message_itself(line: str, id: Any) -> None:
     assert _id_in(line) == (id if not line.endswith('b"') else 'a"b')
 
 
-def test_results_with_lone_surrogates_can_be_said(saved: Path) -> None:
-    with BM25Index.open(saved, mode="w") as index:
-        index.add(
-            ["odd \ud800 text"], ids=["x\ud800"], metadata=[{"\ud800": ["\ud800", float("nan")]}]
-        )
-    (found,) = answers(saved, search(b"1", b'{"query":"odd"}'))
-    assert found["result"]["structuredContent"]["hits"][0]["text"] == "odd ? text"
-
-
 @pytest.mark.slow
 def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> None:
     with BM25Index.open(saved, mode="w") as index:
@@ -158,7 +153,7 @@ def test_the_server_stops_soon_after_its_client_has_gone_although_calls_are_wait
     saved: Path,
 ) -> None:
     with BM25Index.open(saved, mode="w") as index:
-        index.add(["word " * 100_000] * 20)
+        index.add(["word " * 40_000] * 20)
     start = monotonic()
     answers(saved, search(b"1", b'{"query":"red"}'))
     once = monotonic() - start
@@ -169,4 +164,4 @@ def test_the_server_stops_soon_after_its_client_has_gone_although_calls_are_wait
         process.stdin.close()
         process.stdout.close()
         process.wait(300)
-    assert monotonic() - start < 60 + 3 * once  # all of them take ten minutes
+    assert monotonic() - start < 60 + 3 * once  # all of them take several minutes

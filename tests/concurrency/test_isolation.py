@@ -136,7 +136,7 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
     def keep_writing() -> None:
         luck = random.Random(seed)
         try:
-            for _ in range(settings().max_examples // 2):
+            for _ in range(settings().max_examples // 4):
                 write(index, luck)
         finally:
             done.append(True)

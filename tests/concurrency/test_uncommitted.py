@@ -27,10 +27,11 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _nothing_of_others() -> None:
-    """Have what other tests have left say so before warnings are counted."""
+    """Have what other tests have left say so before warnings are counted; let the rest be."""
     gc.collect()
+    gc.freeze()
 
 
 CHANGES: dict[str, Callable[[BM25Index], object]] = {

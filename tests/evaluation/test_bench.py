@@ -273,6 +273,7 @@ def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
     assert "measures" in measure(collection, "factories:raising")["rows"][0]
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_is_killed_in_the_middle_of_a_system_loses_that_row_alone(
     collection: str,
 ) -> None:
@@ -324,6 +325,7 @@ def test_results_of_other_settings_and_machines_are_never_mixed(collection: str)
         measure(collection, "factories:alphabet")
 
 
+@pytest.mark.slow
 def test_recall_at_100_is_measured_deeper_than_the_timed_searches(collection: str) -> None:
     [row] = measure(collection, "factories:alphabet", k=1, measures=["R@100"])["rows"]
     assert row["measures"] == {"R@100": 1.0}

@@ -143,7 +143,7 @@ def test_two_thousand_documents_with_many_ties_at_every_k() -> None:
             assert bits(index.search(query, k)) == expected[:k]
 
 
-@pytest.mark.parametrize("size", [65_537] if INTERPRETED else [65_536, 65_537])
+@pytest.mark.parametrize("size", [pytest.param(65_536, marks=pytest.mark.slow), 65_537])
 def test_document_numbers_beyond_sixteen_bits(size: int) -> None:
     texts = [["a"] if number % 3 else ["a", "b"] for number in range(size - 1)] + [["b"]]
     index, reference = build(texts)
