@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from bm25rag import BM25Index
 from bm25rag.agents.fields import described_fields
-
-# Seconds that a write waits for another writer.
-_PATIENCE = 5.0
 
 
 class Served:
@@ -22,6 +20,8 @@ class Served:
         As in ``BM25Index.open``; the names of metadata fields then are in no description.
     about
         What the index holds, for descriptions.
+    patience
+        How many seconds a write waits for another writer.
 
     Attributes
     ----------
@@ -29,8 +29,14 @@ class Served:
         The index.
     """
 
-    def __init__(self, path: Path | str, untrusted: bool = False, about: str | None = None) -> None:
-        self._path, self._untrusted = path, untrusted
+    def __init__(
+        self,
+        path: Path | str,
+        untrusted: bool = False,
+        about: str | None = None,
+        patience: float = 5.0,
+    ) -> None:
+        self._path, self._untrusted, self._patience = path, untrusted, patience
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self.index = BM25Index.open(path, untrusted=untrusted)
 
@@ -54,7 +60,8 @@ class Served:
 
     def writer(self) -> BM25Index:
         """Open the index for one commit, so that others may write in between."""
-        return BM25Index.open(self._path, mode="w", untrusted=self._untrusted, timeout=_PATIENCE)
+        options: dict[str, Any] = {"untrusted": self._untrusted, "timeout": self._patience}
+        return BM25Index.open(self._path, mode="w", **options)
 
     def fields(self) -> str:
         """Return the names and kinds of fields that a sample of the documents has."""
