@@ -214,11 +214,14 @@ class Grep:
                     _Piece(number, (segment, place), *part)
                     for number, place, text in found
                     if text is not None
-                    for part in (((0, 1, text),) if len(text) <= self._cut else self._cuts(text))
+                    for part in self._parts(text)
                 ]
                 yield from _divided(pieces, limit)
 
-    def _cuts(self, whole: memoryview) -> Iterator[tuple[int, int, bytes]]:
+    def _parts(self, text: memoryview) -> Iterable[tuple[int, int, bytes | memoryview]]:
+        return ((0, 1, text),) if len(text) <= self._cut else self._cuts(text)
+
+    def _cuts(self, whole: memoryview) -> Iterator[tuple[int, int, bytes | memoryview]]:
         """Cut a text at line breaks, and a line that is too long where a character begins."""
         text, longest = bytes(whole), self._cut
         start, line = 0, 1

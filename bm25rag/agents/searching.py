@@ -192,7 +192,7 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     named = answers.naming(hit)
     content: dict[str, Any] = {**named, "score": hit.score}
     notes, whole = [f"score {hit.score:.4g}"], hit.text
-    end = []
+    end: list[str] = []
     if whole is None:
         content["text"], text = None, "(text not stored)"
     else:

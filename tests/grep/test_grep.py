@@ -159,11 +159,12 @@ def test_an_expression_matches_within_lines(monkeypatch: pytest.MonkeyPatch) -> 
 
 @NEEDS_RE2
 def test_texts_and_lines_of_any_length_are_searched_in_bounded_steps() -> None:
-    text = "\u00e9" * 200_000 + "x\n" + "short y\n" * 30_000 + "z"
+    text = "\u00e9" * 200_000 + "x\n" + "short y\n" * 20_000 + "z"
     index = BM25Index.from_texts(["a", text])
     large = r"\pL{3}x|y$|^z"  # some thousand steps, so that lines are cut
-    lines = found(index, large, regex=True)
-    assert [line[1] for line in lines] == [1, *range(2, 30_002), 30_002]
+    matches = Grep(index, large, regex=True).matches()
+    numbers = [match.line.number for match in matches if isinstance(match, GrepMatch)]
+    assert numbers == list(range(1, 20_003))
     assert found(index, "\u00e9x") == [("1", 1, text.split("\n")[0], [(199_999, 200_001)])]
 
 

@@ -87,9 +87,8 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
             if found is None:
                 message = f"a resource is {_RESOURCE}, got {request.uri!s:.200}"
                 raise ValueError(message)
-            text = await anyio.to_thread.run_sync(
-                _read, tools, *map(unquote, found.groups()), limiter=running
-            )
+            index, id = unquote(found[1]), unquote(found[2])
+            text = await anyio.to_thread.run_sync(_read, tools, index, id, limiter=running)
         except _ERRORS as error:
             raise MCPError(types.INVALID_PARAMS, _message(error)) from error
         content = types.TextResourceContents(uri=request.uri, mime_type="text/plain", text=text)
