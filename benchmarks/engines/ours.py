@@ -55,10 +55,13 @@ class Ours(RawEngine):
         return batch.rows, batch.scores
 
     def build_raw(self, texts: list[str], threads: int) -> None:
-        self._index = BM25Index.from_texts(texts, k1=K1, b=B)
+        self._index = BM25Index.from_texts(texts, analyzer=Analyzer(self.language), k1=K1, b=B)
 
     def answer_raw(self, question: str, k: int) -> Any:
         return self._index.search(question, k=k)
+
+    def answer_raw_batch(self, questions: list[str], k: int) -> Any:
+        return self._index.search_batch(questions, k=k, threads=1)
 
     def judge(self, found: Found, k: int, variant: VariantName) -> dict[str, float]:
         """Compare what another engine found with the exact ranking.

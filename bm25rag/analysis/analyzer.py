@@ -29,7 +29,9 @@ from bm25rag.analysis.settings import (
 )
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import Stemmer, check_algorithm
+from bm25rag.common.arrays import UInt32
 from bm25rag.common.checks import check_flag, check_sequence
+from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import LONGEST_WORD
@@ -227,6 +229,25 @@ class Analyzer:
         if self.tokenizer is not None:
             return words
         return self._wanted_terms.of(words) or self._question_terms.of(words)
+
+    def query_terms_of_each(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return what ``query_terms`` returns for each of some questions, in less time.
+
+        Parameters
+        ----------
+        texts
+            Any strings.
+        """
+        terms: list[list[str]] = []
+        for some in in_blocks(texts, BLOCK):
+            scanned = None if self.tokenizer is not None else self.splitter.scan_questions(some)
+            if scanned is None:
+                terms += [self.query_terms(text) for text in some]
+            else:
+                wanted = self._wanted_terms.of_each(*scanned)
+                pairs = zip(some, wanted, strict=True)
+                terms += [own or self.query_terms(text) for text, own in pairs]
+        return terms
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -437,6 +458,13 @@ class _WordTerms:
     def of(self, words: list[str]) -> list[str]:
         """Return the terms of words, one after another."""
         terms = backend.current().analyze_words(words, *self._how)
+        if len(self._known) > _MOST_WORDS:
+            self._known.clear()
+        return terms
+
+    def of_each(self, words: list[str], tokens: UInt32, counts: UInt32) -> list[list[str]]:
+        """Return the terms of texts; see ``Backend.analyze_texts``."""
+        terms = backend.current().analyze_texts(words, tokens, counts, *self._how)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms

@@ -281,6 +281,34 @@ class Backend(ABC):
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
         return list(chain.from_iterable(map(found.__getitem__, words)))
 
+    def analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[list[str]]:
+        """Return the terms of each of some texts.
+
+        Parameters
+        ----------
+        words
+            The distinct words of all.
+        tokens, counts
+            The words of the texts by their numbers, and how many each text has; see ``Scanned``.
+        known, unwanted, stemmer, analyze
+            As for ``analyze_words``.
+        """
+        check_array("tokens", tokens, np.uint32)
+        check_array("counts", counts, np.uint32)
+        require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
+        require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        how = known, unwanted, stemmer, analyze
+        return self._analyze_texts(words, tokens, counts, *how)
+
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:
@@ -396,6 +424,24 @@ class Backend(ABC):
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
     ) -> list[str] | int | None:
         return None
+
+    def _analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[list[str]]:
+        how = known, unwanted, stemmer, analyze
+        numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
+        spans = zip([0, *ends], ends, strict=False)
+        return [
+            self.analyze_words([words[number] for number in numbers[start:end]], *how)
+            for start, end in spans
+        ]
 
     @abstractmethod
     def _search(

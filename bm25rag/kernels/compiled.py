@@ -120,6 +120,20 @@ class CompiledBackend(Backend):
         terms: list[str] = strings.analyze_words(words, known, unwanted, stemmer, analyze)
         return terms
 
+    def _analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+    ) -> list[list[str]]:
+        how = known, unwanted, stemmer, analyze
+        terms: list[list[str]] = strings.analyze_texts(words, tokens, counts, *how)
+        return terms
+
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:

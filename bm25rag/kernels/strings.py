@@ -153,6 +153,47 @@ def analyze_words(words, known, unwanted, stemmer, analyze):
     return _finish(analysis, analyze)
 
 
+def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze):
+    """Return the terms of texts; see ``Backend.analyze_texts``."""
+    in_tokens: cython.const[cython.uint][::1] = view(tokens)
+    in_counts: cython.const[cython.uint][::1] = view(counts)
+    place: cython.Py_ssize_t = 0
+    text: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    found: list = _terms_of_each(words, _start(known, unwanted, stemmer), analyze)
+    texts: list = []
+    own: list
+    for text in range(in_counts.shape[0]):
+        own = []
+        stop = place + in_counts[text]
+        while place < stop:
+            _extend(own, found[in_tokens[place]])
+            place += 1
+        texts.append(own)
+    return texts
+
+
+@cython.cfunc
+def _terms_of_each(words, analysis: _Analysis, analyze) -> list:
+    """Return the terms of each word."""
+    it: _Words
+    found: list = []
+    for word in words:
+        terms = analysis.known.get(word)
+        if terms is None and word.isascii():
+            it = _words(word)
+            if _is_plain(it.data, 0, it.size):
+                terms = _analyze_plain(analysis, word)
+        if terms is None:
+            analysis.rest.append(word)
+            terms = word
+        found.append(terms)
+    if not analysis.rest:
+        return found
+    analyzed: dict = analyze(analysis.rest)
+    return [analyzed[one] if isinstance(one, str) else one for one in found]
+
+
 @cython.final
 @cython.cclass
 class _Analysis:
