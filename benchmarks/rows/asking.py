@@ -11,7 +11,7 @@ from statistics import median
 
 from benchmarks.corpora import ENWIKI, SCIFACT, SMALL, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
-from benchmarks.report import Report, raced
+from benchmarks.report import Report, Row, raced
 from benchmarks.workers import Figure, Worker, start
 
 _PEER = "bm25s numba"
@@ -31,6 +31,7 @@ def measure(report: Report, quick: bool) -> None:
     _row(report, SCIFACT, "questions", rounds, (3.0, 5.0), many)
     _row(report, SCIFACT, _FEW_WORDS, rounds, (4.0, 6.0), many)
     _row(report, SCIFACT, _PASSAGES, rounds, (3.0, 5.0), (3.0, 5.0))
+    _hits(report, SCIFACT, 5 * rounds)
     if not quick:
         _row(report, ENWIKI, "questions", 3, (5.0, 6.0), many)
         for corpus in SMALL:
@@ -88,3 +89,14 @@ def _ask(worker: Worker, corpus: Corpus, asked: list[str]) -> tuple[float, float
     worker.call("raw", corpus, 1, 0)
     worker.call("question_batch", ["zzyzx"], 10)
     return one_by_one, worker.call("question_batch", asked, 10)
+
+
+def _hits(report: Report, corpus: Corpus, rounds: int) -> None:
+    """Measure what ten hits cost, of which nothing but ids and scores is read."""
+    with Worker(ENGINES[OURS], WORK) as worker:
+        worker.call("raw", corpus, 1, 0)
+        times = [worker.call("hits", corpus.questions(), 10) * 1e6 for _ in range(rounds)]
+    figures = {OURS: Figure(median(times), times)}
+    row = Row(_GROUP, "ten hits, made", "µs", figures, median(times), "µs", "", 2, 2)
+    row.at_least = False
+    report.add(row)

@@ -41,6 +41,7 @@ _How: TypeAlias = tuple[
     frozenset[str],
     Callable[[], Callable[[str], str]] | None,
     Callable[[list[str]], dict[str, tuple[str, ...]]],
+    int,
 ]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
@@ -481,7 +482,8 @@ class _WordTerms:
         """What the kernels need beside words."""
         analyzer = self._analyzer
         stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
-        return self._known, self._unwanted, stemmer, self._analyze
+        runs = analyzer.splitter.usual_runs if self._question else 0
+        return self._known, self._unwanted, stemmer, self._analyze, runs
 
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""

@@ -21,6 +21,7 @@ from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
 from bm25rag.analysis.tokens import identifier_parts, split_word
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
+from bm25rag.kernels.boundary import CLUSTERS, PAIRS, SINGLES
 from bm25rag.kernels.scanner import PECULIAR_TEXT
 
 if TYPE_CHECKING:
@@ -108,6 +109,14 @@ class WordSplitter:
     def drops_possessives(self) -> bool:
         """Whether an "s" that ends a word after an apostrophe is dropped."""
         return self._auto and self._apostrophe != "joins"
+
+    @property
+    def usual_runs(self) -> int:
+        """Which parts of runs without spaces are tokens of questions; see ``analyze_words``."""
+        cjk, clusters, singles = self._bigrams
+        # Folding brings marks into the order of NFC.
+        clusters &= self._form in ("NFC", "NFKC") or not self._folds_accents
+        return cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
 
     def fold(self, text: str) -> str:
         """Return a text normalised and lower-cased, as ``find_words`` looks for words in it.

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
+# What ``analyze_words`` need not leave to Python; see there.
+PAIRS, SINGLES, CLUSTERS = 1, 2, 4
 
 
 class Backend(ABC):
@@ -234,6 +236,7 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -241,7 +244,7 @@ class Backend(ABC):
         ----------
         text
             The text.
-        known, unwanted, stemmer, analyze
+        known, unwanted, stemmer, analyze, runs
             As for ``analyze_words``.
 
         Returns
@@ -258,6 +261,7 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
     ) -> list[str]:
         """Return the terms of words, one after another.
 
@@ -276,6 +280,10 @@ class Backend(ABC):
             each of the others; ``None``: all words are left to ``analyze``.
         analyze
             Returns the terms of all other new words.
+        runs
+            What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters
+            of Chinese, Japanese and Korean, and one; with the first of Han as a term
+            (``SINGLES``); ``CLUSTERS`` of Thai.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
@@ -290,6 +298,7 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
     ) -> list[list[str]]:
         """Return the terms of each of some texts.
 
@@ -299,14 +308,14 @@ class Backend(ABC):
             The distinct words of all.
         tokens, counts
             The words of the texts by their numbers, and how many each text has; see ``Scanned``.
-        known, unwanted, stemmer, analyze
+        known, unwanted, stemmer, analyze, runs
             As for ``analyze_words``.
         """
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
         require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
-        how = known, unwanted, stemmer, analyze
+        how = known, unwanted, stemmer, analyze, runs
         return self._analyze_texts(words, tokens, counts, *how)
 
     def number_terms(
@@ -434,8 +443,9 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
     ) -> list[list[str]]:
-        how = known, unwanted, stemmer, analyze
+        how = known, unwanted, stemmer, analyze, runs
         numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
         spans = zip([0, *ends], ends, strict=False)
         return [
