@@ -28,7 +28,7 @@ from bm25rag.analysis.settings import (
     tokenizer_name,
 )
 from bm25rag.analysis.splitter import WordSplitter
-from bm25rag.analysis.stemming import Stemmer, check_algorithm
+from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.checks import check_flag, check_sequence
 from bm25rag.common.gil import BLOCK, in_blocks
@@ -42,6 +42,7 @@ _How: TypeAlias = tuple[
     Callable[[], Callable[[str], str]] | None,
     Callable[[list[str]], dict[str, tuple[str, ...]]],
     int,
+    Callable[[str], str] | None,
 ]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
@@ -483,7 +484,9 @@ class _WordTerms:
         analyzer = self._analyzer
         stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
         runs = analyzer.splitter.usual_runs if self._question else 0
-        return self._known, self._unwanted, stemmer, self._analyze, runs
+        # That stemmer changes more than Snowball does.
+        letters = None if analyzer.stemmer == ARABIC_LIGHT else analyzer.splitter.fold_letters
+        return self._known, self._unwanted, stemmer, self._analyze, runs, letters
 
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""

@@ -118,6 +118,10 @@ class WordSplitter:
         clusters &= self._form in ("NFC", "NFKC") or not self._folds_accents
         return cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
 
+    def fold_letters(self, word: str) -> str:
+        """Return the token of a word that is all letters, and part of no run without spaces."""
+        return fold_accents(word, self._kept_letters) if self._folds_accents else word
+
     def fold(self, text: str) -> str:
         """Return a text normalised and lower-cased, as ``find_words`` looks for words in it.
 

@@ -237,6 +237,7 @@ class Backend(ABC):
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -244,7 +245,7 @@ class Backend(ABC):
         ----------
         text
             The text.
-        known, unwanted, stemmer, analyze, runs
+        known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
 
         Returns
@@ -262,6 +263,7 @@ class Backend(ABC):
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str]:
         """Return the terms of words, one after another.
 
@@ -284,6 +286,9 @@ class Backend(ABC):
             What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters
             of Chinese, Japanese and Korean, and one; with the first of Han as a term
             (``SINGLES``); ``CLUSTERS`` of Thai.
+        letters
+            Returns the token of a word of other letters that are not all ASCII; ``None``: such
+            words are left to ``analyze``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
@@ -299,6 +304,7 @@ class Backend(ABC):
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[list[str]]:
         """Return the terms of each of some texts.
 
@@ -308,14 +314,14 @@ class Backend(ABC):
             The distinct words of all.
         tokens, counts
             The words of the texts by their numbers, and how many each text has; see ``Scanned``.
-        known, unwanted, stemmer, analyze, runs
+        known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
         """
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
         require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
-        how = known, unwanted, stemmer, analyze, runs
+        how = known, unwanted, stemmer, analyze, runs, letters
         return self._analyze_texts(words, tokens, counts, *how)
 
     def number_terms(
@@ -444,8 +450,9 @@ class Backend(ABC):
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[list[str]]:
-        how = known, unwanted, stemmer, analyze, runs
+        how = known, unwanted, stemmer, analyze, runs, letters
         numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
         spans = zip([0, *ends], ends, strict=False)
         return [

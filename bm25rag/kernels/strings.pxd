@@ -16,6 +16,7 @@ cdef class _Analysis:
     cdef dict known
     cdef object unwanted
     cdef int runs
+    cdef object letters
     cdef object stemmer
     cdef object stem
     cdef list terms

@@ -29,6 +29,8 @@ _KANA = cython.declare(cython.int, 2)
 _HANGUL = cython.declare(cython.int, 4)
 _THAI = cython.declare(cython.int, 8)
 _ELSE = cython.declare(cython.int, 16)
+# Words from here on may be parts of runs: Thai is the first script without spaces.
+_FIRST_OF_RUNS = "\u0e01"
 # They begin no cluster.
 _THAI_MARKS = "\u0e31" + "".join(map(chr, [*range(0xE34, 0xE3B), *range(0xE47, 0xE4F)]))
 _PAIRS = cython.declare(cython.int, PAIRS)
@@ -136,10 +138,10 @@ def find_ascii_words(text):
     return words
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze, runs):
+def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
-    analysis: _Analysis = _start(known, unwanted, stemmer, runs)
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     while _next(it):
         word = _word(it)
         terms = analysis.known.get(word)
@@ -149,9 +151,9 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs):
     return _finish(analysis, analyze)
 
 
-def analyze_words(words, known, unwanted, stemmer, analyze, runs):
+def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of words; see ``Backend.analyze_words``."""
-    analysis: _Analysis = _start(known, unwanted, stemmer, runs)
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     for word in words:
         _append(analysis, word, _terms_of(analysis, word))
     return _finish(analysis, analyze)
@@ -165,19 +167,19 @@ def _terms_of(analysis: _Analysis, word):
     if terms is not None:
         return terms
     if not word.isascii():
-        return _analyze_run(analysis, word) if analysis.runs else None
+        return _analyze_letters(analysis, word)
     it = _words(word)
     return _analyze_plain(analysis, word) if _is_plain(it.data, 0, it.size) else None
 
 
-def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs):
+def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of texts; see ``Backend.analyze_texts``."""
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
     in_counts: cython.const[cython.uint][::1] = view(counts)
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    found: list = _terms_of_each(words, _start(known, unwanted, stemmer, runs), analyze)
+    found: list = _terms_of_each(words, _start(known, unwanted, stemmer, runs, letters), analyze)
     texts: list = []
     own: list
     for text in range(in_counts.shape[0]):
@@ -216,12 +218,13 @@ class _Analysis:
 
 
 @cython.cfunc
-def _start(known, unwanted, stemmer, runs) -> _Analysis:
+def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
     analysis: _Analysis = _Analysis()
     analysis.known = known
     analysis.unwanted = unwanted
     analysis.stemmer = stemmer
     analysis.runs = runs
+    analysis.letters = letters
     analysis.stem = None
     analysis.terms = []
     analysis.rest = []
@@ -268,6 +271,20 @@ def _of_token(analysis: _Analysis, token):
     if analysis.stem is None:
         analysis.stem = analysis.stemmer()
     return (analysis.stem(token) or token,)
+
+
+@cython.cfunc
+def _analyze_letters(analysis: _Analysis, word):
+    """Do as ``_analyze_plain`` for a word of letters that are not all ASCII."""
+    if word >= _FIRST_OF_RUNS:
+        return _analyze_run(analysis, word) if analysis.runs else None
+    if analysis.letters is None or analysis.stemmer is None or len(word) > LONGEST_WORD:
+        return None
+    if not word.isalpha():
+        return None
+    terms = _of_token(analysis, analysis.letters(word))
+    analysis.known[word] = terms
+    return terms
 
 
 @cython.cfunc

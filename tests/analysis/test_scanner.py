@@ -109,11 +109,12 @@ def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
 
 
 @analyzers
-def test_parts_of_runs_become_the_terms_that_python_finds(analyzer: Analyzer) -> None:
-    """Characters of scripts without spaces, and pairs of them, as words of questions."""
-    blocks = (0xE00, 0xE60), (0x3000, 0x3110), (0x4DF0, 0x4E10), (0x9FF0, 0xA010), (0xD798, 0xD7B8)
+def test_new_words_become_the_terms_that_python_finds(analyzer: Analyzer) -> None:
+    """Letters of many scripts, and pairs of them, as words of questions."""
+    blocks = (0xA0, 0x250), (0x370, 0x390), (0x400, 0x430), (0x5D0, 0x650), (0x900, 0x960)
+    blocks += (0xE00, 0xE60), (0x3000, 0x3110), (0x4DF0, 0x4E10), (0x9FF0, 0xA010), (0xD798, 0xD7B8)
     every = [chr(point) for first, last in blocks for point in range(first, last)]
-    words = [*every, *(one + other for other in "漢かก\u0e31각" for one in every)]
+    words = [*every, *(one + other for other in "aé漢かก\u0e31각" for one in every)]
     words += ["กั้", "กา", "漢字漢", "กก" * 60, "各", "ガ"]
     found = copy(analyzer)._wanted_terms.of(words)
     with backends.use("numpy"):
