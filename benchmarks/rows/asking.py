@@ -18,7 +18,6 @@ _PEER = "bm25s numba"
 _GROUP = "new questions"
 _MOST = 300
 _NOTE = "Each engine with its own analysis, a new process each round; every question is asked once."
-# What is asked of which corpus: the name, new questions' targets, and those of a batch of texts.
 _NO_TARGETS = (None, None)
 _LANGUAGES = {"german", "spanish", "russian"}
 _FEW_WORDS, _PASSAGES = "3 words of a title", "a passage as the question"
@@ -27,16 +26,16 @@ _FEW_WORDS, _PASSAGES = "3 words of a title", "a passage as the question"
 def measure(report: Report, quick: bool) -> None:
     """Measure all rows; quickly, those of SciFact."""
     rounds = 3 if quick else 7
-    new, many = (3.0, 4.0), _NO_TARGETS
-    _row(report, SCIFACT, "questions", rounds, (3.0, 5.0), many)
-    _row(report, SCIFACT, _FEW_WORDS, rounds, (4.0, 6.0), many)
-    _row(report, SCIFACT, _PASSAGES, rounds, (3.0, 5.0), (3.0, 5.0))
+    language, many = (3.0, 4.0), _NO_TARGETS
+    ask(report, SCIFACT, "questions", rounds, (3.0, 5.0), many)
+    ask(report, SCIFACT, _FEW_WORDS, rounds, (4.0, 6.0), many)
+    ask(report, SCIFACT, _PASSAGES, rounds, (3.0, 5.0), (3.0, 5.0))
     _hits(report, SCIFACT, 5 * rounds)
     if not quick:
-        _row(report, ENWIKI, "questions", 3, (5.0, 6.0), many)
+        ask(report, ENWIKI, "questions", 3, (5.0, 6.0), many)
         for corpus in SMALL:
             if corpus.language in _LANGUAGES:
-                _row(report, corpus, "questions", rounds, new, new)
+                ask(report, corpus, "questions", rounds, language, language)
 
 
 def asked_of(corpus: Corpus, kind: str) -> list[str]:
@@ -51,7 +50,7 @@ def asked_of(corpus: Corpus, kind: str) -> list[str]:
     return random.Random(26).sample(texts, min(_MOST, len(texts)))
 
 
-def _row(
+def ask(
     report: Report,
     corpus: Corpus,
     kind: str,
@@ -59,6 +58,7 @@ def _row(
     new: tuple[float | None, float | None],
     many: tuple[float | None, float | None],
 ) -> None:
+    """Add two rows: questions one by one, and in a batch; with their targets."""
     asked = asked_of(corpus, kind)
     times: dict[str, dict[str, list[float]]] = {"new": {}, "a batch of texts": {}}
     missing: dict[str, str] = {}
@@ -70,7 +70,7 @@ def _row(
                 missing[name] = worker
                 continue
             with worker:
-                for how, seconds in zip(times, _ask(worker, corpus, asked), strict=True):
+                for how, seconds in zip(times, _times(worker, corpus, asked), strict=True):
                     times[how].setdefault(name, []).append(seconds)
     for how, targets in zip(times, (new, many), strict=True):
         own = {name: Figure(median(one), one) for name, one in times[how].items()}
@@ -80,7 +80,7 @@ def _row(
         report.add(row)
 
 
-def _ask(worker: Worker, corpus: Corpus, asked: list[str]) -> tuple[float, float]:
+def _times(worker: Worker, corpus: Corpus, asked: list[str]) -> tuple[float, float]:
     """Return seconds a question, one by one and in a batch, each by an index of its own."""
     worker.call("pin")
     worker.call("raw", corpus, 1, 0)
