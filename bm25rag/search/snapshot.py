@@ -269,12 +269,16 @@ class Snapshot:
                 hit.corrections = dict(corrections)
         return hits
 
+    @lazy_property
+    def _living(self) -> tuple[Allowed | None, ...]:
+        return tuple([view.allowed for view in self.views])
+
     # --- filters --------------------------------------------------------------------
 
     def masks(self, filter: Filter | None) -> tuple[Allowed | None, ...]:
         """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
-            return tuple([view.allowed for view in self.views])
+            return self._living
         from bm25rag.search.filter_masks import masks_of  # most searches have no filter
 
         return masks_of(self.views, filter)
