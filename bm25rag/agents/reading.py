@@ -167,8 +167,9 @@ def _of_source(
 ) -> list[Document]:
     """Return the documents of a source in the order of its lines, those that hold some of them."""
     documents = index.get(index.ids({"source": {"$eq": source}}, k=_MOST_OF_SOURCE))
-    begins = [document.metadata.get("line") for document in documents]
-    if not all(isinstance(begin, int) for begin in begins):
+    told = [document.metadata.get("line") for document in documents]
+    begins = sorted(line for line in told if isinstance(line, int))
+    if len(begins) < len(documents):
         if span is not None and documents:
             message = f"the documents of {source!r:.200} do not say their lines: leave out lines"
             raise ValueError(message)
@@ -177,7 +178,6 @@ def _of_source(
     if span is None:
         return documents
     first, last = span
-    begins = sorted(begin for begin in begins if isinstance(begin, int))
     # A document holds the lines up to the next one; headings stand before the line it begins at.
     ends = [*(begin - 1 for begin in begins[1:]), None]
     return [

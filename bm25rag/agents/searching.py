@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
@@ -104,14 +104,19 @@ def search(
     )
 
 
-class _Ranking(NamedTuple):
+class _Ranking:
     """What was asked for, of an index that does not change."""
 
-    index: BM25Index
-    query: str | None
-    vector: Vector | None
-    filter: Filter | None
-    options: Mapping[str, Any]
+    def __init__(
+        self,
+        index: BM25Index,
+        query: str | None,
+        vector: Vector | None,
+        filter: Filter | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.index, self.query, self.vector = index, query, vector
+        self.filter, self.options = filter, options
 
     def first(self, k: int) -> list[Hit]:
         """Return the best k."""

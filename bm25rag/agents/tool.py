@@ -68,7 +68,14 @@ class SearchTool:
                     raise ValueError(message)
             index = self._current().snapshot()
             within = None if self._within is None else self._within(index)
-            options = {"within": within, "metadata": self._metadata, "options": self._options}
-            return search(index, given.pop("query", None), **given, **options).text
+            query = given.pop("query", None)
+            return search(
+                index,
+                query,
+                **given,
+                within=within,
+                metadata=self._metadata,
+                options=self._options,
+            ).text
         except (BM25Error, TypeError, ValueError) as error:
             return f"Error: {error!s:.1000}"

@@ -108,8 +108,8 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
             message = "there is one prompt, answer, with the argument question"
             raise MCPError(types.INVALID_PARAMS, message)
         text = types.TextContent(text=_PROMPT.format(question=question))
-        message = types.PromptMessage(role="user", content=text)
-        return types.GetPromptResult(messages=[message])
+        asked = types.PromptMessage(role="user", content=text)
+        return types.GetPromptResult(messages=[asked])
 
     return Server(
         "bm25rag",
