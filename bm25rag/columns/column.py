@@ -119,6 +119,11 @@ class Column:
         """Return the offsets of consecutive strings, and the buffer; raise as ``get``."""
         return self._starts[first : last + 1], self._bytes
 
+    def spans(self, most: int) -> Iterator[tuple[int, int]]:
+        """Cut the column into spans of at most so many strings, for ``between``."""
+        for first in range(0, self.count, most):
+            yield first, min(first + most, self.count)
+
     def between(self, first: int, last: int) -> Column:
         """Return the column of consecutive strings; raise as ``get``."""
         if self._empty:

@@ -93,12 +93,25 @@ class NumpyBackend(Backend):
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         if len(arrays.file.flags) or min(numbers, default=0) < 0:
             return None
-        if max(numbers, default=0) >= len(arrays.offsets) - 1:
+        if max(numbers, default=0) >= len(arrays.offsets) - 1 or arrays.data.itemsize > 1:
             return None
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         starts, data = arrays.offsets.data, arrays.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]
         return [str(one, "utf-8", "surrogatepass") for one in views]
+
+    def _unpack(
+        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
+    ) -> tuple[UInt8, Int64] | None:
+        spans = [numbers[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        wanted = np.concatenate([np.empty(0, np.uint16), *spans])
+        if len(wanted) and int(wanted.max()) >= len(pieces):
+            return None
+        rows = pieces.astype("<u8").view(np.uint8).reshape(-1, 8)
+        lengths = np.maximum(((rows != 0) * np.arange(1, 9)).max(axis=1, initial=1), 1)[wanted]
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        offsets = ends[np.cumsum([0, *map(len, spans)])]
+        return rows[wanted][np.arange(8) < lengths[:, None]], offsets
 
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
