@@ -425,6 +425,32 @@ class Backend(ABC):
         require(len(tokens) < 1 << 32, "more tokens than can be counted together")
         return self._count(tokens, counts, terms, first, spare)
 
+    def divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
+        """Put the terms of a run, and their postings, in the order of their groups.
+
+        Parameters
+        ----------
+        run
+            The postings.
+        groups
+            The group of each term, less than ``count``, uint8.
+        count
+            How many groups there are.
+
+        Returns
+        -------
+        divided
+            The same postings.
+        edges
+            Where the terms and, in the second row, the postings of each group begin, and where
+            those of the last end, int64 (2, count + 1).
+        """
+        check_array("groups", groups, np.uint8)
+        require(least_and_most(run.terms, -1)[1] < len(groups), "a term has no group")
+        require(least_and_most(groups, 0)[1] < count, "a group is beyond the last")
+        require(int(run.sizes.sum(dtype=np.int64)) == len(run.documents), "a run is ragged")
+        return self._divide(run, groups, count)
+
     def fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         """Put the postings of a run into their places.
 
@@ -515,6 +541,9 @@ class Backend(ABC):
     def _count(
         self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
     ) -> tuple[Run, UInt32]: ...
+
+    @abstractmethod
+    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]: ...
 
     @abstractmethod
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...

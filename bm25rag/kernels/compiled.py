@@ -167,6 +167,12 @@ class CompiledBackend(Backend):
         found, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
         return Run(found, sizes, documents, tf, first), lengths
 
+    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
+        from bm25rag.kernels.compiled_writing import building
+
+        *arrays, edges = building.divide(run, groups, count)
+        return Run(*arrays, run.first), edges
+
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         from bm25rag.kernels.compiled_writing import building
 

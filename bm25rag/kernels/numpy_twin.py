@@ -149,6 +149,15 @@ class NumpyBackend(Backend):
         tf = narrowed(tf, np.uint8, np.uint16, np.uint32)
         return Run(found, sizes.astype(np.uint32), narrow, tf, first), lengths
 
+    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
+        own = groups[run.terms]
+        order = np.argsort(own, kind="stable")
+        postings = np.argsort(np.repeat(own, run.sizes), kind="stable")
+        divided = run.terms[order], run.sizes[order], run.documents[postings], run.tf[postings]
+        before = np.bincount(own + 1, minlength=count + 1)
+        sizes = np.bincount(own + 1, weights=run.sizes, minlength=count + 1).astype(np.int64)
+        return Run(*divided, run.first), np.cumsum([before, sizes], axis=1)
+
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
         cursors = target.cursors[run.terms]
