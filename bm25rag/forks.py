@@ -19,7 +19,7 @@ LAZY_MODULES = (
     "bm25rag.analysis.places",
     "bm25rag.building.build",
     "bm25rag.building.plan",
-    "bm25rag.columns.packed",
+    "bm25rag.columns.merge",
     "bm25rag.columns.packing",
     "bm25rag.common.caller",
     "bm25rag.common.codec",

@@ -17,9 +17,9 @@ from bm25rag.kernels.records import Pieces
 
 # Bytes from which texts are packed: pieces take 50 to 250 KB themselves. Tests set it small.
 LEAST = 1 << 20
-# Pieces are looked for in so many bytes, and so many of a text.
-_SAMPLE, _OF_TEXT = 1 << 22, 1 << 14
-# How often two pieces follow each other in them that become one.
+# Pieces are looked for in so many texts, and so many bytes of each.
+_TEXTS, _OF_TEXT = 1 << 14, 1 << 10
+# How often two pieces follow each other there that become one.
 _OFTEN = 4
 # What ``pack`` wants behind the texts.
 _BEHIND = np.zeros(8, np.uint8)
@@ -38,8 +38,7 @@ def pack_columns(
         column = columns[0].column
         if isinstance(column, PackedColumn):
             return column.arrays(name)
-    stored = sum(column.nbytes for column, _ in columns)
-    pieces = _find_pieces(columns, stored) if stored >= LEAST else None
+    pieces = _find_pieces(columns) if _are_large(columns) else None
     if pieces is None:
         return {**chunk_columns(name, columns)}
     numbers, ends, null = new(np.uint16), new(np.int64), new(np.bool_)
@@ -70,14 +69,26 @@ def _padded(data: UInt8) -> UInt8:
     return np.concatenate((data, _BEHIND))
 
 
-def _find_pieces(columns: Sequence[LivingStrings], stored: int) -> Pieces | None:
-    """Find pieces in texts that lie evenly among all of them."""
-    step = -(-stored // _SAMPLE)
-    texts = []
-    for column, living in columns:
-        numbers = np.arange(0, len(column), step)
-        numbers = numbers if living is None else numbers[living[numbers]]
-        texts += [bytes(view[:_OF_TEXT]) for view in column.views(numbers.tolist()) if view]
+def _are_large(columns: Sequence[LivingStrings]) -> bool:
+    size = 0
+    for piece in living_pieces(columns):
+        size += len(data_of(piece))
+        if size >= LEAST:
+            return True
+    return False
+
+
+def _find_pieces(columns: Sequence[LivingStrings]) -> Pieces | None:
+    """Find pieces in texts that lie evenly among all, however these are divided into columns."""
+    each = [
+        np.arange(len(column)) if living is None else np.flatnonzero(living)
+        for column, living in columns
+    ]
+    step, before, texts = -(-sum(map(len, each)) // _TEXTS), 0, []
+    for (column, _), numbers in zip(columns, each, strict=True):
+        views = column.views(numbers[-before % step :: step].tolist())
+        texts += [bytes(view[:_OF_TEXT]) for view in views if view]
+        before += len(numbers)
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     data = np.frombuffer(b"".join(texts), np.uint8)
     return backend.current().find_pieces(_padded(data), offsets, _OFTEN)

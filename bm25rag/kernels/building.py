@@ -114,7 +114,7 @@ def _scratch(size, spare):
             return scratch
     except IndexError:
         pass
-    return np.empty((size, 3), np.uint32)
+    return empty_apart((3 * size, np.uint32))[0].reshape(size, 3)
 
 
 @cython.cfunc

@@ -62,8 +62,10 @@ def _longest(
         is_found = -(entry >> 16 == hashed & 0xFFFF)
         best ^= (best ^ (entry & 0xFFFF | length << 16)) & is_found
     length = best >> 16
-    # Another one may have the same hash: then shorter ones are looked at.
-    while length > 1 and pieces[best & 0xFFFF] != low & (_ALL >> (64 - 8 * length)):
+    # Another one may have the same hash, or none (then it is 0): shorter ones are looked at.
+    while length > 1 and (
+        best & 0xFFFF < 256 or pieces[best & 0xFFFF] != low & (_ALL >> (64 - 8 * length))
+    ):
         length -= 1
         best = slots[_hash(low, length) >> 16] & 0xFFFF | length << 16
     return best if length > 1 else low & 0xFF | 1 << 16

@@ -249,7 +249,7 @@ def _arrays_of(of: Segment | Changes, packed: bool) -> tuple[str, Mapping[str, A
     )
 
 
-def _segment_arrays(segment: Segment, packed: bool) -> dict[str, Array | Chunks]:
+def _segment_arrays(segment: Segment, packed: bool = True) -> dict[str, Array | Chunks]:
     segment.check_all()
     # First what searches read: where one page is touched, the system maps 64 KiB around it.
     arrays: dict[str, Array | Chunks] = {**_postings_arrays(segment.postings)}
@@ -257,17 +257,17 @@ def _segment_arrays(segment: Segment, packed: bool) -> dict[str, Array | Chunks]
     arrays["lengths"] = segment.postings.lengths
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {"metadata": segment.metadata, "payloads": segment.payloads}
+    fields = segment.fields
+    if len(fields.paths):
+        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
+        columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
     if packed:
         from bm25rag.columns.merge import LivingStrings  # for writes only
         from bm25rag.columns.packing import pack_columns
 
         arrays |= pack_columns("texts", [LivingStrings(segment.texts, None)])
     else:
-        columns["texts"] = segment.texts
-    fields = segment.fields
-    if len(fields.paths):
-        arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
-        columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
+        arrays |= _column_arrays("texts", segment.texts)
     for name, column in columns.items():
         arrays |= _column_arrays(name, column)
     if segment.vectors is not None:
