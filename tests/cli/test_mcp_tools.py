@@ -244,10 +244,8 @@ def test_each_write_is_a_commit(writing: IndexTools) -> None:
     assert "plane" not in BM25Index.open("saved")
 
 
-def test_a_writer_elsewhere_is_named_after_a_while(
-    writing: IndexTools, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bm25rag.cli.mcp.tools._PATIENCE", 0.01)
+def test_a_writer_elsewhere_is_named_after_a_while(saved: Path) -> None:
+    writing = IndexTools(saved, write=True, patience=0.01)
     with BM25Index.open("saved", mode="w"), pytest.raises(LockedError, match="another writer"):
         writing.call("delete", {"ids": ["car"]})
     assert writing.call("delete", {"ids": ["car"]}).content == {"deleted": ["car"]}
