@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.forging import Folder
 
 from bm25rag import BM25Index, Document
 from bm25rag.columns import packing
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels import backend
+from support.forging import Folder
 
 TEXTS = ["", "a", "the theory of the other thing " * 9, "\0a\0", "größe 漢字 \ud800!", "x" * 5000]
 packs = pytest.mark.skipif(backend.current().name == "numpy", reason="this backend does not pack")
@@ -124,7 +124,7 @@ def test_forged_pieces_are_refused_when_they_are_read(
     folder.write(tmp_path / "b")
     index = BM25Index.open(tmp_path / "b")
     for read in (lambda: texts_of(index), lambda: BM25Index.verify(tmp_path / "b")):
-        with pytest.raises(CorruptIndexError, match="restore|not UTF-8"):
+        with pytest.raises(CorruptIndexError, match=r"restore|not UTF-8"):
             read()
 
 
