@@ -170,8 +170,8 @@ class CompiledBackend(Backend):
     def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
         from bm25rag.kernels.compiled_writing import building
 
-        *arrays, edges = building.divide(run, groups, count)
-        return Run(*arrays, run.first), edges
+        terms, sizes, documents, tf, edges = building.divide(run, groups, count)
+        return Run(terms, sizes, documents, tf, run.first), edges
 
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         from bm25rag.kernels.compiled_writing import building

@@ -175,10 +175,12 @@ def _divided(runs: list[Run], groups: UInt8, count: int) -> Iterator[Run]:
 
 def _apart(run: Run) -> Run:
     """Return a copy whose memory goes back to the system when it is forgotten."""
-    copies = empty_apart(*((len(array), array.dtype.type) for array in run[:4]))
-    for copy, array in zip(copies, run[:4], strict=True):
+    arrays = run.terms, run.sizes, run.documents, run.tf
+    copies = empty_apart(*((len(array), array.dtype.type) for array in arrays))
+    for copy, array in zip(copies, arrays, strict=True):
         copy[:] = array
-    return Run(*copies, run.first)
+    terms, sizes, documents, tf = copies
+    return Run(terms, sizes, documents, tf, run.first)
 
 
 class _Pairs:
