@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -130,6 +130,11 @@ class Column:
             return Column(self.offsets, self.data, self.null, last - first)
         starts, data = self.span(first, last)
         return Column(np.asarray(starts), np.asarray(data), self.null[first:last], last - first)
+
+    def arrays(self, name: str) -> dict[str, Any]:
+        """Return the arrays of a column by their names in a file."""
+        arrays = {"offsets": self.offsets, "data": self.data, "null": self.null}
+        return {f"{name}.{part}": array for part, array in arrays.items()}
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from bm25rag.columns.column import Column, chunks
-from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt16, UInt64, Unsigned
-from bm25rag.common.chunks import Chunks
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt16, UInt64, Unsigned
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import StringArrays
@@ -95,7 +95,7 @@ class PackedColumn(Column):
         held = (self.offsets, self.numbers, self.pieces, self.null)
         return sum(array.nbytes for array in held)
 
-    def arrays(self, name: str) -> dict[str, Array | Chunks]:
+    def arrays(self, name: str) -> dict[str, Any]:
         """Return the arrays of a column by their names in a file."""
         return {
             f"{name}.offsets": self.offsets,

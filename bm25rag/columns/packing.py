@@ -34,11 +34,12 @@ def pack_columns(
 
     ``new`` makes what takes the numbers until they are written.
     """
-    if len(columns) == 1 and columns[0].living is None:
-        column = columns[0].column
-        if isinstance(column, PackedColumn):
-            return column.arrays(name)
+    whole = columns[0].column if len(columns) == 1 and columns[0].living is None else None
+    if isinstance(whole, PackedColumn):
+        return whole.arrays(name)
     pieces = _find_pieces(columns) if _are_large(columns) else None
+    if pieces is None and whole is not None:
+        return whole.arrays(name)
     if pieces is None:
         return {**chunk_columns(name, columns)}
     numbers, ends, null = new(np.uint16), new(np.int64), new(np.bool_)

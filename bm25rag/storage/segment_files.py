@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bm25rag.columns.column import Column, build_column
+from bm25rag.columns.column import build_column
 from bm25rag.common.arrays import Array
 from bm25rag.common.chunks import Chunks
 from bm25rag.errors import CorruptIndexError
@@ -253,7 +253,7 @@ def _segment_arrays(segment: Segment, packed: bool = True) -> dict[str, Array | 
     segment.check_all()
     # First what searches read: where one page is touched, the system maps 64 KiB around it.
     arrays: dict[str, Array | Chunks] = {**_postings_arrays(segment.postings)}
-    arrays |= _column_arrays("ids", segment.ids.column)
+    arrays |= segment.ids.column.arrays("ids")
     arrays["lengths"] = segment.postings.lengths
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
     columns = {"metadata": segment.metadata, "payloads": segment.payloads}
@@ -267,9 +267,9 @@ def _segment_arrays(segment: Segment, packed: bool = True) -> dict[str, Array | 
 
         arrays |= pack_columns("texts", [LivingStrings(segment.texts, None)])
     else:
-        arrays |= _column_arrays("texts", segment.texts)
+        arrays |= segment.texts.arrays("texts")
     for name, column in columns.items():
-        arrays |= _column_arrays(name, column)
+        arrays |= column.arrays(name)
     if segment.vectors is not None:
         from bm25rag.segments.vectors_builder import vector_arrays
 
@@ -284,19 +284,11 @@ def _postings_arrays(postings: Postings) -> dict[str, Array]:
     arrays["doc_blocks.terms"], arrays["doc_blocks.before"] = blocks.terms, blocks.before
     arrays["doc_blocks.edges"], arrays["doc_blocks.high"] = blocks.edges.ravel(), blocks.high
     arrays["terms.keys"] = postings.terms.keys
-    return arrays | _column_arrays("terms", postings.terms.column)
+    return arrays | postings.terms.column.arrays("terms")
 
 
 def _changes_arrays(changes: Changes) -> dict[str, Array]:
     numbers = sorted(changes.changed)
     column = build_column(changes.changed[number] for number in numbers)
     arrays = {"deleted": changes.deleted, "changed": np.array(numbers, np.uint32)}
-    return arrays | _column_arrays("metadata", column)
-
-
-def _column_arrays(name: str, column: Column) -> dict[str, Array]:
-    return {
-        f"{name}.offsets": column.offsets,
-        f"{name}.data": column.data,
-        f"{name}.null": column.null,
-    }
+    return arrays | column.arrays("metadata")
