@@ -7,6 +7,7 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterator
+from copy import copy
 from itertools import groupby, islice
 from operator import itemgetter
 
@@ -19,9 +20,10 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis import scripts
 from bm25rag.analysis.encoder import Encoder
+from bm25rag.analysis.fold_table import _ALIKE, FoldTable
 from bm25rag.analysis.settings import runs_of
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.scanner import STOPPED
+from bm25rag.kernels.scanner import PAGE, STOPPED
 from support.environment import INTERPRETED, collection
 
 PAPER = Analyzer(
@@ -87,16 +89,43 @@ def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
 def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
     """Compare chunks, one after another through one encoder, with the analyzer in Python.
 
-    So are the words of each text alone, as of a document and of a question.
+    So are the words of each text alone, as of a document and of a question, and the terms of
+    questions, together and alone.
     """
-    encoder = Encoder(analyzer)
+    encoder, together, alone, twin = Encoder(analyzer), *(copy(analyzer) for _ in range(3))
     for texts in chunks:
+        asked = together.query_terms_of_each([*texts, "\xe9"])[:-1]  # such are always scanned
+        assert asked == [alone.query_terms(text) for text in texts]
+        with backends.use("numpy"):
+            assert asked == [twin.query_terms(text) for text in texts]
         for text, terms in zip(texts, encoded(encoder, texts), strict=True):
             scanned = [analyzer.find_words(text, question) for question in (False, True)]
             with backends.use("numpy"):
                 expected = [analyzer.find_words(text, question) for question in (False, True)]
                 assert terms == analyzer.terms(text), ascii(text[:200])
             assert scanned == expected, ascii(text[:200])
+
+
+@analyzers
+def test_new_words_become_the_terms_that_python_finds(analyzer: Analyzer) -> None:
+    """Letters of many scripts, and pairs of them, as words of questions."""
+    blocks = (0xA0, 0x250), (0x370, 0x390), (0x400, 0x430), (0x5D0, 0x650), (0x900, 0x960)
+    blocks += (0xE00, 0xE60), (0x3000, 0x3110), (0x4DF0, 0x4E10), (0x9FF0, 0xA010), (0xD798, 0xD7B8)
+    every = [chr(point) for first, last in blocks for point in range(first, last)]
+    words = [*every, *(one + other for other in "aé漢かก\u0e31각" for one in every)]
+    words += ["กั้", "กา", "漢字漢", "กก" * 60, "各", "ガ"]
+    found = copy(analyzer)._wanted_terms.of(words)
+    with backends.use("numpy"):
+        assert found == copy(analyzer)._wanted_terms.of(words)
+
+
+def test_pages_of_which_one_entry_tells_are_as_if_made_whole() -> None:
+    pages = [page for alike in _ALIKE for page in alike]
+    points = (np.array(pages)[:, None] * PAGE + np.arange(PAGE)).ravel()
+    for rules in {analyzer.splitter.fold_rules for analyzer in ANALYZERS.values()}:
+        table = FoldTable(rules)
+        table.add_pages([0x4E, 0xD6])
+        np.testing.assert_array_equal(table.entries[points], table._made(points))
 
 
 # -- any text ----------------------------------------------------------------------------------
