@@ -29,6 +29,7 @@ LAZY_MODULES = (
     "bm25rag.kernels.compiled_writing",
     "bm25rag.kernels.numpy_twin",
     "bm25rag.live.reanalysis",
+    "bm25rag.live.restricted",
     "bm25rag.merging.merge",
     "bm25rag.merging.policy",
     "bm25rag.metadata.field_builder",

@@ -7,11 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import check_count, check_flag, check_ids, check_real, check_sequence
+from bm25rag.common.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_ids,
+    check_real,
+    check_sequence,
+)
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
@@ -590,8 +597,12 @@ class BM25Index:
         return score_matrix(self._live.snapshot)
 
     def stats(self) -> dict[str, int | float]:
-        """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
-        return self._live.snapshot.stats() | {"shards": self._live.attachment.shard_count}
+        """Return counts and sizes: documents, terms, postings, tokens, average_length, ...
+
+        A view made by ``restricted`` has these alone, of its own documents.
+        """
+        snapshot, shards = self._live.snapshot, self._live.attachment.shard_count
+        return snapshot.stats() | ({} if snapshot.is_restricted else {"shards": shards})
 
     # --- parameters --------------------------------------------------------------------
 
@@ -865,13 +876,54 @@ class BM25Index:
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
         state = self._live.state
         snapshot = state.snapshot
-        parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
+        tuned = snapshot.tuned(snapshot.parameters.changed(given))
         return self._from_live(LiveIndex(state._replace(snapshot=tuned), TUNED))
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
         return self._from_live(LiveIndex(self._live.state, SNAPSHOT))
+
+    def restricted(
+        self, filter: FilterSpec, *, statistics: Literal["whole", "part"] = "whole"
+    ) -> Self:
+        """Return a read-only view of the documents that pass a filter, as if there were no others.
+
+        Nothing that the view is asked, with whatever arguments, tells of another document: its id
+        is unknown, and its words are not found, offered or counted. The view follows the writes
+        and refreshes of this index. What is made of it, such as a copy, a pickle, or what ``save``
+        writes, holds its documents alone, and is scored by their statistics.
+
+        Parameters
+        ----------
+        filter
+            As in ``search``; it is evaluated once after each write, a callable too.
+        statistics
+            By which statistics documents are scored: ``"whole"`` for those of this index, so that
+            scores are those of ``search`` with the filter, and ``explain`` shows in how many of all
+            documents a term occurs; ``"part"`` for those of the documents that pass, so that
+            scores are those of an index built of them alone.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong; also if the filter, ``None`` or ``{}``, rejects nothing.
+
+        Examples
+        --------
+        >>> metadata = [{"tenant": "a"}, {"tenant": "b"}]
+        >>> index = BM25Index.from_texts(["A cat sat.", "Cats run."], metadata=metadata)
+        >>> view = index.restricted({"tenant": "b"})
+        >>> [hit.id for hit in view.search("cats")], "0" in view, len(view)
+        (['1'], False, 1)
+        """
+        from bm25rag.live.restricted import RestrictedIndex
+
+        check_choice("statistics", statistics, ("whole", "part"))
+        parsed = parse_filter(filter, self._live.state.snapshot)
+        if parsed is None or parsed.rejects_nothing:
+            kind = TypeError if filter is None else ValueError
+            raise kind(f"restricted needs a filter that rejects something, got {filter!r}")
+        return self._from_live(RestrictedIndex(self._live, parsed, statistics == "whole"))
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -1156,6 +1208,8 @@ class BM25Index:
         attachment = self._live.attachment
         if isinstance(attachment, FolderReader):
             return _open_again, (type(self), attachment.opened_by)
+        if (reopened := self._live.reopened_by) is not None:
+            return _restrict_again, (type(self), *reopened)
         # What a writer has not committed, or a view shows, is in no folder.
         return _restore, (type(self), self._live.state.stored())
 
@@ -1167,6 +1221,12 @@ class BM25Index:
 
 def _open_again(kind: type[BM25Index], opened_by: dict[str, Any]) -> BM25Index:
     return kind.open(**opened_by)
+
+
+def _restrict_again(
+    kind: type[BM25Index], opened_by: dict[str, Any], filter: Filter, by_whole: bool
+) -> BM25Index:
+    return kind.open(**opened_by).restricted(filter, statistics="whole" if by_whole else "part")
 
 
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
