@@ -15,8 +15,8 @@ from bm25rag.cli.options import (
     PATH,
     examples,
     filter_option,
-    index_argument,
     open_index,
+    reading_argument,
     scoring_options,
     usage_errors,
     vector_option,
@@ -40,7 +40,7 @@ _BATCH = 1000
         "    --format trec --output scifact.run",
     ),
 )
-@index_argument
+@reading_argument
 @click.argument("query", required=False)
 @click.option(
     "--queries",
@@ -151,7 +151,7 @@ def format_of(format_: str | None, as_json: bool) -> str:
         'bm25rag explain docs.bm25 "how do I install it" guide.md#3',
     ),
 )
-@index_argument
+@reading_argument
 @click.argument("query")
 @click.argument("id_", metavar="ID")
 @filter_option

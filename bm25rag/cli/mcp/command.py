@@ -17,7 +17,7 @@ from bm25rag import __version__
 from bm25rag.cli.mcp.answers import plain
 from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.cli.mcp.wire import Requests, readable_lines
-from bm25rag.cli.options import examples, index_argument
+from bm25rag.cli.options import examples, reading_argument, usage_errors
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.optional import load
 from bm25rag.errors import BM25Error
@@ -42,10 +42,16 @@ _INTERRUPTED = 130
         "bm25rag mcp docs.bm25 --about 'Our handbook for new colleagues'",
     ),
 )
-@index_argument
+@reading_argument
 @click.option("--about", metavar="TEXT", help="What INDEX holds, for the language model.")
 @click.option("--write", is_flag=True, help="Also offer tools that add and delete documents.")
-def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, write: bool) -> None:
+def mcp_command(
+    index_path: Path | str,
+    untrusted: bool,
+    restrict: dict[str, Any] | None,
+    about: str | None,
+    write: bool,
+) -> None:
     """Serve INDEX to agents by the Model Context Protocol.
 
     The client starts this command, and talks to it by standard input and output. Its
@@ -54,7 +60,8 @@ def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, writ
     if sys.stdin is None:
         message = "standard input is closed; an MCP client starts this command and writes to it"
         raise OSError(message)
-    tools = IndexTools(index_path, untrusted, write, about)
+    with usage_errors():
+        tools = IndexTools(index_path, untrusted, write, about, restrict)
     running = _limiter()
     server = _server(tools, running)
     write_message(f"Serving {counted(len(tools), 'document')} of {one_line(index_path)} (MCP)")

@@ -70,6 +70,13 @@ class IndexTools:
         Whether to offer ``add`` and ``delete``.
     about
         What the index holds, for the description of ``search``.
+    restrict
+        The filter outside of which no tool may find, count or name anything; ``None``: none.
+
+    Raises
+    ------
+    ValueError
+        If ``restrict`` is wrong, or there is ``write``, which it would not hold for.
     """
 
     def __init__(
@@ -78,10 +85,16 @@ class IndexTools:
         untrusted: bool = False,
         write: bool = False,
         about: str | None = None,
+        restrict: dict[str, Any] | None = None,
     ) -> None:
+        if write and restrict is not None:
+            message = "give either --write or --restrict: what is restricted can only be read"
+            raise ValueError(message)
         self._path, self._untrusted, self._write = path, untrusted, write
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self._index = BM25Index.open(path, untrusted=untrusted)
+        if restrict is not None:
+            self._index = self._index.restricted(restrict)
 
     def __len__(self) -> int:
         """Return how many documents the index has."""

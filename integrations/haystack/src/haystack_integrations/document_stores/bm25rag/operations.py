@@ -32,7 +32,7 @@ from haystack_integrations.document_stores.bm25rag.searching import Search, filt
 
 from bm25rag import BM25Index
 from bm25rag.adapters import OnDuplicate, Showing, check_count, sample_metadata
-from bm25rag.errors import DuplicateIdError, LockedError
+from bm25rag.errors import DuplicateIdError, LockedError, ReadOnlyError
 from bm25rag.filters import Filter
 from bm25rag.following import FollowedFolder, SharedIndex
 from bm25rag.fusion import FusionMethod
@@ -63,8 +63,27 @@ class Operations:
     commit_every: float
     _shared: SharedIndex | FollowedFolder
 
+    restrict: dict[str, Any] | None
+    # A state of the index, and the view of it that ``restrict`` makes; replaced together.
+    _restricted: tuple[BM25Index, BM25Index] | None = None
+
+    @property
+    def _current(self) -> BM25Index:
+        """What may be read."""
+        index, made = self._shared.current, self._restricted
+        if self.restrict is None:
+            return index
+        if made is None or made[0] is not index:
+            asked = filter_of(index, self.restrict)
+            if asked is None:
+                raise FilterError(f"restrict must have a condition, got {self.restrict!r}")
+            made = self._restricted = (index, index.restricted(asked))
+        return made[1]
+
     @contextmanager
     def _writing(self) -> Iterator[BM25Index]:
+        if self.restrict is not None:
+            raise ReadOnlyError("a store with restrict can only be read: write by one without it")
         try:
             with self._shared.writing(self.lock_timeout, self.commit_every) as index:
                 yield index
@@ -285,12 +304,12 @@ class Operations:
         **options
             More arguments of ``bm25rag.hybrid.HybridSearch``.
         """
-        index = self._shared.current
+        index = self._current
         asked, core_filter = check_query(query), filter_of(index, filters)
         return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **options)
 
     def _holds(self, id: str) -> bool:
-        return id in self._shared.current
+        return id in self._current
 
     def hybrid_documents(self, search: HybridSearch) -> list[Document]:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
@@ -298,21 +317,21 @@ class Operations:
         return [from_hit(hit, hit.score, with_embedding, key) for hit in search.hits()]
 
     def _search(self, *arguments: Any) -> Search:
-        return Search(self._shared.current, self.return_embedding, self.spans_key, *arguments)
+        return Search(self._current, self.return_embedding, self.spans_key, *arguments)
 
     def count_documents(self) -> int:
         """Return the number of documents."""
-        return len(self._shared.current)
+        return len(self._current)
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Return copies of the documents that pass, in the order of writing."""
-        index = self._shared.current
+        index = self._current
         stored = index.get(index.ids(filter_of(index, filters)))
         return [from_core(document, with_embedding=self.return_embedding) for document in stored]
 
     def count_documents_by_filter(self, filters: dict[str, Any] | None) -> int:
         """Return the number of documents that pass."""
-        index = self._shared.current
+        index = self._current
         return index.count(filter_of(index, filters))
 
     def count_unique_metadata_by_filter(
@@ -367,7 +386,7 @@ class Operations:
         self, showing: Showing, field: str | None = None, filters: dict[str, Any] | None = None
     ) -> list[Meta]:
         """Return the meta of documents that tell as much of a field as all of them."""
-        index = self._shared.current
+        index = self._current
         return sample_metadata(index, showing, field, filter_of(index, filters))
 
 

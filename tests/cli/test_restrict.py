@@ -1,0 +1,45 @@
+"""``--restrict``: commands, and a language model, see some of the documents as if they were all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bm25rag.cli.mcp.tools import IndexTools
+from support.commands import fails, ok, rows
+
+RECENT = '{"year": {"$gte": 2022}}'
+
+
+def test_commands_see_nothing_else(saved: Path) -> None:
+    only = ("--restrict", RECENT)
+    found = rows(ok("search", saved, "red blue sea", "--format", "jsonl", *only).stdout)
+    assert {row["id"] for row in found} <= {"sea", "bird"}
+    wider = ("--filter", '{"year": {"$exists": true}}')
+    assert (
+        rows(ok("search", saved, "red blue sea", "--format", "jsonl", *only, *wider).stdout)
+        == found
+    )
+    assert [row["id"] for row in rows(ok("export", saved, *only).stdout)] == ["sea", "bird"]
+    assert json.loads(ok("info", saved, "--json", *only).stdout)["documents"] == 2
+    fails(3, "no document with the id 'car'", "explain", saved, "red", "car", *only)
+    fails(2, "$near", "search", saved, "red", "--restrict", '{"year": {"$near": 1}}')
+    fails(2, "rejects something", "search", saved, "red", "--restrict", "{}")
+
+
+def test_a_language_model_hears_of_nothing_else(saved: Path) -> None:
+    tools = IndexTools(saved, restrict=json.loads(RECENT))
+    assert len(tools) == 2
+    assert "2 documents" in tools.tools()[0].description
+    for filter in (None, {"year": {"$exists": True}}, {"$id": "car"}):
+        content, _ = tools.call("search", {"query": "red car boat sea", "filter": filter})
+        assert {hit["id"] for hit in content["hits"]} <= {"sea", "bird"}
+    assert tools.call("get", {"ids": ["car", "sea"]})[0]["missing"] == ["car"]
+    assert tools.call("count", {"filter": {"$id": "car"}})[0] == {"count": 0}
+    with pytest.raises(LookupError, match="there is no document with the id 'car'"):
+        tools.call("explain", {"query": "red", "id": "car"})
+    with pytest.raises(ValueError, match="either --write or --restrict"):
+        IndexTools(saved, write=True, restrict=json.loads(RECENT))
+    fails(2, "either --write or --restrict", "mcp", saved, "--write", "--restrict", RECENT)
