@@ -24,7 +24,14 @@ from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
 from bm25rag.opening import local_folder, open_index, verify_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.finding import Wanted, check_wanted, find, find_one, parse_filter
+from bm25rag.search.finding import (
+    Wanted,
+    check_wanted,
+    find,
+    find_one,
+    page_of,
+    parse_filter,
+)
 from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from bm25rag.common.sparse import Vector
+    from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.fusion import FusionMethod
     from bm25rag.search.correction import Correction
@@ -244,6 +252,9 @@ class BM25Index:
         min_score: float | None = None,
         correct: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
 
@@ -261,6 +272,15 @@ class BM25Index:
             Whether to correct the query first, as ``correct()`` does; hits say how.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + k``.
+        group
+            A path in the metadata, as in a filter: documents with equal values there are one
+            group, and those without a value each its own. Or ``"$text"``: equal texts are one.
+            ``k`` and ``offset`` then count groups, ranked by their best documents.
+        per_group
+            How many of each group's best documents to return at most.
+        decay
+            What lowers scores by the metadata: a ``bm25rag.Decay`` by age, or a ``bm25rag.Prior``
+            by a number, or a dict of the arguments of one. ``min_score`` is on what it leaves.
 
         Returns
         -------
@@ -283,7 +303,7 @@ class BM25Index:
             If no term of a list is known and one holds white space: it looks like a text.
         """
         snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, k, filter, min_score, offset)
+        wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], wanted.filter)
@@ -303,6 +323,9 @@ class BM25Index:
         threads: int | None = None,
         correct: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> BatchResult:
         """Search for many queries at once.
 
@@ -314,7 +337,7 @@ class BM25Index:
             As in ``search``.
         threads
             How many threads to use at most; ``None`` for one a core. The result is the same.
-        correct, offset
+        correct, offset, group, per_group, decay
             As in ``search``.
 
         Returns
@@ -330,7 +353,7 @@ class BM25Index:
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
         snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, k, filter, min_score, offset)
+        wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of_each(snapshot.analyzer, batch), None
         if check_flag("correct", correct):
             corrected = _correct(snapshot, terms, wanted.filter)
@@ -357,7 +380,14 @@ class BM25Index:
         snapshot = self._live.snapshot
         return score_all(snapshot, terms_of(snapshot.analyzer, query))
 
-    def explain(self, query: Query, id: str, filter: FilterSpec | None = None) -> Explanation:
+    def explain(
+        self,
+        query: Query,
+        id: str,
+        filter: FilterSpec | None = None,
+        *,
+        decay: DecayLike | None = None,
+    ) -> Explanation:
         """Explain the score of a document, whether or not it matches.
 
         Parameters
@@ -366,7 +396,7 @@ class BM25Index:
             As in ``search``.
         id
             The document.
-        filter
+        filter, decay
             As in ``search``.
 
         Raises
@@ -378,7 +408,7 @@ class BM25Index:
 
         snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
-        return explain(snapshot, terms_of(snapshot.analyzer, query), id, parsed)
+        return explain(snapshot, terms_of(snapshot.analyzer, query), id, parsed, decay)
 
     def expand(
         self,
@@ -475,6 +505,9 @@ class BM25Index:
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Hit]:
         """Find the best k documents by BM25 and by their sparse vectors, fused.
 
@@ -490,9 +523,9 @@ class BM25Index:
             How many documents of each ranking are fused, >= 0; at least ``k`` are.
         method, weights, rank_constant
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
-        offset
-            As in ``search``. All pages are of one ranking, of the documents that are fused: a
-            larger ``fetch_k`` lets them go deeper.
+        offset, group, per_group, decay
+            As in ``search``, of the fused scores. All pages are of one ranking, of the documents
+            that are fused: a larger ``fetch_k`` lets them go deeper.
 
         Returns
         -------
@@ -508,14 +541,15 @@ class BM25Index:
         from bm25rag.vectors import vector_terms
 
         snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, k, filter, None, offset)
+        wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)
         fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
         terms = terms_of(snapshot.analyzer, query)
         by_words = find_one(snapshot, terms, fetched)
         by_vectors = find_one(snapshot.by_vectors, vector_terms(vector), fetched)
         rankings = [list(zip(map(str, rows), s, strict=True)) for rows, s in (by_words, by_vectors)]
-        fused = fuse(rankings, method, weights, wanted.depth, rank_constant)[wanted.offset :]
-        rows, scores = [int(row) for row, _ in fused], [score for _, score in fused]
+        depth = wanted.depth if wanted.shaping is None else 2 * fetched.k
+        fused = fuse(rankings, method, weights, depth, rank_constant)
+        rows, scores = page_of(wanted, [(int(row), score) for row, score in fused])
         return snapshot.hits(rows, scores, terms=terms)
 
     # --- documents and statistics ------------------------------------------------------
