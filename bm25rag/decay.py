@@ -84,6 +84,13 @@ class Decay(_Multiplier):
             raise ValueError(f"now must be a date, a datetime or an ISO string, got {now!r:.100}")
         self.now: Final = now
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments as JSON values: what ``decay=`` takes, too."""
+        seconds = self.half_life / timedelta(seconds=1)
+        given = {"path": self.path, "half_life": f"{seconds:f}s", "floor": self.floor}
+        now = {} if self.now is None else {"now": str(self.now)}
+        return given | {"missing": self.missing} | now
+
     def started(self) -> Decay:
         """Return the same with the present as ``now``, unless it has one."""
         if self.now is not None:
@@ -138,6 +145,10 @@ class Prior(_Multiplier):
         super().__init__(path, floor, missing)
         self.full: Final = check_real("full", full, 1e-30, 1e30)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments as JSON values: what ``decay=`` takes, too."""
+        return {name: getattr(self, name) for name in self.__match_args__}
+
     def started(self) -> Prior:
         """Return the same."""
         return self
@@ -147,7 +158,7 @@ class Prior(_Multiplier):
         if type(value) not in (int, float) or value != value:  # NaN
             return self.missing
         # A value may be an integer that no float can be.
-        share = min(max(value, 0.0), self.full) / self.full
+        share: float = min(max(value, 0.0), self.full) / self.full
         return min(max(share, self.floor), 1.0)
 
 
@@ -171,6 +182,14 @@ def read_decay(given: DecayLike) -> Decay | Prior:
         raise ValueError(f"decay is a dict of the arguments of {' or '.join(takes)}; {problem}")
     made: Decay | Prior = kind(**given)
     return made.started()
+
+
+def decay_dict(given: DecayLike | None) -> dict[str, Any] | None:
+    """Return what ``decay=`` takes, checked, as a dict of JSON values; ``None`` stays."""
+    if given is None:
+        return None
+    read_decay(given)
+    return dict(given) if isinstance(given, Mapping) else given.to_dict()
 
 
 def multiplied(score: float, multiplier: float) -> float:

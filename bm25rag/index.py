@@ -955,7 +955,7 @@ class BM25Index:
         check_choice("statistics", statistics, ("whole", "part"))
         parsed = parse_filter(filter, self._live.state.snapshot)
         if parsed is None or parsed.rejects_nothing:
-            kind = TypeError if filter is None else ValueError
+            kind = TypeError if parsed is None and filter != {} else ValueError
             raise kind(f"restricted needs a filter that rejects something, got {filter!r}")
         return self._from_live(RestrictedIndex(self._live, parsed, statistics == "whole"))
 

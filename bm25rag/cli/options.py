@@ -133,6 +133,14 @@ filter_option = click.option(
 )
 
 
+decay_option = click.option(
+    "--decay",
+    metavar="JSON",
+    callback=_parse_json,
+    help="""Lower scores by age, as in '{"path": "date", "half_life": "30d", "floor": 0.5}', or"""
+    """ by a number, as in '{"path": "stars", "full": 5}'.""",
+)
+
 # INDEX for commands that read it, and what they may see of it.
 reading_argument = together(
     index_argument,

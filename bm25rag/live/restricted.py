@@ -33,7 +33,7 @@ class RestrictedIndex(LiveIndex):
         self._made: tuple[State | None, State] = seen, self._made[1]
 
     @property
-    def state(self) -> State:  # type: ignore[override]
+    def state(self) -> State:
         """All that passes now."""
         seen, state = self._made
         if (now := self._whole.state) is not seen:

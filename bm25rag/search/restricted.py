@@ -59,13 +59,15 @@ class RestrictedSnapshot(Snapshot):
 
     def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
         """Return the cache of terms, and the numbers that terms have in it."""
-        return (super() if self._whole is None else self._whole).term_numbers(terms)
+        whole = self._whole
+        return super().term_numbers(terms) if whole is None else whole.term_numbers(terms)
 
     def query_numbers(
         self, queries: Sequence[Collection[str]]
     ) -> tuple[TermCache, tuple[Int64, Int64]]:
         """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
-        return (super() if self._whole is None else self._whole).query_numbers(queries)
+        whole = self._whole
+        return super().query_numbers(queries) if whole is None else whole.query_numbers(queries)
 
     def idf(self, terms: Sequence[str], frequencies: Int64) -> Float32:
         """Return the idf of terms, given in how many documents of the segments each occurs."""

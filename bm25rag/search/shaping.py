@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
 from bm25rag.common.checks import check_count
 from bm25rag.decay import Decay, DecayLike, Prior, multiplied, read_decay
+from bm25rag.documents import Hit
 from bm25rag.filters.parse import parse_path
-from bm25rag.filters.values import canonical
+from bm25rag.filters.values import canonical, value_at
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.metadata_values import values_at
 
@@ -108,31 +109,23 @@ class Shaping:
         self, ranked: Sequence[tuple[float, int]], complete: bool, depth: int, offset: int
     ) -> tuple[list[int], list[float]] | None:
         full = 0
-        groups: dict[Hashable, list[tuple[float, int]]] = {}
-        for match, key in zip(ranked, self._groups.of([row for _, row in ranked]), strict=True):
+        groups: dict[Hashable, list[int]] = {}
+        for place, key in enumerate(self._groups.of([row for _, row in ranked])):
             members = groups.get(key)
             if members is None:
                 if len(groups) == depth:
                     continue
                 members = groups[key] = []
             if len(members) < self.per_group:
-                members.append(match)
+                members.append(place)
                 full += len(members) == self.per_group or type(key) is int
             if full == depth:
                 complete = True
                 break
         if not complete:
             return None
-        page_of = list(groups.values())[offset:]
-        return _unzipped(sorted(match for members in page_of for match in members))
-
-    def multiplier(self, row: int) -> float:
-        """Return what the score of a document is multiplied by."""
-        return 1.0 if self.decay is None else self._multipliers.of([row])[0]
-
-    def groups(self, rows: Sequence[int]) -> list[Hashable]:
-        """Return a key for the group of each document; its row if it is the only one."""
-        return self._groups.of(rows)
+        wanted = list(groups.values())[offset:]
+        return _unzipped([ranked[place] for place in sorted(chain.from_iterable(wanted))])
 
     def _multipliers_at(self, rows: Sequence[int], path: tuple[str, ...]) -> list[float]:
         decay: Decay | Prior | None = self.decay
@@ -156,6 +149,12 @@ class Shaping:
             read = texts.texts(numbers) if path is None else values_at(view, numbers, path)
             values.update(zip(some, read, strict=True))
         return [values[row] for row in rows]
+
+
+def group_of(hit: Hit, group: str) -> str | None:
+    """Return a key for the group of a hit; ``None`` if it is the only one."""
+    found = hit.text if group == _TEXT else value_at(hit.metadata, parse_path(group, "group"))
+    return None if found is None else canonical(found)
 
 
 class _ByRow(dict[int, Any]):

@@ -210,6 +210,13 @@ class Snapshot:
         segment_index = bisect_right(self.bases, row) - 1
         return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
 
+    def row_of(self, id: str) -> int:
+        """Return the row of a living document."""
+        place = self.find(id)
+        assert place is not None
+        rank = self.views[place[0]].ranks(np.array([place[1]]))
+        return self.bases[place[0]] + int(rank[0])
+
     def id_at(self, row: int) -> str:
         """Return the id of the living document at ``row``."""
         segment_index, number = self.locate(row)

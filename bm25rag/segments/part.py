@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt32
+from bm25rag.common.arrays import Array, Bool, Int64, UInt32
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
@@ -78,7 +78,10 @@ class PartView(SegmentView):
         if self.is_whole:
             return int(starts[-1] - starts[0])
         documents = self.segment.postings.documents_of(starts)
-        few, many = sorted((documents, self._kept), key=len)
+        few: Array = documents
+        many: Array = self._kept
+        if len(few) > len(many):
+            few, many = many, few
         places = np.searchsorted(many, few)
         places[places == len(many)] = 0
         return int(np.count_nonzero(many[places] == few)) if len(few) else 0

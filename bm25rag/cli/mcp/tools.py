@@ -34,6 +34,9 @@ of a list, or case-sensitive substring), $icontains, $startswith, $exists (true 
 ({"day": {"$date": {"$gte": "2024-01-31"}}}), $not; {"$or": [filter, ...]}, {"$and": [...]}. A \
 dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
 
+_DECAY = """Lowers scores by age: {"path": "date", "half_life": "30d", "floor": 0.5} halves them \
+every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5, "floor": 0.5}."""
+
 
 class Tool(NamedTuple):
     """A tool: what a model is told about it, and the function that does it.
@@ -120,6 +123,12 @@ class IndexTools:
                     "query": query,
                     "k": _integer("How many documents at most.", 10, _MOST_HITS),
                     "filter": filter_,
+                    "group": {
+                        "type": "string",
+                        "description": "Return the best document of each group alone: a field of"
+                        " the metadata, or $text for equal texts. k then counts groups.",
+                    },
+                    "decay": {"type": "object", "description": _DECAY},
                     "max_characters": _integer(
                         "Of each text, the part of this length that matches best is shown.", 1000
                     ),
@@ -218,11 +227,14 @@ class IndexTools:
         query: object,
         k: object = 10,
         filter: object = None,
+        group: Any = None,
+        decay: Any = None,
         max_characters: object = 1000,
     ) -> Answer:
         question, length = _query(query), _limited("max_characters", max_characters, _MOST_SHOWN)
         index = self._index.snapshot()
-        hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
+        limits = _limited("k", k, _MOST_HITS), _filter(filter)
+        hits = index.search(question, *limits, group=group, decay=decay)
         shown, left = [], _MOST_SEARCHED
         for hit in hits:
             left -= len(hit.text or "")

@@ -31,7 +31,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
 from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of
 
 from bm25rag import BM25Index
-from bm25rag.adapters import OnDuplicate, Showing, check_count, sample_metadata
+from bm25rag.adapters import DecayLike, OnDuplicate, Showing, check_count, sample_metadata
 from bm25rag.errors import DuplicateIdError, LockedError, ReadOnlyError
 from bm25rag.filters import Filter
 from bm25rag.following import FollowedFolder, SharedIndex
@@ -190,15 +190,19 @@ class Operations:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Document]:
         """Find the best documents that contain a term of the query.
 
         Parameters
         ----------
         query, filters, top_k, scale_score, min_score, correct, expand, offset
-            As in ``BM25Retriever.run``.
+            As in ``BM25Retriever.run``, as are ``group``, ``per_group`` and ``decay``.
         """
-        search = self._search(filters, top_k, offset, scale_score, min_score)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        search = self._search(filters, top_k, offset, scale_score, min_score, **shaping)
         (found,) = search.by_words({"query": query}, correct, expand)
         return found
 
@@ -213,11 +217,15 @@ class Operations:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[list[Document]]:
         """Do what ``bm25_retrieval`` does for each of many queries at once, on several threads."""
         if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
             raise TypeError(f"queries must be a list of str, got {queries!r:.100}")
-        search = self._search(filters, top_k, offset, scale_score, min_score)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        search = self._search(filters, top_k, offset, scale_score, min_score, **shaping)
         named = {f"queries[{number}]": query for number, query in enumerate(queries)}
         return search.by_words(named, correct, expand)
 
@@ -316,8 +324,9 @@ class Operations:
         with_embedding, key = self.return_embedding, self.spans_key
         return [from_hit(hit, hit.score, with_embedding, key) for hit in search.hits()]
 
-    def _search(self, *arguments: Any) -> Search:
-        return Search(self._current, self.return_embedding, self.spans_key, *arguments)
+    def _search(self, *arguments: Any, **shaping: Any) -> Search:
+        fixed = self._current, self.return_embedding, self.spans_key
+        return Search(*fixed, *arguments, **shaping)
 
     def count_documents(self) -> int:
         """Return the number of documents."""
