@@ -43,3 +43,21 @@ def test_a_language_model_hears_of_nothing_else(saved: Path) -> None:
     with pytest.raises(ValueError, match="either --write or --restrict"):
         IndexTools(saved, write=True, restrict=json.loads(RECENT))
     fails(2, "either --write or --restrict", "mcp", saved, "--write", "--restrict", RECENT)
+
+
+def test_groups_and_decay_are_options(saved: Path) -> None:
+    whole = rows(ok("search", saved, "red blue sea", "--format", "jsonl").stdout)
+    grouped = rows(
+        ok("search", saved, "red blue sea", "--format", "jsonl", "--group", "none").stdout
+    )
+    assert grouped == whole
+    decay = '{"path": "year", "full": 10000, "floor": 0.001}'
+    lowered = rows(ok("search", saved, "red", "--format", "jsonl", "--decay", decay).stdout)
+    assert max(row["score"] for row in lowered) < 0.3 * max(row["score"] for row in whole)
+    assert "decay" in ok("explain", saved, "red", "car", "--decay", decay).stdout
+    fails(2, "path is missing", "search", saved, "red", "--decay", '{"half_life": "1d"}')
+    tools = IndexTools(saved)
+    content, _ = tools.call(
+        "search", {"query": "red", "decay": json.loads(decay), "group": "$text"}
+    )
+    assert [hit["id"] for hit in content["hits"]] == [row["id"] for row in lowered]

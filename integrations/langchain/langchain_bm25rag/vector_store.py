@@ -51,7 +51,8 @@ from langchain_bm25rag.storing import Stored
 # What calls take, as ``check_call`` says it.
 _TAKES = (
     "k, filter, min_score, retrieval_mode, correct, expand, offset, group, per_group and decay for "
-    "each call, got {}: method, weights, rank_constant and fetch_k belong to the store's constructor"
+    "each call, got {}: "
+    "method, weights, rank_constant and fetch_k belong to the store's constructor"
 )
 _FUSION = ("fetch_k", "method", "weights", "rank_constant")
 
