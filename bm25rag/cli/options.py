@@ -78,14 +78,14 @@ def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in _SCORING if options.get(name) is not None}
 
 
+untrusted_option = click.option(
+    "--untrusted",
+    is_flag=True,
+    help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
+)
 # INDEX, and how it is opened.
 index_argument = together(
-    click.argument("index_path", metavar="INDEX", type=INDEX_PATH),
-    click.option(
-        "--untrusted",
-        is_flag=True,
-        help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
-    ),
+    click.argument("index_path", metavar="INDEX", type=INDEX_PATH), untrusted_option
 )
 
 
@@ -141,16 +141,14 @@ decay_option = click.option(
     """ by a number, as in '{"path": "stars", "full": 5}'.""",
 )
 
-# INDEX for commands that read it, and what they may see of it.
-reading_argument = together(
-    index_argument,
-    click.option(
-        "--restrict",
-        metavar="JSON",
-        callback=_parse_json,
-        help="Documents that do not pass this filter are as if INDEX did not hold them.",
-    ),
+restrict_option = click.option(
+    "--restrict",
+    metavar="JSON",
+    callback=_parse_json,
+    help="Documents that do not pass this filter are as if INDEX did not hold them.",
 )
+# INDEX for commands that read it, and what they may see of it.
+reading_argument = together(index_argument, restrict_option)
 
 
 def _parse_vector(

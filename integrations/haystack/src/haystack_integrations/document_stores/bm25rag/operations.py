@@ -84,8 +84,13 @@ class Operations:
     def _writing(self) -> Iterator[BM25Index]:
         if self.restrict is not None:
             raise ReadOnlyError("a store with restrict can only be read: write by one without it")
+        shared = self._shared
+        if isinstance(shared, FollowedFolder):
+            writing = shared.writing(self.lock_timeout, self.commit_every)
+        else:
+            writing = shared.writing()
         try:
-            with self._shared.writing(self.lock_timeout, self.commit_every) as index:
+            with writing as index:
                 yield index
         except LockedError as error:
             raise LockedError(f"{error}, or give the store a longer lock_timeout") from error
