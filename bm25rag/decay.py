@@ -99,7 +99,13 @@ class Decay(_Multiplier):
         return Decay(self.path, self.half_life, floor=floor, now=datetime.now(UTC), missing=missing)
 
     def of(self, value: Any) -> float:
-        """Return the multiplier for a value of the metadata."""
+        """Return the multiplier for a value of the metadata.
+
+        Parameters
+        ----------
+        value
+            The value; ``None`` if there is none.
+        """
         then, now = instant_of(value), instant_of(self.now)
         if then is None:
             return self.missing
@@ -154,7 +160,13 @@ class Prior(_Multiplier):
         return self
 
     def of(self, value: Any) -> float:
-        """Return the multiplier for a value of the metadata."""
+        """Return the multiplier for a value of the metadata.
+
+        Parameters
+        ----------
+        value
+            The value; ``None`` if there is none.
+        """
         if type(value) not in (int, float) or value != value:  # NaN
             return self.missing
         # A value may be an integer that no float can be.
