@@ -11,6 +11,7 @@ from bm25rag.index import BM25Index
 from bm25rag.search.results import BatchResult
 
 if _typing.TYPE_CHECKING:
+    from bm25rag.decay import Decay, Prior
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
 
@@ -19,13 +20,20 @@ __all__ = [
     "BM25Index",
     "BatchResult",
     "Correction",
+    "Decay",
     "Document",
     "Explanation",
     "Hit",
+    "Prior",
 ]
 
 # What few programs name: their modules take a tenth of the import.
-_LATER = {"Correction": "bm25rag.search.correction", "Explanation": "bm25rag.search.explain"}
+_LATER = {
+    "Correction": "bm25rag.search.correction",
+    "Decay": "bm25rag.decay",
+    "Explanation": "bm25rag.search.explain",
+    "Prior": "bm25rag.decay",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -16,6 +16,8 @@ list, and that our own adapters import nothing else.
     Metadata as the core stores them, for what an adapter keeps in a payload or compares.
 ``STOPWORD_LISTS``, ``load_stopwords``
     Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
+``DecayLike``, ``decay_dict``
+    What ``decay=`` takes; and the same as a dict, checked, for a setting that is saved.
 ``read_hits``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
 ``spans_of``
@@ -33,6 +35,7 @@ from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
 from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
+from bm25rag.decay import DecayLike, decay_dict
 from bm25rag.documents import read_hits, spans_of
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
@@ -40,6 +43,7 @@ from bm25rag.scoring.variants import DeltaOn, VariantName
 
 __all__ = [
     "STOPWORD_LISTS",
+    "DecayLike",
     "DeltaOn",
     "Mode",
     "OnDuplicate",
@@ -50,6 +54,7 @@ __all__ = [
     "check_flag",
     "check_real",
     "check_sequence",
+    "decay_dict",
     "decode_metadata",
     "encode_metadata",
     "end_threads",

@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.decay import DecayLike
 from bm25rag.documents import Hit, Matcher, matched
 from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
+from bm25rag.search.finding import check_wanted, page_of
 from bm25rag.search.queries import Query
 
 __all__ = ["HybridSearch", "OnUnknown"]
@@ -53,6 +55,8 @@ class HybridSearch:
     offset
         How many of the best documents to leave out. All pages are of one ranking, of the documents
         that are fused: a larger ``fetch_k`` lets them go deeper.
+    group, per_group, decay
+        As in ``BM25Index.search``, of the fused scores.
     fetch_k
         How many documents of each retriever are fused, >= 0; at least ``k`` are.
     method, weights, rank_constant
@@ -96,6 +100,9 @@ class HybridSearch:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         fetch_k: int = 100,
         method: FusionMethod = "minmax",
         weights: Sequence[float] | None = None,
@@ -115,6 +122,8 @@ class HybridSearch:
         # Before anybody is asked, so that nothing that is found can be missing.
         self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
         self._known = index.__contains__ if known is None else known
+        limits = (most, None, None, self._first, group, per_group, decay)
+        self._wanted = check_wanted(self._snapshot._snapshot, *limits)
         self._by_words: list[tuple[str, float]] | None = None
         self._matcher: Matcher | None = None
         self._others: list[tuple[str, float]] = []
@@ -199,17 +208,25 @@ class HybridSearch:
         """
         if self._by_words is None:
             self.search_index()
+        shaped = self._wanted.shaping is not None
         try:
             fused = fuse(
                 [self._by_words or [], self._others],
                 self._method,
                 self._weights,
-                self._last,
+                2 * self._depth if shaped else self._last,
                 self._rank_constant,
-            )[self._first :]
+            )
         except (TypeError, ValueError) as error:
             message = f"the scores of the other retriever, rankings[1], cannot be fused: {error}"
             raise type(error)(message) from None
+        if shaped:
+            ids = {self._snapshot._snapshot.row_of(id): id for id, _ in fused}
+            scores = [score for _, score in fused]
+            found = page_of(self._wanted, [*zip(ids, scores, strict=True)])
+            fused = [(ids[row], score) for row, score in zip(*found, strict=True)]
+        else:
+            fused = fused[self._first :]
         fused = [(id, score) for id, score in fused if score >= self._floor]
         documents = self._snapshot.get([id for id, _ in fused])
         return [

@@ -7,17 +7,31 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import check_count, check_flag, check_ids, check_real, check_sequence
+from bm25rag.common.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_ids,
+    check_real,
+    check_sequence,
+)
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
 from bm25rag.opening import local_folder, open_index, verify_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.finding import Wanted, check_wanted, find, find_one, parse_filter
+from bm25rag.search.finding import (
+    Wanted,
+    check_wanted,
+    find,
+    find_one,
+    page_of,
+    parse_filter,
+)
 from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result
@@ -32,6 +46,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from bm25rag.common.sparse import Vector
+    from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.fusion import FusionMethod
     from bm25rag.search.correction import Correction
@@ -237,6 +252,9 @@ class BM25Index:
         min_score: float | None = None,
         correct: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
 
@@ -254,6 +272,15 @@ class BM25Index:
             Whether to correct the query first, as ``correct()`` does; hits say how.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + k``.
+        group
+            A path in the metadata, as in a filter: documents with equal values there are one
+            group, and those without a value each its own. Or ``"$text"``: equal texts are one.
+            ``k`` and ``offset`` then count groups, ranked by their best documents.
+        per_group
+            How many of each group's best documents to return at most.
+        decay
+            What lowers scores by the metadata: a ``bm25rag.Decay`` by age, or a ``bm25rag.Prior``
+            by a number, or a dict of the arguments of one. ``min_score`` is on what it leaves.
 
         Returns
         -------
@@ -276,7 +303,7 @@ class BM25Index:
             If no term of a list is known and one holds white space: it looks like a text.
         """
         snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, k, filter, min_score, offset)
+        wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], wanted.filter)
@@ -296,6 +323,9 @@ class BM25Index:
         threads: int | None = None,
         correct: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> BatchResult:
         """Search for many queries at once.
 
@@ -307,7 +337,7 @@ class BM25Index:
             As in ``search``.
         threads
             How many threads to use at most; ``None`` for one a core. The result is the same.
-        correct, offset
+        correct, offset, group, per_group, decay
             As in ``search``.
 
         Returns
@@ -323,7 +353,7 @@ class BM25Index:
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
         snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, k, filter, min_score, offset)
+        wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of_each(snapshot.analyzer, batch), None
         if check_flag("correct", correct):
             corrected = _correct(snapshot, terms, wanted.filter)
@@ -350,7 +380,14 @@ class BM25Index:
         snapshot = self._live.snapshot
         return score_all(snapshot, terms_of(snapshot.analyzer, query))
 
-    def explain(self, query: Query, id: str, filter: FilterSpec | None = None) -> Explanation:
+    def explain(
+        self,
+        query: Query,
+        id: str,
+        filter: FilterSpec | None = None,
+        *,
+        decay: DecayLike | None = None,
+    ) -> Explanation:
         """Explain the score of a document, whether or not it matches.
 
         Parameters
@@ -359,7 +396,7 @@ class BM25Index:
             As in ``search``.
         id
             The document.
-        filter
+        filter, decay
             As in ``search``.
 
         Raises
@@ -371,7 +408,7 @@ class BM25Index:
 
         snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
-        return explain(snapshot, terms_of(snapshot.analyzer, query), id, parsed)
+        return explain(snapshot, terms_of(snapshot.analyzer, query), id, parsed, decay)
 
     def expand(
         self,
@@ -468,6 +505,9 @@ class BM25Index:
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Hit]:
         """Find the best k documents by BM25 and by their sparse vectors, fused.
 
@@ -483,9 +523,9 @@ class BM25Index:
             How many documents of each ranking are fused, >= 0; at least ``k`` are.
         method, weights, rank_constant
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
-        offset
-            As in ``search``. All pages are of one ranking, of the documents that are fused: a
-            larger ``fetch_k`` lets them go deeper.
+        offset, group, per_group, decay
+            As in ``search``, of the fused scores. All pages are of one ranking, of the documents
+            that are fused: a larger ``fetch_k`` lets them go deeper.
 
         Returns
         -------
@@ -501,14 +541,15 @@ class BM25Index:
         from bm25rag.vectors import vector_terms
 
         snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, k, filter, None, offset)
+        wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)
         fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
         terms = terms_of(snapshot.analyzer, query)
         by_words = find_one(snapshot, terms, fetched)
         by_vectors = find_one(snapshot.by_vectors, vector_terms(vector), fetched)
         rankings = [list(zip(map(str, rows), s, strict=True)) for rows, s in (by_words, by_vectors)]
-        fused = fuse(rankings, method, weights, wanted.depth, rank_constant)[wanted.offset :]
-        rows, scores = [int(row) for row, _ in fused], [score for _, score in fused]
+        depth = wanted.depth if wanted.shaping is None else 2 * fetched.k
+        fused = fuse(rankings, method, weights, depth, rank_constant)
+        rows, scores = page_of(wanted, [(int(row), score) for row, score in fused])
         return snapshot.hits(rows, scores, terms=terms)
 
     # --- documents and statistics ------------------------------------------------------
@@ -590,8 +631,12 @@ class BM25Index:
         return score_matrix(self._live.snapshot)
 
     def stats(self) -> dict[str, int | float]:
-        """Return counts and sizes: documents, terms, postings, tokens, average_length, ..."""
-        return self._live.snapshot.stats() | {"shards": self._live.attachment.shard_count}
+        """Return counts and sizes: documents, terms, postings, tokens, average_length, ...
+
+        A view made by ``restricted`` has these alone, of its own documents.
+        """
+        snapshot, shards = self._live.snapshot, self._live.attachment.shard_count
+        return snapshot.stats() | ({} if snapshot.is_restricted else {"shards": shards})
 
     # --- parameters --------------------------------------------------------------------
 
@@ -865,13 +910,54 @@ class BM25Index:
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
         state = self._live.state
         snapshot = state.snapshot
-        parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
+        tuned = snapshot.tuned(snapshot.parameters.changed(given))
         return self._from_live(LiveIndex(state._replace(snapshot=tuned), TUNED))
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
         return self._from_live(LiveIndex(self._live.state, SNAPSHOT))
+
+    def restricted(
+        self, filter: FilterSpec, *, statistics: Literal["whole", "part"] = "whole"
+    ) -> Self:
+        """Return a read-only view of the documents that pass a filter, as if there were no others.
+
+        Nothing that the view is asked, with whatever arguments, tells of another document: its id
+        is unknown, and its words are not found, offered or counted. The view follows the writes
+        and refreshes of this index. What is made of it, such as a copy, a pickle, or what ``save``
+        writes, holds its documents alone, and is scored by their statistics.
+
+        Parameters
+        ----------
+        filter
+            As in ``search``; it is evaluated once after each write, a callable too.
+        statistics
+            By which statistics documents are scored: ``"whole"`` for those of this index, so that
+            scores are those of ``search`` with the filter, and ``explain`` shows in how many of all
+            documents a term occurs; ``"part"`` for those of the documents that pass, so that
+            scores are those of an index built of them alone.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong; also if the filter, ``None`` or ``{}``, rejects nothing.
+
+        Examples
+        --------
+        >>> metadata = [{"tenant": "a"}, {"tenant": "b"}]
+        >>> index = BM25Index.from_texts(["A cat sat.", "Cats run."], metadata=metadata)
+        >>> view = index.restricted({"tenant": "b"})
+        >>> [hit.id for hit in view.search("cats")], "0" in view, len(view)
+        (['1'], False, 1)
+        """
+        from bm25rag.live.restricted import RestrictedIndex
+
+        check_choice("statistics", statistics, ("whole", "part"))
+        parsed = parse_filter(filter, self._live.state.snapshot)
+        if parsed is None or parsed.rejects_nothing:
+            kind = TypeError if parsed is None and filter != {} else ValueError
+            raise kind(f"restricted needs a filter that rejects something, got {filter!r}")
+        return self._from_live(RestrictedIndex(self._live, parsed, statistics == "whole"))
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -1156,6 +1242,8 @@ class BM25Index:
         attachment = self._live.attachment
         if isinstance(attachment, FolderReader):
             return _open_again, (type(self), attachment.opened_by)
+        if (reopened := self._live.reopened_by) is not None:
+            return _restrict_again, (type(self), *reopened)
         # What a writer has not committed, or a view shows, is in no folder.
         return _restore, (type(self), self._live.state.stored())
 
@@ -1167,6 +1255,12 @@ class BM25Index:
 
 def _open_again(kind: type[BM25Index], opened_by: dict[str, Any]) -> BM25Index:
     return kind.open(**opened_by)
+
+
+def _restrict_again(
+    kind: type[BM25Index], opened_by: dict[str, Any], filter: Filter, by_whole: bool
+) -> BM25Index:
+    return kind.open(**opened_by).restricted(filter, statistics="whole" if by_whole else "part")
 
 
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:

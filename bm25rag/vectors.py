@@ -24,6 +24,7 @@ from bm25rag.search.stored_vectors import read_vectors
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+    from bm25rag.decay import DecayLike
     from bm25rag.filters import FilterSpec
     from bm25rag.search.explain import Explanation
 
@@ -64,6 +65,9 @@ class Vectors:
         *,
         min_score: float | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Hit]:
         """Find the best k documents whose vectors have a term of the query's.
 
@@ -72,7 +76,7 @@ class Vectors:
         vector
             The query: weights by term, or by the number of a term; an object with ``indices``
             and ``values``; or a SciPy array of one row.
-        k, filter, min_score, offset
+        k, filter, min_score, offset, group, per_group, decay
             As in ``BM25Index.search``.
 
         Returns
@@ -85,8 +89,9 @@ class Vectors:
         TypeError, ValueError, FilterError
             If an argument is wrong.
         """
-        whole = self._whole()
-        wanted, snapshot = check_wanted(whole, k, filter, min_score, offset), whole.by_vectors
+        whole, shaping = self._whole(), (group, per_group, decay)
+        wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
+        snapshot = whole.by_vectors
         return snapshot.hits(*find_one(snapshot, vector_terms(vector), wanted))
 
     def search_batch(
@@ -98,6 +103,9 @@ class Vectors:
         min_score: float | None = None,
         threads: int | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> BatchResult:
         """Search for many vectors at once.
 
@@ -105,7 +113,7 @@ class Vectors:
         ----------
         vectors
             The queries, or a SciPy array with a row for each.
-        k, filter, min_score, threads, offset
+        k, filter, min_score, threads, offset, group, per_group, decay
             As in ``BM25Index.search_batch``.
 
         Raises
@@ -115,8 +123,9 @@ class Vectors:
         """
         batch = vector_terms_each(vectors)
         workers = None if threads is None else check_count("threads", threads, least=1)
-        whole = self._whole()
-        wanted, snapshot = check_wanted(whole, k, filter, min_score, offset), whole.by_vectors
+        whole, shaping = self._whole(), (group, per_group, decay)
+        wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
+        snapshot = whole.by_vectors
         return batch_result(snapshot, find(snapshot, batch, wanted, workers), [()] * len(batch))
 
     def scores(self, vector: Vector) -> Float64:

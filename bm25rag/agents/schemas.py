@@ -48,12 +48,21 @@ def paging() -> dict[str, Any]:
     }
 
 
+_DECAY = """Lowers scores by age: {"path": "date", "half_life": "30d", "floor": 0.5} halves them \
+every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5, "floor": 0.5}."""
+
+
 def search_schema(fields: str = "") -> dict[str, Any]:
     """Return the schemas of the arguments of ``search``."""
     return {
         "query": string("Words to look for.", LONGEST_QUERY),
         "k": integer("How many documents at most.", 10, 1, MOST_HITS),
         "filter": filter_schema(fields),
+        "group": string(
+            "Return the best document of each group alone: a field of the metadata, or $text for"
+            " equal texts. k then counts groups."
+        ),
+        "decay": {"type": "object", "description": _DECAY},
         **paging(),
     }
 

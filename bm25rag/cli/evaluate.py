@@ -12,8 +12,8 @@ from rich.table import Table
 from bm25rag.cli.options import (
     PATH,
     examples,
-    index_argument,
     open_index,
+    reading_argument,
     scoring_options,
     together,
     usage_errors,
@@ -94,7 +94,7 @@ def parse_measures(
         "    --baseline default.run",
     ),
 )
-@index_argument
+@reading_argument
 @judged_options
 @click.option(
     "--measure",

@@ -7,8 +7,13 @@ from typing import Any
 
 import click
 
-from bm25rag import BM25Index
-from bm25rag.cli.options import examples, filter_option, index_argument, usage_errors
+from bm25rag.cli.options import (
+    examples,
+    filter_option,
+    open_index,
+    reading_argument,
+    usage_errors,
+)
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import write_result
 
@@ -25,9 +30,9 @@ _BATCH, _BATCH_WITH_VECTORS = 1000, 10_000
         """bm25rag export docs.bm25 --filter '{"year": {"$gte": 2020}}'""",
     ),
 )
-@index_argument
+@reading_argument
 @filter_option
-def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | None) -> None:
+def export_command(index_path: Path, filter_: dict[str, Any] | None, **options: Any) -> None:
     """Write the documents of an index as JSON lines, in their order.
 
     Each line has id, text and metadata and, if the index has sparse vectors, vector,
@@ -35,7 +40,7 @@ def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | 
     payloads, which are bytes, are left out, and the text is null where the index keeps
     none.
     """
-    index = BM25Index.open(index_path, untrusted=untrusted).snapshot()
+    index = open_index(index_path, options).snapshot()
     with usage_errors():
         ids = index.ids(filter_)
     has_vectors = bool(index.vectors)

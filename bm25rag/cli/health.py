@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bm25rag import BM25Index
-from bm25rag.cli.options import examples, index_argument
+from bm25rag.cli.options import examples, index_argument, open_index, reading_argument
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, result_console, write_result
 from bm25rag.kernels import backend
@@ -27,11 +27,11 @@ _PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")
         "bm25rag info docs.bm25 --json | jq .documents",
     ),
 )
-@index_argument
+@reading_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def info_command(index_path: Path | str, untrusted: bool, as_json: bool) -> None:
+def info_command(index_path: Path | str, as_json: bool, **options: Any) -> None:
     """Show what an index holds: counts, parameters, analyzer."""
-    index = BM25Index.open(index_path, untrusted=untrusted)
+    index = open_index(index_path, options)
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
     frequencies = index.vectors.document_frequencies()

@@ -75,7 +75,7 @@ scoring_options = together(
 
 def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scoring parameters that were given."""
-    return {name: options[name] for name in _SCORING if options[name] is not None}
+    return {name: options[name] for name in _SCORING if options.get(name) is not None}
 
 
 untrusted_option = click.option(
@@ -90,10 +90,12 @@ index_argument = together(
 
 
 def open_index(path: Path | str, options: Mapping[str, Any]) -> BM25Index:
-    """Open an index for reading, with the scoring parameters that were given."""
+    """Open an index for reading, restricted, and with the scoring parameters, as was asked."""
     index = BM25Index.open(path, untrusted=options["untrusted"])
-    parameters = scoring_parameters(options)
     with usage_errors():
+        if options["restrict"] is not None:
+            index = index.restricted(options["restrict"])
+        parameters = scoring_parameters(options)
         return index.tune(**parameters) if parameters else index
 
 
@@ -129,6 +131,24 @@ filter_option = click.option(
     callback=_parse_json,
     help="""Only documents whose metadata pass, as in '{"year": {"$gte": 2020}}'.""",
 )
+
+
+decay_option = click.option(
+    "--decay",
+    metavar="JSON",
+    callback=_parse_json,
+    help="""Lower scores by age, as in '{"path": "date", "half_life": "30d", "floor": 0.5}', or"""
+    """ by a number, as in '{"path": "stars", "full": 5}'.""",
+)
+
+restrict_option = click.option(
+    "--restrict",
+    metavar="JSON",
+    callback=_parse_json,
+    help="Documents that do not pass this filter are as if INDEX did not hold them.",
+)
+# INDEX for commands that read it, and what they may see of it.
+reading_argument = together(index_argument, restrict_option)
 
 
 def _parse_vector(

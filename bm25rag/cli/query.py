@@ -13,10 +13,11 @@ from bm25rag import BatchResult, BM25Index
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.options import (
     PATH,
+    decay_option,
     examples,
     filter_option,
-    index_argument,
     open_index,
+    reading_argument,
     scoring_options,
     usage_errors,
     vector_option,
@@ -40,7 +41,7 @@ _BATCH = 1000
         "    --format trec --output scifact.run",
     ),
 )
-@index_argument
+@reading_argument
 @click.argument("query", required=False)
 @click.option(
     "--queries",
@@ -68,6 +69,19 @@ _BATCH = 1000
     type=click.IntRange(min=0),
     help="Leave out so many of the best hits: the next page.",
 )
+@click.option(
+    "--group",
+    metavar="PATH",
+    help="The best hit of each group: a metadata field such as source, or $text for equal texts.",
+)
+@click.option(
+    "--per-group",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Hits of each group.",
+)
+@decay_option
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
 @vector_option
@@ -119,10 +133,11 @@ def _search(
     options: Mapping[str, Any],
 ) -> BatchResult | Fused:
     """Search for texts, or for a vector and, if there is one, the query."""
-    k, filter_, offset = options["k"], options["filter_"], options["offset"]
+    k, filter_ = options["k"], options["filter_"]
+    page = {name: options[name] for name in ("offset", "group", "per_group", "decay")}
     if vector is not None and query is not None:
-        return Fused(index.search_hybrid(query, vector, k, filter_, offset=offset))
-    limits = {"min_score": options["min_score"], "threads": options["threads"], "offset": offset}
+        return Fused(index.search_hybrid(query, vector, k, filter_, **page))
+    limits = page | {"min_score": options["min_score"], "threads": options["threads"]}
     if vector is not None:
         return index.vectors.search_batch([vector], k, filter_, **limits)
     return index.search_batch(texts, k, filter_, **limits)
@@ -151,10 +166,11 @@ def format_of(format_: str | None, as_json: bool) -> str:
         'bm25rag explain docs.bm25 "how do I install it" guide.md#3',
     ),
 )
-@index_argument
+@reading_argument
 @click.argument("query")
 @click.argument("id_", metavar="ID")
 @filter_option
+@decay_option
 @scoring_options
 def explain_command(index_path: Path | str, query: str, id_: str, **options: Any) -> None:
     """Explain the score of the document ID for QUERY, term by term.
@@ -163,7 +179,7 @@ def explain_command(index_path: Path | str, query: str, id_: str, **options: Any
     """
     index = open_index(index_path, options)
     with usage_errors():
-        explanation = index.explain(query, id_, filter=options["filter_"])
+        explanation = index.explain(query, id_, options["filter_"], decay=options["decay"])
     write_result(str(explanation))
     dropped = dropped_words(query, index.analyzer, explanation)
     if dropped:

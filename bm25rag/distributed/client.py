@@ -17,6 +17,7 @@ from bm25rag.common.checks import (
     check_sequence,
 )
 from bm25rag.common.sparse import Vector, read_vector
+from bm25rag.decay import Decay, DecayLike, Prior, read_decay
 from bm25rag.distributed.asking import DEADLINE, Answers, ask
 from bm25rag.distributed.engine import cause_of, load
 from bm25rag.distributed.host import HostState
@@ -64,15 +65,17 @@ class RayIndex:
         *,
         min_score: float | None = None,
         offset: int = 0,
+        group: str | None = None,
+        decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> list[Hit]:
         """Find the best k documents that contain a query term.
 
         Parameters
         ----------
-        query, k, filter, min_score, offset
+        query, k, filter, min_score, offset, group, decay
             As for ``BM25Index.search``. A callable is sent to the cluster. Shards send
-            ``offset + k`` hits each.
+            ``offset + k`` hits each, and the best of a group alone.
         deadline
             Seconds until the answer must be there, > 0.
 
@@ -90,7 +93,7 @@ class RayIndex:
             As ``BM25Index.search``.
         """
         limits = (k, filter, min_score, offset, True, deadline, False)
-        return self._search("search", [query], *limits).hits()[0]
+        return self._search("search", [query], *limits, *_shaping(group, decay)).hits()[0]
 
     def search_batch(
         self,
@@ -100,6 +103,8 @@ class RayIndex:
         *,
         min_score: float | None = None,
         offset: int = 0,
+        group: str | None = None,
+        decay: DecayLike | None = None,
         contents: bool = True,
         deadline: float = DEADLINE,
         partial: bool = False,
@@ -110,7 +115,7 @@ class RayIndex:
         ----------
         queries
             As for ``BM25Index.search_batch``.
-        k, filter, min_score, offset, deadline
+        k, filter, min_score, offset, group, decay, deadline
             As for ``search``.
         contents
             Whether to send texts, metadata and payloads, so that the batch has ``hits()``;
@@ -127,7 +132,7 @@ class RayIndex:
         batch = list(check_sequence("queries", queries, "queries"))
         check_flag("contents", contents)
         limits = (k, filter, min_score, offset, contents, deadline, partial)
-        return self._search("search", batch, *limits)
+        return self._search("search", batch, *limits, *_shaping(group, decay))
 
     @property
     def vectors(self) -> RayVectors:
@@ -190,9 +195,10 @@ class RayIndex:
         contents: bool,
         deadline: float,
         partial: bool,
+        *shaping: object,
     ) -> RayBatch:
         first, last = _page(k, offset)
-        arguments = (queries, last, filter, min_score, contents)
+        arguments = (queries, last, filter, min_score, contents, *shaping)
         check_flag("partial", partial)
         self._check_fields(filter, deadline)
         answers = self._ask(operation, arguments, deadline, partial)
@@ -213,13 +219,14 @@ class RayIndex:
         id: str,
         filter: FilterSpec | None = None,
         *,
+        decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> Explanation:
         """Explain the score of a document, as ``BM25Index.explain`` does.
 
         Parameters
         ----------
-        query, id, filter, deadline
+        query, id, filter, decay, deadline
             As for ``search``; the document.
 
         Raises
@@ -229,7 +236,8 @@ class RayIndex:
         ShardUnavailableError
             As ``search``.
         """
-        arguments = (query, check_id("id", id), filter)
+        started = None if decay is None else read_decay(decay)
+        arguments = (query, check_id("id", id), filter, started)
         self._check_fields(filter, deadline)
         explanation = _merged(
             "explain", self._ask("explain", arguments, deadline, False), arguments
@@ -431,6 +439,11 @@ def _page(k: int, offset: int) -> tuple[int, int]:
     """Return the ranks, from 0, of the first match wanted and of the first one not wanted."""
     wanted, first = check_count("k", k), check_count("offset", offset)
     return first, first + wanted if wanted else 0
+
+
+def _shaping(group: str | None, decay: DecayLike | None) -> tuple[str | None, Decay | Prior | None]:
+    """Return what shapes a ranking, with one present for all shards."""
+    return group, None if decay is None else read_decay(decay)
 
 
 def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:

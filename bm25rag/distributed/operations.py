@@ -13,6 +13,7 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.sparse import Vector
+from bm25rag.decay import DecayLike
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
@@ -21,17 +22,21 @@ from bm25rag.search.explain import Explanation
 from bm25rag.search.known_fields import fields_of, has_field
 from bm25rag.search.queries import Query
 from bm25rag.search.results import BatchResult
+from bm25rag.search.shaping import group_of
 from bm25rag.shards import Ranking, merge_rankings
-from bm25rag.vectors import Vectors
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
 
 
 class Found(NamedTuple):
-    """The best matches of a batch: rows in the whole index, and the hits or only ids of each."""
+    """The best matches of a batch: rows in the whole index, and the hits or only ids of each.
+
+    ``groups`` has a key of each match's group, ``None`` if it is the only one, in a search of such.
+    """
 
     ranking: Ranking
     items: Sequence[list[Hit]] | Sequence[list[str]]
+    groups: Sequence[list[str | None]] | None = None
 
 
 class Operation(NamedTuple):
@@ -47,7 +52,7 @@ class Operation(NamedTuple):
 
 
 def _search(
-    shard: BM25Index | Vectors,
+    shard: BM25Index,
     first_row: int,
     threads: int,
     queries: Sequence[Any],
@@ -55,13 +60,31 @@ def _search(
     filter: FilterSpec | None,
     min_score: float | None,
     contents: bool,
+    group: str | None = None,
+    decay: DecayLike | None = None,
 ) -> Found:
-    batch = shard.search_batch(queries, k, filter, min_score=min_score, threads=threads)
+    batch = shard.search_batch(
+        queries, k, filter, min_score=min_score, threads=threads, group=group, decay=decay
+    )
+    found = _found(batch, first_row, contents)
+    if group is None:
+        return found
+    groups = [[group_of(hit, group) for hit in row] for row in batch.hits()]
+    return found._replace(groups=groups)
+
+
+def _search_vectors(
+    shard: BM25Index,
+    first_row: int,
+    threads: int,
+    vectors: Sequence[Any],
+    k: int,
+    filter: FilterSpec | None,
+    min_score: float | None,
+    contents: bool,
+) -> Found:
+    batch = shard.vectors.search_batch(vectors, k, filter, min_score=min_score, threads=threads)
     return _found(batch, first_row, contents)
-
-
-def _search_vectors(shard: BM25Index, *arguments: Any) -> Found:
-    return _search(shard.vectors, *arguments)
 
 
 def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
@@ -85,6 +108,8 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         counts = np.zeros(len(queries), np.int64)
         none: list[list[str]] = [[] for _ in queries]
         return Found(Ranking(empty.astype(np.int64), empty, counts), none)
+    if answers[0].groups is not None:
+        return _merge_groups(answers, k)
     ranking = merge_rankings([one.ranking for one in answers], [0] * len(answers), k)
     items = []
     for number, count in enumerate(ranking.counts.tolist()):
@@ -97,6 +122,43 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         order = np.argsort(-np.concatenate(scores), kind="stable")[:count]
         items.append([row[position] for position in order.tolist()])
     return Found(ranking, items)
+
+
+def _merge_groups(answers: Sequence[Found], k: int) -> Found:
+    """Merge the best of each group: the group may have a better one in another shard."""
+    queries = len(answers[0].items)
+    width = min(k, sum(one.ranking.rows.shape[1] for one in answers))
+    rows, scores = np.full((queries, width), -1), np.full((queries, width), -np.inf)
+    counts = np.zeros(queries, np.int64)
+    items: list[list[Any]] = []
+    groups: list[list[str | None]] = []
+    for number in range(queries):
+        found = [
+            match
+            for one in answers
+            for match in zip(
+                one.ranking.scores[number].tolist(),
+                one.ranking.rows[number].tolist(),
+                one.items[number],
+                (one.groups or ())[number],
+                strict=False,  # unused cells have no items
+            )
+        ]
+        # As in ``merge_rankings``: of equal scores, the earlier shard's first.
+        found.sort(key=lambda match: -match[0])
+        seen: set[str] = set()
+        chosen: list[Any] = []
+        for match in found:
+            if (key := match[3]) is None or key not in seen:
+                chosen.append(match)
+                seen.add(key or "")
+        del chosen[k:]
+        counts[number] = len(chosen)
+        scores[number, : len(chosen)] = [match[0] for match in chosen]
+        rows[number, : len(chosen)] = [match[1] for match in chosen]
+        items.append([match[2] for match in chosen])
+        groups.append([match[3] for match in chosen])
+    return Found(Ranking(rows.astype(np.int64), scores, counts), items, groups)
 
 
 def _search_hybrid(
@@ -155,9 +217,10 @@ def _explain(
     query: Query,
     id: str,
     filter: FilterSpec | None,
+    decay: DecayLike | None,
 ) -> Explanation | None:
     try:
-        return shard.explain(query, id, filter)
+        return shard.explain(query, id, filter, decay=decay)
     except DocumentNotFoundError:
         return None
 

@@ -85,6 +85,30 @@ def escape_key(key: str) -> str:
     return re.sub(r"([\\.$])", r"\\\1", key)
 
 
+def parse_path(path: object, name: str) -> tuple[str, ...]:
+    """Split a path into the metadata, as it stands in a filter, into its keys.
+
+    Parameters
+    ----------
+    path
+        The path.
+    name
+        Its name in messages.
+
+    Raises
+    ------
+    TypeError, FilterError
+        If it is no path.
+    """
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a path in the metadata, got {describe(path)}")
+    if path.startswith("$"):
+        raise FilterError(
+            f"{name}: expected a path; a field's own $ is written \\$, got {path!r:.100}"
+        )
+    return _path(path, name)
+
+
 class _Subject(NamedTuple):
     """What a condition is about: the operators it takes, and how a condition is made."""
 

@@ -85,6 +85,16 @@ def instant_of(value: Any) -> timedelta | None:
         return None
 
 
+def value_at(metadata: dict[str, Any], path: tuple[str, ...]) -> Any:
+    """Return the value at a path of metadata; ``None`` if there is none."""
+    value: Any = metadata
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
 def canonical(value: Any) -> str:
     """Spell a value so that two spellings are the same if and only if the values are equal.
 

@@ -61,6 +61,10 @@ class State(NamedTuple):
         """Return the state as it is stored."""
         snapshot, next_id, probe, extra = self
         views = list(snapshot.views)
+        if snapshot.is_restricted:  # whose segments hold other documents, too
+            from bm25rag.merging.merge import merge_segments
+
+            views = [SegmentView(merge_segments(views))] if snapshot.count else []
         settings = snapshot.analyzer, snapshot.parameters
         return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics)
 
@@ -104,6 +108,11 @@ class LiveIndex:
             _WRITERS.add(self)
 
     @property
+    def reopened_by(self) -> tuple[dict[str, Any], Filter, bool] | None:
+        """With what a pickle opens a folder again and restricts it; ``None``: it does not."""
+        return None
+
+    @property
     def snapshot(self) -> Snapshot:
         """What to read from now; long writes then pause for readers."""
         note_read()
@@ -111,6 +120,8 @@ class LiveIndex:
 
     def copy(self) -> LiveIndex:
         """Return an index of its own, in memory, with the same state."""
+        if self.state.snapshot.is_restricted:
+            return LiveIndex(State.of(self.state.stored()), MEMORY)
         made, attachment = LiveIndex(self.state, MEMORY), self.attachment
         made.saved = attachment.saved_copy() if isinstance(attachment, FolderReader) else self.saved
         return made

@@ -157,6 +157,12 @@ class Field:
             return [decode(None)] * self.has(kind)
         return list(map(decode, self.ranked(kind)))
 
+    def value(self, kind: int, position: int) -> Any:
+        """Return one of ``values(kind)``."""
+        if kind == STRING:
+            return text_of(self.ranked(kind)[position])
+        return _DECODERS[kind](None if kind in FLAGS else self.ranked(kind)[position])
+
     def spread(self, passing: Bool, missing: bool, count: int) -> Bool:
         """Return which of ``count`` documents have a passing value; ``missing`` for no value."""
         hits = passing.take(self.codes)

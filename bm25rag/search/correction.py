@@ -84,7 +84,7 @@ def _is_word(term: str) -> bool:
 
 def _known(snapshot: Snapshot, terms: Sequence[str], filter: Filter | None) -> set[str]:
     """Return the terms that occur in a document that passes the filter."""
-    if filter is None:
+    if filter is None and not snapshot.is_restricted:
         are_known = [number >= 0 for number in snapshot.term_numbers(terms)[1]]
     else:
         asked = [[term] for term in terms]

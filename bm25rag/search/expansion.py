@@ -82,7 +82,7 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     terms = list(dict.fromkeys(term for vector in vectors for term in vector))
     cache, numbers = snapshot.term_numbers(terms)
     frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
-    limit = max(snapshot.count / _COMMON, least)
+    limit = max(snapshot.collection_size / _COMMON, least)
     return [
         {
             term: tf

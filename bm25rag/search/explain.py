@@ -15,6 +15,7 @@ from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter
 
 
@@ -54,6 +55,8 @@ class TermExplanation:
 class Explanation:
     """A score and its parts: the contributions, in order, and the shift add up to it.
 
+    Where the search had a ``decay``, it is what that left of the sum.
+
     Parameters
     ----------
     id
@@ -66,6 +69,8 @@ class Explanation:
         What absent terms add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
     terms
         The query's distinct terms in order of first occurrence, unknown ones with idf 0.
+    multiplier
+        What ``decay`` has multiplied the sum by, or divided a negative one by, to give the score.
     """
 
     id: str
@@ -73,6 +78,7 @@ class Explanation:
     matched: bool
     shift: float
     terms: tuple[TermExplanation, ...]
+    multiplier: float = 1.0
 
     def __str__(self) -> str:
         width = max([len("term"), *(len(term.term) for term in self.terms)])
@@ -87,10 +93,18 @@ class Explanation:
         ]
         if self.shift:
             lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
+        if self.multiplier != 1.0:
+            lines.append(f"  {'decay':{width}}  {'':35}x {self.multiplier:13.6f}")
         return "\n".join(lines)
 
 
-def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) -> Explanation:
+def explain(
+    snapshot: Snapshot,
+    terms: Terms,
+    id: str,
+    filter: Filter | None,
+    decay: DecayLike | None = None,
+) -> Explanation:
     """Explain the score of a document.
 
     Raises
@@ -126,5 +140,11 @@ def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) ->
         shift += float(idf * snapshot.absent_weight) * count
         frequency = int(cache.frequencies[term])
         shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
-    matched = any(share.tf for share in shares)
-    return Explanation(view.segment.id_of(number), score + shift, matched, shift, tuple(shares))
+    matched, multiplier, total = any(share.tf for share in shares), 1.0, score + shift
+    if decay is not None:
+        from bm25rag.decay import multiplied, multiplier_of
+
+        multiplier = multiplier_of(decay, snapshot.document(*place).metadata)
+        total = multiplied(total, multiplier)
+    found = view.segment.id_of(number)
+    return Explanation(found, total, matched, shift, tuple(shares), multiplier)

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.arrays import Bool, Int64, UInt32
 from bm25rag.common.codec import decode_each
 from bm25rag.common.strings import utf8
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
@@ -42,6 +42,22 @@ def masks_of(views: Iterable[SegmentView], filter: Filter) -> tuple[Allowed, ...
     if key is not None:
         return tuple(_cached(view, filter, key) for view in views)
     return tuple(_uncached(view, filter) for view in views)
+
+
+def numbers_anew(view: SegmentView, filter: Filter) -> UInt32:
+    """Return the numbers of the documents that live and pass, ascending, from no cache.
+
+    What is in a cache was found by the key of some filter.
+    """
+    living = _living(view)
+    as_built = living.copy()
+    as_built[list(view.changed)] = False
+    mask = _evaluate(_AsBuilt(view), filter, as_built)
+    for changes in view.changes:
+        if changes.changed:
+            numbers = changes.numbers
+            mask[numbers] = _evaluate(_Changed(view, changes), filter, living[numbers])
+    return np.flatnonzero(mask).astype(np.uint32)
 
 
 def _uncached(view: SegmentView, filter: Filter) -> Allowed:
@@ -73,7 +89,7 @@ def _evaluate_view(view: SegmentView, filter: Filter, candidates: Bool) -> Bool:
 
 def _cached(view: SegmentView, filter: Filter, key: Hashable) -> Allowed:
     """Return which documents are alive and pass."""
-    if not view.changes:
+    if not view.changes and view.is_whole:
         return _cached_as_built(view, filter, key)
     return view.masks.get(key, lambda: _with_changes(view, filter, key))
 

@@ -19,7 +19,9 @@ from bm25rag.search.queries import Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter, FilterSpec
+    from bm25rag.search.shaping import Shaping
 
 # How many times more matches are looked at if too few of those before have passed.
 _GROWTH = 4
@@ -40,12 +42,15 @@ class Wanted(NamedTuple):
         The least score; ``None``: any.
     offset
         How many of the best are left out, >= 0.
+    shaping
+        What lowers scores or groups documents; ``k`` and ``offset`` are then of groups.
     """
 
     k: int
     filter: Filter | None = None
     min_score: float | None = None
     offset: int = 0
+    shaping: Shaping | None = None
 
     @property
     def depth(self) -> int:
@@ -54,12 +59,25 @@ class Wanted(NamedTuple):
 
 
 def check_wanted(
-    snapshot: Snapshot, k: int, filter: FilterSpec | None, min_score: float | None, offset: int
+    snapshot: Snapshot,
+    k: int,
+    filter: FilterSpec | None,
+    min_score: float | None,
+    offset: int,
+    group: str | None = None,
+    per_group: int = 1,
+    decay: DecayLike | None = None,
 ) -> Wanted:
     """Check the arguments that all searches share; raise as ``BM25Index.search``."""
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
     parsed = None if filter is None else parse_filter(filter, snapshot)
-    return Wanted(check_count("k", k), parsed, floor, check_count("offset", offset))
+    wanted = Wanted(check_count("k", k), parsed, floor, check_count("offset", offset))
+    if group is None and decay is None and per_group == 1:
+        return wanted
+    from bm25rag.search.shaping import Shaping  # most searches do without
+
+    shaping = Shaping(snapshot, group, per_group, decay)
+    return wanted._replace(shaping=shaping if group is not None or decay is not None else None)
 
 
 def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None:
@@ -87,9 +105,9 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     scores
         Their scores.
     """
-    k, filter, min_score, offset = wanted
+    k, filter, min_score, offset, shaping = wanted
     known, asked = (None, None) if filter is None else _split(filter)
-    if asked is None:
+    if asked is None and shaping is None:
         masks = snapshot.masks(known)
         if not offset:
             return ranking.rank_one(snapshot, terms, k, masks, min_score)
@@ -98,6 +116,17 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     matches = find(snapshot, [terms], wanted, 1)
     count = int(matches.counts[0])
     return matches.numbers[0, :count].tolist(), matches.scores[0, :count].tolist()
+
+
+def page_of(wanted: Wanted, fused: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
+    """Return what is wanted of all rows that were fused, with their scores, best first."""
+    rows, scores = [row for row, _ in fused], [score for _, score in fused]
+    if wanted.shaping is None or not wanted.k:
+        page = slice(wanted.offset, wanted.depth)
+        return rows[page], scores[page]
+    shaped = wanted.shaping.shape(rows, scores, True, wanted.k, wanted.offset, -np.inf)
+    assert shaped is not None  # there are no others
+    return shaped
 
 
 def find(
@@ -120,13 +149,11 @@ def find(
         How many to use at most; ``None``: as many as there are cores for this process.
     """
     known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
-    masks = snapshot.masks(known)
-    if asked is None or not wanted.k:
-        matches = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
-    else:
-        answers = _Answers(snapshot, asked)
-        matches = _ask(snapshot, queries, wanted, masks, answers, threads)
-    first = wanted.offset
+    masks, first = snapshot.masks(known), wanted.offset
+    if wanted.k and (asked is not None or wanted.shaping is not None):
+        answers = None if asked is None else _Answers(snapshot, asked)
+        return _ask(snapshot, queries, wanted, masks, answers, threads)
+    matches = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
     if not first:
         return matches
     rows, scores = matches.numbers[:, first:].copy(), matches.scores[:, first:].copy()
@@ -138,14 +165,20 @@ def _ask(
     queries: Sequence[Terms],
     wanted: Wanted,
     masks: ranking.Masks,
-    answers: _Answers,
+    answers: _Answers | None,
     threads: int | None,
 ) -> Matches:
-    """Find the best matches of each query that pass when they are asked about."""
-    shape = (len(queries), min(wanted.depth, snapshot.count))
+    """Find the best matches of each query that pass when they are asked about, and shape them.
+
+    So many are ranked, best first, that no other can change the result.
+    """
+    k, shaping = wanted.k, wanted.shaping
+    left = max(snapshot.count - wanted.offset, 0)
+    shape = (len(queries), min(k, left) if shaping is None else shaping.width(k, left))
     counts = np.zeros(len(queries), np.int64)
     result = Matches(np.full(shape, -1, np.int64), np.full(shape, -np.inf), counts)
-    pending, width = list(range(len(queries))), wanted.depth
+    pending = list(range(len(queries)))
+    width = wanted.depth if shaping is None else shaping.first(wanted.depth)
     while pending:
         unfinished: list[int] = []
         step = max(1, _CELLS // width)
@@ -154,8 +187,11 @@ def _ask(
             some = [queries[number] for number in numbers]
             ranked = ranking.rank(snapshot, some, width, masks, wanted.min_score, threads)
             for found_row, number in enumerate(numbers):
-                done = _fill(result, number, ranked, found_row, answers)
-                if not done and ranked.counts[found_row] < snapshot.count:
+                count = int(ranked.counts[found_row])
+                rows = ranked.numbers[found_row, :count].tolist()
+                scores = ranked.scores[found_row, :count].tolist()
+                complete = count < ranked.numbers.shape[1] or count == snapshot.count
+                if not _fill(result, number, rows, scores, complete, wanted, answers):
                     unfinished.append(number)
         pending, width = unfinished, min(_GROWTH * width, max(snapshot.count, 1))
     return result
@@ -179,14 +215,33 @@ class _Answers(dict[int, bool]):
 
 
 def _fill(
-    result: Matches, number: int, ranked: Matches, row_of_ranked: int, answers: _Answers
+    result: Matches,
+    number: int,
+    rows: list[int],
+    scores: list[float],
+    complete: bool,
+    wanted: Wanted,
+    answers: _Answers | None,
 ) -> bool:
-    """Copy the matches of a query that pass; return whether no more need be found."""
-    count, width = int(ranked.counts[row_of_ranked]), result.numbers.shape[1]
-    rows = ranked.numbers[row_of_ranked, :count].tolist()
-    passing = list(islice((cell for cell, row in enumerate(rows) if answers[row]), width))
-    result.numbers[number, : len(passing)] = ranked.numbers[row_of_ranked, passing]
-    result.scores[number, : len(passing)] = ranked.scores[row_of_ranked, passing]
-    result.counts[number] = len(passing)
-    done: bool = count < ranked.numbers.shape[1] or len(passing) == width
-    return done
+    """Put what a query has found into the result; return whether no more need be found."""
+    shaping, depth = wanted.shaping, wanted.depth
+    if answers is not None:
+        passing = (cell for cell, row in enumerate(rows) if answers[row])
+        cells = list(islice(passing, depth)) if shaping is None else list(passing)
+        complete = complete or (shaping is None and len(cells) == depth)
+        # What is behind the last of the ranking is behind the last that passes, too.
+        rows, scores = [rows[cell] for cell in cells], [scores[cell] for cell in cells]
+    if shaping is None:
+        if not complete:
+            return False
+        rows, scores = rows[wanted.offset :], scores[wanted.offset :]
+    else:
+        floor = -np.inf if wanted.min_score is None else wanted.min_score
+        shaped = shaping.shape(rows, scores, complete, wanted.k, wanted.offset, floor)
+        if shaped is None:
+            return False
+        rows, scores = shaped
+    result.numbers[number, : len(rows)] = rows
+    result.scores[number, : len(scores)] = scores
+    result.counts[number] = len(rows)
+    return True

@@ -80,12 +80,13 @@ def fields_of(snapshot: Snapshot) -> set[tuple[str, ...]]:
     """Return the paths at which documents, or such as are deleted, have values."""
     parts = [view.segment.fields for view in snapshot.views]
     parts += [one.fields for view in snapshot.views for one in view.changes if one.changed]
-    return {
+    paths = {
         tuple(key for key in path if key is not None)
         for fields in parts
         for path in fields
         if None not in path
     }
+    return {path for path in paths if not snapshot.is_restricted or has_field(snapshot, path)}
 
 
 def _name(path: tuple[str, ...]) -> str:

@@ -165,7 +165,7 @@ def _search_segment(batch: QueryBatch, index: int, mask: Allowed | None, hot: Ba
     hot.search(segment, terms, batch.queries, batch.floors, plan, matches)
     if not direct and not counts.any():
         return  # no match of a small segment beats those found before
-    if len(view.deleted) or base:
+    if base or not view.is_whole:
         used = rows >= 0
         rows[used] = view.ranks(rows[used]) + base
     if not direct:
@@ -209,7 +209,7 @@ def rank_one(
         view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
         plan = _plan(min(width, segment.size), mask)
         found, best = hot.search_one(segment, cache.arrays[index], numbers, weights, floor, plan)
-        if found and (len(view.deleted) or base):
+        if found and (base or not view.is_whole):
             found = (view.ranks(np.array(found)) + base).tolist()
         if rows and found:  # equal scores keep the order of the segments
             found, best = rows + found, scores + best

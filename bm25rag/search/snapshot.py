@@ -60,6 +60,9 @@ class Snapshot:
         ``None`` for those of the segments.
     """
 
+    # Whether there are other documents, of which nothing may be told.
+    is_restricted = False
+
     def __init__(
         self,
         views: Sequence[SegmentView],
@@ -77,15 +80,20 @@ class Snapshot:
         self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
         self.tokens = sum(view.tokens for view in self.views)
         tokens = self.tokens if statistics is None else statistics.tokens
-        self._documents = self.count if statistics is None else statistics.documents
-        self.average_length = tokens / self._documents if self._documents else 0.0
-        self._term_cache = TermCache(self.views, parameters, self._documents, 0, statistics)
+        # How many documents the statistics are of.
+        self.collection_size = self.count if statistics is None else statistics.documents
+        self.average_length = tokens / self.collection_size if self.collection_size else 0.0
+        self._term_cache = TermCache(self.views, parameters, self.collection_size, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
 
     @property
     def is_part(self) -> bool:
         """Whether the documents are a part of a collection, whose others are elsewhere."""
-        return self._documents != self.count
+        return self.collection_size != self.count
+
+    def tuned(self, parameters: Parameters) -> Snapshot:
+        """Return the same documents under other parameters."""
+        return Snapshot(self.views, parameters, self.analyzer, self.statistics)
 
     @lazy_property
     def by_vectors(self) -> Snapshot:
@@ -132,7 +140,7 @@ class Snapshot:
         if self.statistics is not None:
             each = map(self.statistics.frequency, utf8_each(terms))
             frequencies = np.fromiter(each, np.int64, len(terms))
-        return self.parameters.idf(self._documents, frequencies.astype(np.float64))
+        return self.parameters.idf(self.collection_size, frequencies.astype(np.float64))
 
     @lazy_property
     def absent_weight(self) -> np.float32:
@@ -201,6 +209,13 @@ class Snapshot:
             return 0, self.views[0].number_at(row)
         segment_index = bisect_right(self.bases, row) - 1
         return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
+
+    def row_of(self, id: str) -> int:
+        """Return the row of a living document."""
+        place = self.find(id)
+        assert place is not None
+        rank = self.views[place[0]].ranks(np.array([place[1]]))
+        return self.bases[place[0]] + int(rank[0])
 
     def id_at(self, row: int) -> str:
         """Return the id of the living document at ``row``."""

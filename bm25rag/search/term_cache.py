@@ -123,7 +123,7 @@ class TermCache(TermNumbers):
         arrays = [own for own in postings if own is not None]
         if not self.capacity or len(arrays) < len(postings):
             return None
-        counts = self._statistics is None and not any(len(view.deleted) for view in self._views)
+        counts = self._statistics is None and all(view.is_whole for view in self._views)
         return TermTable(
             arrays,
             self.arrays,

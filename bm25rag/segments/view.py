@@ -32,6 +32,8 @@ class SegmentView:
         removed = int(segment.postings.length_of(self.deleted).sum()) if len(self.deleted) else 0
         self.tokens = segment.tokens - removed
         self.count = len(segment) - len(self.deleted)
+        # Whether all documents live.
+        self.is_whole = not len(self.deleted)
         # About how many bytes its living documents take, which is what merging it costs.
         self.size = segment.nbytes * self.count // max(len(segment), 1)
 
@@ -116,11 +118,9 @@ class SegmentView:
 
     def frequencies(self) -> Int64:
         """Count the living documents of every term of the segment, (V,), int64."""
-        postings = self.segment.postings
-        if not len(self.deleted):
+        postings, living = self.segment.postings, self.living
+        if living is None:
             return postings.frequencies()
-        living = np.ones(len(self.segment), np.int64)
-        living[self.deleted] = 0
         starts = postings.indptr[:-1].astype(np.int64)
         return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
 

@@ -58,4 +58,5 @@ _OF_VIEWS = "change the index that it was made from, or a copy in memory, copy.c
 MEMORY = Unattached("an index that is changed here", False)
 TUNED = Unattached("a view made by tune()", True, _OF_VIEWS)
 SNAPSHOT = Unattached("a snapshot", True, _OF_VIEWS)
+RESTRICTED = Unattached("a view made by restricted()", True, _OF_VIEWS)
 CLOSED = Unattached("a writer that was closed", True, "open the folder again with mode='w'")

@@ -55,6 +55,33 @@ def test_pages_are_those_of_the_whole_index(folder: Path, filter: Any, offset: i
     assert client.search_hybrid("sea", vector, **options) == both
 
 
+@pytest.mark.parametrize("k", [1, 4, 30])
+@pytest.mark.parametrize("offset", [0, 2])
+@pytest.mark.parametrize("group", [None, "tens", "only1", "$text"])
+@pytest.mark.parametrize("decay", [None, {"path": "n", "full": 19}])
+def test_groups_and_decays_are_those_of_the_whole_index(
+    tmp_path: Path, k: int, offset: int, group: Any, decay: Any
+) -> None:
+    documents = [
+        Document(str(n), f"red {'sea ' * (n % 3)}", {"tens": n % 5, f"only{n % 4}": n // 8, "n": n})
+        for n in range(20)
+    ]
+    BM25Index.build(documents, tmp_path / "it", shards=4)
+    client, index = Local(tmp_path / "it"), BM25Index.open(tmp_path / "it")
+    options: dict[str, Any] = {"k": k, "offset": offset, "group": group, "decay": decay}
+    assert client.search("red sea", **options) == index.search("red sea", **options)
+    for contents in (True, False):
+        found = client.search_batch(["red", "sea"], contents=contents, **options)
+        expected = index.search_batch(["red", "sea"], **options)
+        assert found.ids() == expected.ids()
+        assert found.counts.tolist() == expected.counts.tolist()
+        for number, count in enumerate(expected.counts.tolist()):
+            for name in ("rows", "scores"):
+                one, other = getattr(found, name)[number], getattr(expected, name)[number]
+                assert one[:count].tolist() == other[:count].tolist()
+    assert client.explain("red", "3", decay=decay) == index.explain("red", "3", decay=decay)
+
+
 def test_a_field_is_known_if_any_shard_has_it(folder: Path) -> None:
     client = Local(folder)
     strict = {"$strict": {"only2": {"$exists": True}}}

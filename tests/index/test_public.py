@@ -93,11 +93,14 @@ def test_adapters_may_import_these_names() -> None:
         "BM25Index",
         "BatchResult",
         "Correction",
+        "Decay",
         "Document",
         "Explanation",
         "Hit",
+        "Prior",
     }
     assert DECLARED["bm25rag.adapters"] == {
+        "DecayLike",
         "DeltaOn",
         "Mode",
         "OnDuplicate",
@@ -109,6 +112,7 @@ def test_adapters_may_import_these_names() -> None:
         "check_flag",
         "check_real",
         "check_sequence",
+        "decay_dict",
         "decode_metadata",
         "encode_metadata",
         "end_threads",

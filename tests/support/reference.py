@@ -285,12 +285,32 @@ class Reference:
         k: int = 10,
         accept: Accept | None = None,
         min_score: float | None = None,
+        *,
+        offset: int = 0,
+        multiplier: Callable[[dict[str, Any]], float] | None = None,
+        group: Callable[[dict[str, Any]], Any] | None = None,
+        per_group: int = 1,
     ) -> list[ReferenceHit]:
-        """Best k matches whose score is not below the minimum."""
+        """Best k matches, or those of the best k groups, whose score is not below the minimum."""
         hits = self.matches(query, accept)
+        if multiplier is not None:
+            hits = [self._lowered(hit, multiplier(self.metadata[hit.id])) for hit in hits]
+            hits.sort(key=lambda hit: (-hit.score, hit.row))
         if min_score is not None:
             hits = [hit for hit in hits if hit.score >= min_score]
-        return hits[:k]
+        if group is None:
+            return hits[offset : offset + k]
+        groups: dict[Any, list[ReferenceHit]] = {}
+        for hit in hits:
+            key = group(self.metadata[hit.id])
+            groups.setdefault(("alone", hit.id) if key is None else key, []).append(hit)
+        page = [*groups.values()][offset : offset + k]
+        best = [hit for members in page for hit in members[:per_group]]
+        return sorted(best, key=lambda hit: (-hit.score, hit.row))
+
+    def _lowered(self, hit: ReferenceHit, by: float) -> ReferenceHit:
+        score = hit.score * by if hit.score >= 0 else hit.score / by
+        return ReferenceHit(hit.row, hit.id, score)
 
     def explain(self, query: Query, name: str) -> dict[str, float]:
         """Contribution of each known query term to a document's score, by term."""

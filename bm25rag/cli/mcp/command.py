@@ -18,7 +18,13 @@ from bm25rag.cli.mcp.protocol import make_server
 from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.cli.mcp.wire import Requests, readable_lines
-from bm25rag.cli.options import INDEX_PATH, examples, untrusted_option
+from bm25rag.cli.options import (
+    INDEX_PATH,
+    examples,
+    restrict_option,
+    untrusted_option,
+    usage_errors,
+)
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.optional import load
 
@@ -46,6 +52,7 @@ _INTERRUPTED = 130
 )
 @click.argument("index_paths", metavar="INDEX...", type=INDEX_PATH, nargs=-1, required=True)
 @untrusted_option
+@restrict_option
 @click.option(
     "--about", metavar="TEXT", multiple=True, help="What INDEX holds, for the model; one for each."
 )
@@ -62,6 +69,7 @@ _INTERRUPTED = 130
 def mcp_command(
     index_paths: tuple[Path | str, ...],
     untrusted: bool,
+    restrict: dict[str, Any] | None,
     about: tuple[str, ...],
     write: bool,
     http: bool,
@@ -76,11 +84,16 @@ def mcp_command(
     if about and len(about) != len(index_paths):
         message = f"give --about once for each INDEX: {len(index_paths)} times, or not at all"
         raise click.UsageError(message)
+    if write and restrict is not None:
+        message = "give either --write or --restrict: what is restricted can only be read"
+        raise click.UsageError(message)
     if sys.stdin is None and not http:
         message = "standard input is closed; an MCP client starts this command and writes to it"
         raise OSError(message)
     each = zip(index_paths, about or [None] * len(index_paths), strict=True)
-    tools = IndexTools([Served(path, untrusted, text) for path, text in each], write)
+    with usage_errors():
+        served = [Served(path, untrusted, text, restrict=restrict) for path, text in each]
+    tools = IndexTools(served, write)
     running = _limiter()
     server = make_server(tools, running)
     what = f"{counted(len(tools), 'document')} of {', '.join(map(one_line, map(str, index_paths)))}"

@@ -22,6 +22,8 @@ class Served:
         What the index holds, for descriptions.
     patience
         How many seconds a write waits for another writer.
+    restrict
+        The filter outside of which nothing may be found, counted or named; ``None``: none.
 
     Attributes
     ----------
@@ -35,10 +37,13 @@ class Served:
         untrusted: bool = False,
         about: str | None = None,
         patience: float = 5.0,
+        restrict: dict[str, Any] | None = None,
     ) -> None:
         self._path, self._untrusted, self._patience = path, untrusted, patience
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self.index = BM25Index.open(path, untrusted=untrusted)
+        if restrict is not None:
+            self.index = self.index.restricted(restrict)
 
     @property
     def name(self) -> str:

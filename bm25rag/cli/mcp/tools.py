@@ -153,8 +153,12 @@ class IndexTools:
 # --- reading ------------------------------------------------------------------------
 
 
-def _search(served: Served, query: Any, **arguments: Any) -> Answer:
-    return search(served.index, query, **arguments)
+def _search(
+    served: Served, query: Any, group: Any = None, decay: Any = None, **arguments: Any
+) -> Answer:
+    shaping = {"group": group, "decay": decay}
+    arguments["scope"] = f"{arguments.get('scope', '')} {group!r} {decay!r}"
+    return search(served.index, query, options=shaping, **arguments)
 
 
 def _grep(served: Served, pattern: Any, **arguments: Any) -> Answer:

@@ -39,6 +39,7 @@ def search(
     correct: bool = False,
     expand: bool = False,
     offset: int = 0,
+    **shaping: Any,
 ) -> list[Hit]:
     """Search the index, and read texts and metadata of all hits at once."""
     searched, parsed = narrow(index, filter)
@@ -47,7 +48,8 @@ def search(
     if expand:
         terms = searched.correct(query, parsed).terms if correct else query
         query, correct = searched.expand(terms, filter=parsed), False
-    hits = searched.search(query, k, parsed, min_score=min_score, correct=correct, offset=offset)
+    page: Any = {"min_score": min_score, "offset": offset, **shaping}
+    hits = searched.search(query, k, parsed, correct=correct, **page)
     read_hits(hits, "text", "metadata")
     return hits
 

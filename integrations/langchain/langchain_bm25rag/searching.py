@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import check_count, check_real, spans_of
+from bm25rag.adapters import DecayLike, check_count, check_real, spans_of
 from langchain_bm25rag.awaiting import awaits, reading
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, Question, copy_filter, filter_of, search
@@ -31,10 +31,14 @@ Index = TypeAliasType(
 _SHORT = reprlib.Repr()
 _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
-_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset")
+# How results are grouped, and scores lowered, as ``BM25Index.search`` does it.
+SHAPING = ("group", "per_group", "decay")
+
+_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset", *SHAPING)
 # What calls take, as ``check_call`` says it.
 _TAKES = (
-    "k, filter and min_score for each call, got {}; also correct, expand and offset: "
+    "k, filter and min_score for each call, got {}; also correct, expand, offset, group, "
+    "per_group and decay: "
     "a retriever takes everything else in its constructor"
 )
 
@@ -48,6 +52,9 @@ class Fields(TypedDict, total=False):
     correct: bool
     expand: bool
     offset: int
+    group: str | None
+    per_group: int
+    decay: DecayLike | None
     score_key: str | None
     id_key: str | None
     spans_key: str | None
@@ -88,6 +95,17 @@ class SearchingBM25(Stored, BaseRetriever):
     offset: SkipValidation[int] = 0
     """How many of the best documents to leave out: the next page begins at ``offset + k``."""
 
+    group: SkipValidation[str | None] = None
+    """A path in the metadata, such as ``"source"``: of documents with equal values there, the best
+    alone is returned, and ``k`` and ``offset`` count groups. ``"$text"`` groups equal texts."""
+
+    per_group: SkipValidation[int] = 1
+    """How many of each group's best documents to return at most."""
+
+    decay: SkipValidation[DecayLike | None] = None
+    """What lowers scores: a ``bm25rag.Decay`` by age, a ``bm25rag.Prior`` by a number, or a dict of
+    the arguments of one."""
+
     score_key: str | None = None
     """The metadata key for the score of a result; ``None`` for none."""
 
@@ -105,6 +123,7 @@ class SearchingBM25(Stored, BaseRetriever):
             self.filter = copy_filter(self.filter)
         check_count("k", self.k)
         check_count("offset", self.offset)
+        self.index.search("", 0, **{name: getattr(self, name) for name in SHAPING})  # checks them
         if self.min_score is not None:
             check_real("min_score", self.min_score, -math.inf, math.inf)
         keys = [key for key in (self.score_key, self.id_key, self.spans_key) if key is not None]

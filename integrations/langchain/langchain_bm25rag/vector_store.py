@@ -13,7 +13,7 @@ from langchain_core.vectorstores import VectorStore
 
 from bm25rag import BM25Index
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import OnDuplicate, check_count, check_real, read_hits
+from bm25rag.adapters import DecayLike, OnDuplicate, check_count, check_real, read_hits
 from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.vectors import Vector
 from langchain_bm25rag.awaiting import (
@@ -50,7 +50,8 @@ from langchain_bm25rag.storing import Stored
 
 # What calls take, as ``check_call`` says it.
 _TAKES = (
-    "k, filter, min_score, retrieval_mode, correct, expand and offset for each call, got {}: "
+    "k, filter, min_score, retrieval_mode, correct, expand, offset, group, per_group and decay for "
+    "each call, got {}: "
     "method, weights, rank_constant and fetch_k belong to the store's constructor"
 )
 _FUSION = ("fetch_k", "method", "weights", "rank_constant")
@@ -89,6 +90,9 @@ class _Options(TypedDict, total=False):
     correct: bool
     expand: bool
     offset: int
+    group: str | None
+    per_group: int
+    decay: DecayLike | None
 
 
 class BM25VectorStore(Stored, VectorStore):
@@ -381,6 +385,10 @@ class BM25VectorStore(Stored, VectorStore):
             as ``BM25Index.correct`` and ``expand`` do, in ``"bm25"`` mode.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + k``.
+        group, per_group, decay
+            How results are grouped by a path of the metadata, such as ``"source"``, and what
+            lowers their scores by age or a number, as in ``BM25Index.search``; a filter alone
+            lists documents as they are.
 
         Raises
         ------
@@ -408,7 +416,8 @@ class BM25VectorStore(Stored, VectorStore):
         Parameters
         ----------
         query, k, filter, min_score, retrieval_mode, correct, expand, offset
-            As in ``similarity_search``, which also lists the exceptions.
+            As in ``similarity_search``, as are ``group``, ``per_group`` and ``decay``; it also
+            lists the exceptions.
         """
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
@@ -446,10 +455,10 @@ class BM25VectorStore(Stored, VectorStore):
         retrieval_mode: RetrievalMode,
         filter: Filter | None = None,
         min_score: float | None = None,
-        offset: int = 0,
-        **changes: bool,
+        **given: Any,
     ) -> list[tuple[Document, float]]:
-        page: Any = {"min_score": min_score, "offset": offset}
+        changes = {name: given.pop(name) for name in ("correct", "expand") if name in given}
+        page: Any = {"min_score": min_score, **given}
         index, parsed = (self.index, None) if vector is None else narrow(self.index, filter)
         if vector is None or is_filter_alone(query, parsed):
             hits = search(self.index, query, k, filter, **page, **changes)
@@ -460,7 +469,7 @@ class BM25VectorStore(Stored, VectorStore):
             lowest = -math.inf if min_score is None else min_score
             floor = check_real("min_score", lowest, -math.inf, math.inf)
             fusion: Any = {name: getattr(self, name) for name in _FUSION}
-            hits = index.search_hybrid(query, vector, k, parsed, offset=offset, **fusion)
+            hits = index.search_hybrid(query, vector, k, parsed, **given, **fusion)
             read_hits(hits, "text", "metadata")  # of all, before some are left out
             hits = [hit for hit in hits if hit.score >= floor]
         return [(to_document(hit), hit.score) for hit in hits]

@@ -39,7 +39,7 @@ from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer, VariantName, check_count
+from bm25rag.adapters import DecayLike, Tokenizer, VariantName, check_count
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -94,6 +94,15 @@ class BM25Retriever(NodeStore, BaseRetriever):
     min_score
         The least score of a node that is returned; ``None`` for any. It does not apply to a
         question without a word, whose nodes have no score.
+    group
+        A key of the metadata, such as ``"ref_doc_id"``: of nodes with equal values there, the best
+        alone is returned, and ``similarity_top_k`` counts such groups. Nodes without a value are
+        each a group. ``"$text"`` groups equal texts.
+    per_group
+        How many of each group's best nodes to return at most.
+    decay
+        What lowers scores by age or by a number: a ``bm25rag.Decay``, a ``bm25rag.Prior``, or a
+        dict of the arguments of one.
     spans_key
         The metadata key for the words of a node that match, each a dict of ``start`` and ``end``
         in its content, and ``term``; ``None`` for none. Models do not get to see it.
@@ -130,6 +139,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         correct: bool = False,
         expand: Expand = False,
         min_score: float | None = None,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         spans_key: str | None = None,
     ) -> None:
         if existing_bm25 is None and nodes is None:
@@ -138,7 +150,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         BaseRetriever.__init__(self, callback_manager, known, None, verbose)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        self._options = Options(correct, expand, min_score, spans_key=spans_key).checked()
+        shaping: Any = {"group": group, "per_group": per_group, "decay": decay}
+        options = Options(correct, expand, min_score, spans_key=spans_key, **shaping)
+        self._options = options.checked()
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -178,6 +192,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         correct: bool = False,
         expand: Expand = False,
         min_score: float | None = None,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         spans_key: str | None = None,
     ) -> Self:
         """Make a retriever from nodes, from a docstore, or from the docstore of an index.
@@ -226,6 +243,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
             correct=correct,
             expand=expand,
             min_score=min_score,
+            group=group,
+            per_group=per_group,
+            decay=decay,
             spans_key=spans_key,
         )
 
@@ -303,6 +323,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        **shaping: Any,
     ) -> list[NodeWithScore]:
         """Retrieve with different settings, for this query only.
 
@@ -321,9 +342,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
             As in the constructor; ``None`` for the retriever's.
         offset
             How many of the best nodes to leave out, as on a second page.
+        **shaping
+            ``group``, ``per_group`` and ``decay`` as in the constructor; ``None`` for the
+            retriever's.
         """
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
-        changed = self._changed(similarity_top_k, filters, **asked)
+        changed = self._changed(similarity_top_k, filters, **asked, **shaping)
         return changed.retrieve(_bundle(query))
 
     async def asearch(
@@ -336,10 +360,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        **shaping: Any,
     ) -> list[NodeWithScore]:
         """Search as ``search`` does, in a thread, and await the objects of index nodes."""
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
-        changed = self._changed(similarity_top_k, filters, **asked)
+        changed = self._changed(similarity_top_k, filters, **asked, **shaping)
         return await changed.aretrieve(_bundle(query))
 
     def _changed(
@@ -402,6 +427,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "expand": options.expand,
             "min_score": options.min_score,
             "spans_key": options.spans_key,
+            "group": options.group,
+            "per_group": options.per_group,
+            "decay": options.decay,
         }
         persistence.save(self.bm25, path, saved.changed(changed))
 
@@ -422,6 +450,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         correct: bool | None = None,
         expand: Expand | None = None,
         min_score: float | None = None,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: DecayLike | None = None,
         spans_key: str | None = None,
     ) -> Self:
         """Load a retriever that ``persist`` saved; it can be changed in memory.
@@ -434,8 +465,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
-        similarity_top_k, filters, verbose, correct, expand, min_score, spans_key
-            As in the constructor, in place of what was saved.
+        similarity_top_k, filters, verbose, correct, expand, min_score
+            As in the constructor, in place of what was saved, as are all that follow.
 
         Raises
         ------
@@ -456,6 +487,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "correct": correct,
             "expand": expand,
             "min_score": min_score,
+            "group": group,
+            "per_group": per_group,
+            "decay": decay,
             "spans_key": spans_key,
         }
         chosen: dict[str, Any] = {

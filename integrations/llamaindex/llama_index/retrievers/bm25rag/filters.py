@@ -52,6 +52,11 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PLAIN = frozenset({str, int, float, bool})
 
 
+def path_of(key: str) -> str:
+    """Return the core's path for a key of the metadata."""
+    return SOURCE_PATH if key in _SOURCE_KEYS else escape_key(key)
+
+
 def check_filters(filters: object) -> MetadataFilters | None:
     """Return ``filters`` if it is ``MetadataFilters`` or ``None``; else raise ``TypeError``."""
     if filters is None or isinstance(filters, MetadataFilters):
@@ -101,7 +106,7 @@ def _translate_one(filter: MetadataFilter, index: BM25Index, lasting: bool) -> F
             f"filter on {filter.key!r}: operator {filter.operator.value!r} takes {expected}, "
             f"got {filter.value!r:.100}"
         )
-    path = SOURCE_PATH if filter.key in _SOURCE_KEYS else escape_key(filter.key)
+    path = path_of(filter.key)
     spec = None if _needs_python(filter, index, lasting) else _quick(filter, path, index)
     if spec is None:
         keys = (NODE_KEY, REF_DOC_ID) if path == SOURCE_PATH else (filter.key,)

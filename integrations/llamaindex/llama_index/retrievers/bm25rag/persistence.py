@@ -37,6 +37,9 @@ class Settings(BaseModel):
     expand: bool | dict[str, Any] = False
     min_score: float | None = None
     spans_key: str | None = None
+    group: str | None = None
+    per_group: int = 1
+    decay: dict[str, Any] | None = None
 
     # Of a store.
     alpha: float = 0.5

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from llama_index.retrievers.bm25rag.filters import path_of
+
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import check_count, check_real
+from bm25rag.adapters import DecayLike, check_count, check_real, decay_dict
 from bm25rag.filters import FilterSpec
 
 Question: TypeAlias = str | Sequence[str] | Mapping[str, float]
@@ -27,6 +29,9 @@ class Options(NamedTuple):
     min_score: float | None = None
     offset: int = 0
     spans_key: str | None = None
+    group: str | None = None
+    per_group: int = 1
+    decay: DecayLike | None = None
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> Self:
@@ -49,7 +54,10 @@ class Options(NamedTuple):
             check_real("min_score", self.min_score, -math.inf, math.inf)
         if not isinstance(self.spans_key, str | None):
             raise TypeError(f"spans_key must be a str or None, got {self.spans_key!r:.100}")
-        return self._replace(offset=check_count("offset", self.offset))
+        shaping = {"group": _path(self.group), "per_group": self.per_group}
+        BM25Index().search("", 0, **shaping)  # checks them
+        offset, decay = check_count("offset", self.offset), decay_dict(self.decay)
+        return self._replace(offset=offset, decay=decay)
 
     def changed(self, **given: Any) -> Self:
         """Return options of which those are replaced that are given, and not ``None``."""
@@ -72,5 +80,20 @@ def search(
             question, correct = index.correct(question, filter).terms, False
         given = options.expand if isinstance(options.expand, Mapping) else {}
         question = index.expand(question, filter=filter, **given)
-    floor, offset = options.min_score, options.offset
-    return index.search(question, k, filter, min_score=floor, correct=correct, offset=offset)
+    return index.search(question, k, filter, correct=correct, **page_of(options))
+
+
+def page_of(options: Options) -> dict[str, Any]:
+    """Return which results are wanted, as arguments of the core's searches."""
+    return {
+        "min_score": options.min_score,
+        "offset": options.offset,
+        "group": _path(options.group),
+        "per_group": options.per_group,
+        "decay": options.decay,
+    }
+
+
+def _path(key: Any) -> Any:
+    """Return the core's path for a key of the metadata, as filters name it."""
+    return path_of(key) if isinstance(key, str) and key != "$text" else key

@@ -373,8 +373,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         **kwargs
             ``correct`` and ``expand``, as in ``BM25Retriever``, for the words of the query;
             ``min_score``, the least score of a node that is returned; ``offset``, how many of the
-            best nodes to leave out; and ``spans_key``, as there. All others are for ``query`` of
-            the dense store. The retriever of an index passes them on:
+            best nodes to leave out; and ``spans_key``, ``group``, ``per_group`` and ``decay``, as
+            there, the last three in modes ``text_search`` and ``sparse``. All others are for
+            ``query`` of the dense store. The retriever of an index passes them on:
             ``as_retriever(vector_store_kwargs={...})``.
 
         Returns

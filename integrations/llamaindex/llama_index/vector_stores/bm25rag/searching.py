@@ -25,7 +25,7 @@ from llama_index.retrievers.bm25rag.changes import NodeStore, check_node_ids
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID, with_spans
 from llama_index.retrievers.bm25rag.persistence import Settings
-from llama_index.retrievers.bm25rag.questions import Options, is_blank, search
+from llama_index.retrievers.bm25rag.questions import Options, is_blank, page_of, search
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.folders import Folder
 from llama_index.vector_stores.bm25rag.writing import (
@@ -168,9 +168,11 @@ class Retrieval(NodeStore):
         elif by_words or (mode is _Mode.DEFAULT and self.vectors is None):
             found = self._with_scores(_find_words(query, scope, k, options), options)
         elif mode is _Mode.HYBRID and (self.vectors or self._of_queries):
+            _refuse_shaping(options, mode)
             found = yield from self._fused(query, scope, k, options, others)
         elif self.vectors is not None:
             _refuse_rewriting(options, mode)
+            _refuse_shaping(options, mode)
             last = k and k + options.offset
             found = _page((yield from self._find_vectors(query, scope, last, others)), options)
         else:
@@ -255,9 +257,7 @@ class Retrieval(NodeStore):
                 kind = type(text).__name__
                 raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
             (vector,) = self._of_queries.encode([text])
-            floor, offset = options.min_score, options.offset
-            vectors = scope.snapshot.vectors
-            return vectors.search(vector, k, scope.filter, min_score=floor, offset=offset)
+            return scope.snapshot.vectors.search(vector, k, scope.filter, **page_of(options))
         if scope.snapshot.vectors:
             raise ValueError(
                 f"query mode {query.mode.value!r} needs a vector of the query, as the nodes have "
@@ -357,6 +357,16 @@ def _refuse_rewriting(options: Options, mode: _Mode) -> None:
             raise ValueError(
                 f"{name} changes words, for which query mode {mode.value!r} does not search: "
                 "use 'text_search' or 'hybrid'"
+            )
+
+
+def _refuse_shaping(options: Options, mode: _Mode) -> None:
+    """Refuse what shapes the ranking of the index where others are asked."""
+    for name in ("group", "decay"):
+        if getattr(options, name) is not None:
+            raise ValueError(
+                f"{name} is for query modes 'text_search' and 'sparse', got {mode.value!r}: what a "
+                "dense store finds is not grouped or lowered"
             )
 
 

@@ -53,6 +53,10 @@ class BM25DocumentStore(Operations):
     spans_key
         The key in ``meta`` for the words of a result that match, each a dict of ``start`` and
         ``end`` in its content, and ``term``; ``None`` for none.
+    restrict
+        A filter in Haystack's language: documents that do not pass are as if the store did not hold
+        them, whatever its methods, retrievers and filters ask, and nothing can be written. Scores
+        are those of the whole store. ``None`` for no such limit.
     lock_timeout
         How many seconds a write waits while another process writes to the folder.
     commit_every
@@ -96,6 +100,7 @@ class BM25DocumentStore(Operations):
         delta_on: DeltaOn | None = None,
         return_embedding: bool = True,
         spans_key: str | None = None,
+        restrict: dict[str, Any] | None = None,
         lock_timeout: float = 60.0,
         commit_every: float = 0.0,
     ) -> None:
@@ -127,9 +132,10 @@ class BM25DocumentStore(Operations):
             "delta_on": delta_on,
         }
         self._given = {name: value for name, value in settings.items() if value is not None}
+        self.restrict = copy.deepcopy(restrict)
         self._connect()
         # As the index has them: Python's numbers where NumPy's were given.
-        current = self._shared.current
+        current = self._current
         self._given = {name: _plain(getattr(current, name)) for name in self._given}
 
     def _connect(self, content: BM25Index | None = None) -> None:
@@ -142,8 +148,9 @@ class BM25DocumentStore(Operations):
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings, and the documents if they are in memory."""
         state = self.__dict__.copy()
-        shared = state.pop("_shared")
-        return state | {"content": shared.current if self.path is None else None}
+        del state["_shared"]
+        state.pop("_restricted", None)
+        return state | {"content": self._current if self.path is None else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make a copy: with the same folder, the same name, or documents of its own."""
@@ -171,6 +178,7 @@ class BM25DocumentStore(Operations):
             index=self.index,
             return_embedding=self.return_embedding,
             spans_key=self.spans_key,
+            restrict=self.restrict,
             lock_timeout=self.lock_timeout,
             commit_every=self.commit_every,
         )

@@ -31,8 +31,8 @@ from haystack_integrations.document_stores.bm25rag.fields import (
 from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of
 
 from bm25rag import BM25Index
-from bm25rag.adapters import OnDuplicate, Showing, check_count, sample_metadata
-from bm25rag.errors import DuplicateIdError, LockedError
+from bm25rag.adapters import DecayLike, OnDuplicate, Showing, check_count, sample_metadata
+from bm25rag.errors import DuplicateIdError, LockedError, ReadOnlyError
 from bm25rag.filters import Filter
 from bm25rag.following import FollowedFolder, SharedIndex
 from bm25rag.fusion import FusionMethod
@@ -63,8 +63,27 @@ class Operations:
     commit_every: float
     _shared: SharedIndex | FollowedFolder
 
+    restrict: dict[str, Any] | None
+    # A state of the index, and the view of it that ``restrict`` makes; replaced together.
+    _restricted: tuple[BM25Index, BM25Index] | None = None
+
+    @property
+    def _current(self) -> BM25Index:
+        """What may be read."""
+        index, made = self._shared.current, self._restricted
+        if self.restrict is None:
+            return index
+        if made is None or made[0] is not index:
+            asked = filter_of(index, self.restrict)
+            if asked is None:
+                raise FilterError(f"restrict must have a condition, got {self.restrict!r}")
+            made = self._restricted = (index, index.restricted(asked))
+        return made[1]
+
     @contextmanager
     def _writing(self) -> Iterator[BM25Index]:
+        if self.restrict is not None:
+            raise ReadOnlyError("a store with restrict can only be read: write by one without it")
         shared = self._shared
         if isinstance(shared, FollowedFolder):
             writing = shared.writing(self.lock_timeout, self.commit_every)
@@ -176,15 +195,19 @@ class Operations:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Document]:
         """Find the best documents that contain a term of the query.
 
         Parameters
         ----------
         query, filters, top_k, scale_score, min_score, correct, expand, offset
-            As in ``BM25Retriever.run``.
+            As in ``BM25Retriever.run``, as are ``group``, ``per_group`` and ``decay``.
         """
-        search = self._search(filters, top_k, offset, scale_score, min_score)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        search = self._search(filters, top_k, offset, scale_score, min_score, **shaping)
         (found,) = search.by_words({"query": query}, correct, expand)
         return found
 
@@ -199,11 +222,15 @@ class Operations:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[list[Document]]:
         """Do what ``bm25_retrieval`` does for each of many queries at once, on several threads."""
         if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
             raise TypeError(f"queries must be a list of str, got {queries!r:.100}")
-        search = self._search(filters, top_k, offset, scale_score, min_score)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        search = self._search(filters, top_k, offset, scale_score, min_score, **shaping)
         named = {f"queries[{number}]": query for number, query in enumerate(queries)}
         return search.by_words(named, correct, expand)
 
@@ -290,34 +317,35 @@ class Operations:
         **options
             More arguments of ``bm25rag.hybrid.HybridSearch``.
         """
-        index = self._shared.current
+        index = self._current
         asked, core_filter = check_query(query), filter_of(index, filters)
         return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **options)
 
     def _holds(self, id: str) -> bool:
-        return id in self._shared.current
+        return id in self._current
 
     def hybrid_documents(self, search: HybridSearch) -> list[Document]:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
         with_embedding, key = self.return_embedding, self.spans_key
         return [from_hit(hit, hit.score, with_embedding, key) for hit in search.hits()]
 
-    def _search(self, *arguments: Any) -> Search:
-        return Search(self._shared.current, self.return_embedding, self.spans_key, *arguments)
+    def _search(self, *arguments: Any, **shaping: Any) -> Search:
+        fixed = self._current, self.return_embedding, self.spans_key
+        return Search(*fixed, *arguments, **shaping)
 
     def count_documents(self) -> int:
         """Return the number of documents."""
-        return len(self._shared.current)
+        return len(self._current)
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Return copies of the documents that pass, in the order of writing."""
-        index = self._shared.current
+        index = self._current
         stored = index.get(index.ids(filter_of(index, filters)))
         return [from_core(document, with_embedding=self.return_embedding) for document in stored]
 
     def count_documents_by_filter(self, filters: dict[str, Any] | None) -> int:
         """Return the number of documents that pass."""
-        index = self._shared.current
+        index = self._current
         return index.count(filter_of(index, filters))
 
     def count_unique_metadata_by_filter(
@@ -372,7 +400,7 @@ class Operations:
         self, showing: Showing, field: str | None = None, filters: dict[str, Any] | None = None
     ) -> list[Meta]:
         """Return the meta of documents that tell as much of a field as all of them."""
-        index = self._shared.current
+        index = self._current
         return sample_metadata(index, showing, field, filter_of(index, filters))
 
 

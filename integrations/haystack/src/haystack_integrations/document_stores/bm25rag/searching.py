@@ -29,6 +29,11 @@ def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None
     return translate(filters, lambda id: from_core(index.get([id])[0]))
 
 
+def path_of(field: Any) -> Any:
+    """Return the core's path for a field of the meta, as filters name it."""
+    return field.removeprefix("meta.") if isinstance(field, str) else field
+
+
 class Search:
     """A page of what passes a filter, in one state of the index.
 
@@ -36,8 +41,8 @@ class Search:
     ----------
     index
         A snapshot of the index.
-    filters, top_k, scale_score, min_score, offset
-        As in ``BM25Retriever.run``.
+    filters, top_k, scale_score, min_score, offset, **shaping
+        As in ``BM25Retriever.run``; the last are ``group``, ``per_group`` and ``decay``.
     with_embedding, spans_key
         What documents have beside what was written, as in ``BM25DocumentStore``.
     """
@@ -52,17 +57,22 @@ class Search:
         offset: int,
         scale_score: bool = False,
         min_score: float | None = None,
+        **shaping: Any,
     ) -> None:
         self.index, self._with_embedding, self._spans_key = index, with_embedding, spans_key
         self.limit, self.offset = check_count("top_k", top_k), check_count("offset", offset)
         self._scaled = check_flag("scale_score", scale_score)
         self._floor = check_min_score(min_score)
-        self.filter = filter_of(index, filters)
+        self.filter, self._shaping = filter_of(index, filters), shaping
+        if shaping:
+            shaping["group"] = path_of(shaping["group"])
+            index.search("", 0, **shaping)  # checks them
 
     @property
     def options(self) -> dict[str, Any]:
         """More arguments of a search of the core's."""
-        return {"min_score": None if self._scaled else self._floor, "offset": self.offset}
+        floor = None if self._scaled else self._floor
+        return {"min_score": floor, "offset": self.offset, **self._shaping}
 
     def by_words(
         self, queries: Mapping[str, Question], correct: bool, expand: bool

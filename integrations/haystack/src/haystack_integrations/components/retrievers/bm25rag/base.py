@@ -12,7 +12,7 @@ from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import check_min_score
 from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
-from bm25rag.adapters import check_count, check_flag
+from bm25rag.adapters import check_count, check_flag, decay_dict
 from bm25rag.fusion import FusionMethod, check_fusion
 
 
@@ -110,4 +110,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "scale_score": check_flag,
     "correct": check_flag,
     "expand": check_flag,
+    "per_group": partial(check_count, least=1),
+    "decay": lambda _, decay: decay_dict(decay),
 }

@@ -11,6 +11,8 @@ from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
+from bm25rag.adapters import DecayLike
+
 
 @component
 class BM25Retriever(ScoringRetriever):
@@ -22,7 +24,7 @@ class BM25Retriever(ScoringRetriever):
     ----------
     document_store
         The store.
-    filters, top_k, scale_score, min_score, correct, expand
+    filters, top_k, scale_score, min_score, correct, expand, group, per_group, decay
         As in ``run``, for calls that leave them out; ``top_k`` is at least 1.
     filter_policy
         How the filters of a call combine with these: ``REPLACE`` uses them instead, ``MERGE``
@@ -54,12 +56,15 @@ class BM25Retriever(ScoringRetriever):
         *,
         correct: bool = False,
         expand: bool = False,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> None:
         # Not super(), which knows the class only as it was before ``component`` made it anew.
         ScoringRetriever.__init__(
             self, document_store, filters, top_k, scale_score, filter_policy, min_score
         )
-        self._set(correct=correct, expand=expand)
+        self._set(correct=correct, expand=expand, group=group, per_group=per_group, decay=decay)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -72,6 +77,9 @@ class BM25Retriever(ScoringRetriever):
         correct: bool | None = None,
         expand: bool | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
     ) -> dict[str, list[Document]]:
         """Find the best documents that contain a term of the query.
 
@@ -101,6 +109,17 @@ class BM25Retriever(ScoringRetriever):
             ``None`` for the retriever's setting.
         offset
             How many of the best documents to leave out: the next page begins at ``offset + top_k``.
+        group
+            A field of the meta, such as ``meta.source_id``: of documents with equal values there,
+            the best alone is returned, and ``top_k`` and ``offset`` count such groups. Documents
+            without a value are each a group. ``"$text"`` groups equal contents. ``None`` for the
+            retriever's setting.
+        per_group
+            How many of each group's best documents to return at most; ``None`` for the
+            retriever's setting.
+        decay
+            What lowers scores: the arguments of ``bm25rag.Decay``, as in ``{"path": "date",
+            "half_life": "30d"}``, or of ``bm25rag.Prior``; ``None`` for the retriever's setting.
 
         Returns
         -------
@@ -124,6 +143,9 @@ class BM25Retriever(ScoringRetriever):
             min_score=min_score,
             correct=correct,
             expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
         )
         return {"documents": self.document_store.bm25_retrieval(query, **asked, offset=offset)}
 
@@ -137,6 +159,9 @@ class BM25Retriever(ScoringRetriever):
         correct: bool | None = None,
         expand: bool | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
     ) -> dict[str, list[list[Document]]]:
         """Do what ``run`` does for each of many queries at once, on several threads.
 
@@ -151,6 +176,9 @@ class BM25Retriever(ScoringRetriever):
             min_score=min_score,
             correct=correct,
             expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
         )
         store = self.document_store
         return {"documents": store.bm25_retrieval_batch(queries, **asked, offset=offset)}

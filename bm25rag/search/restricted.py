@@ -1,0 +1,115 @@
+"""The documents of a snapshot that pass a filter, as if there were no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Float32, Int64
+from bm25rag.common.lazy import lazy_property
+from bm25rag.filters import Filter
+from bm25rag.kernels.records import SegmentArrays
+from bm25rag.scoring.variants import Parameters
+from bm25rag.search.filter_masks import numbers_anew
+from bm25rag.search.snapshot import Snapshot
+from bm25rag.search.term_cache import TermCache
+from bm25rag.segments.part import PartView
+from bm25rag.segments.view import SegmentView
+
+
+class RestrictedSnapshot(Snapshot):
+    """A snapshot of some documents of another, which are those of its views.
+
+    What it computes from ``views`` alone, which is all but scores, knows no other document.
+
+    Parameters
+    ----------
+    views, parameters, analyzer
+        As of ``Snapshot``.
+    whole
+        The snapshot by whose statistics documents are scored, with the same segments; ``None``:
+        by those of the documents themselves.
+    """
+
+    is_restricted = True
+
+    def __init__(
+        self,
+        views: Sequence[SegmentView],
+        parameters: Parameters,
+        analyzer: Analyzer,
+        whole: Snapshot | None,
+    ) -> None:
+        super().__init__(views, parameters, analyzer)
+        self._whole = whole
+        if whole is not None:
+            self.collection_size, self.average_length = whole.collection_size, whole.average_length
+
+    @property
+    def is_part(self) -> bool:
+        """False: there are no others."""
+        return False
+
+    def tuned(self, parameters: Parameters) -> Snapshot:
+        """Return the same documents under other parameters."""
+        whole = None if self._whole is None else self._whole.tuned(parameters)
+        return RestrictedSnapshot(self.views, parameters, self.analyzer, whole)
+
+    # What the whole has made for one part serves all parts.
+
+    def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
+        """Return the cache of terms, and the numbers that terms have in it."""
+        whole = self._whole
+        return super().term_numbers(terms) if whole is None else whole.term_numbers(terms)
+
+    def query_numbers(
+        self, queries: Sequence[Collection[str]]
+    ) -> tuple[TermCache, tuple[Int64, Int64]]:
+        """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
+        whole = self._whole
+        return super().query_numbers(queries) if whole is None else whole.query_numbers(queries)
+
+    def idf(self, terms: Sequence[str], frequencies: Int64) -> Float32:
+        """Return the idf of terms, given in how many documents of the segments each occurs."""
+        if self._whole is None:
+            return super().idf(terms, frequencies)
+        cache, numbers = self._whole.term_numbers(terms)
+        return cache.idf[numbers]
+
+    @property
+    def tables(self) -> tuple[Float32, ...]:
+        """``f(tf, |d|)`` of every impact code, for each segment, float32."""
+        return super().tables if self._whole is None else self._whole.tables
+
+    @lazy_property
+    def arrays(self) -> tuple[SegmentArrays, ...]:
+        """What a search reads of each segment."""
+        return super().arrays if self._whole is None else self._whole.arrays
+
+    def stats(self) -> dict[str, int | float]:
+        """Return counts of its documents; sizes would tell of others."""
+        frequencies = self.frequencies()[1]
+        return {
+            "documents": self.count,
+            "terms": len(frequencies),
+            "postings": int(frequencies.sum()),
+            "tokens": self.tokens,
+            "average_length": self.tokens / self.count if self.count else 0.0,
+        }
+
+
+def restrict(snapshot: Snapshot, filter: Filter, by_whole: bool) -> RestrictedSnapshot:
+    """Return the documents of a snapshot that pass a filter.
+
+    Parameters
+    ----------
+    snapshot
+        The whole.
+    filter
+        The filter.
+    by_whole
+        Whether to score by the statistics of the whole, or of the documents that pass.
+    """
+    parts = [PartView(view, numbers_anew(view, filter)) for view in snapshot.views]
+    whole = snapshot if by_whole else None
+    return RestrictedSnapshot(parts, snapshot.parameters, snapshot.analyzer, whole)

@@ -1,0 +1,95 @@
+"""A part of a segment's documents, seen as if there were no others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bm25rag.common.arrays import Array, Bool, Int64, UInt32
+from bm25rag.common.lazy import lazy_property
+from bm25rag.kernels.records import Allowed
+from bm25rag.metadata.mask_cache import MaskCache
+from bm25rag.segments.view import SegmentView
+
+
+class PartView(SegmentView):
+    """Some documents of a view, as if the others were deleted; immutable.
+
+    It takes 4 bytes for each of its documents, however many others there are.
+
+    Parameters
+    ----------
+    view
+        The view, which may be such a part itself.
+    kept
+        Numbers of living documents of the view, ascending.
+    """
+
+    def __init__(self, view: SegmentView, kept: UInt32) -> None:
+        segment = view.segment
+        self.segment, self.changes, self._view, self._kept = segment, view.changes, view, kept
+        self.masks = MaskCache()
+        self.count = len(kept)
+        self.is_whole = self.count == len(segment)
+        self.tokens = int(segment.postings.length_of(kept).sum()) if self.count else 0
+        self.size = segment.nbytes * self.count // max(len(segment), 1)
+
+    def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
+        raise TypeError("a part of a segment cannot be pickled: it would bring the others along")
+
+    @lazy_property
+    def by_vectors(self) -> SegmentView:
+        """The same documents, with the postings of their vectors in place of their texts'."""
+        view = PartView(self._view.by_vectors, self._kept)
+        view.masks = self.masks
+        return view
+
+    @property
+    def deleted(self) -> UInt32:  # type: ignore[override]
+        """Numbers of all other documents, ascending."""
+        return np.flatnonzero(~self._mask()).astype(np.uint32)
+
+    @property
+    def living(self) -> Bool | None:
+        """Which documents are of the part, (n,), bool; ``None`` if all are."""
+        return None if self.is_whole else self._mask()
+
+    def _mask(self) -> Bool:
+        mask = np.zeros(len(self.segment), np.bool_)
+        mask[self._kept] = True
+        return mask
+
+    @lazy_property
+    def allowed(self) -> Allowed | None:
+        """The same, as a search takes it."""
+        return None if self.is_whole else Allowed.of_numbers(self._kept, len(self.segment))
+
+    @property
+    def changed(self) -> dict[int, bytes]:
+        """New metadata, as JSON, by document number, perhaps of other documents too."""
+        return self._view.changed
+
+    def lives(self, number: int) -> bool:
+        """Whether document ``number`` is of the part."""
+        index = int(np.searchsorted(self._kept, number))
+        return index < self.count and int(self._kept[index]) == number
+
+    def count_living(self, starts: Int64) -> int:
+        """Count the documents of a term, given what ``Postings.find`` returns for it."""
+        if self.is_whole:
+            return int(starts[-1] - starts[0])
+        documents = self.segment.postings.documents_of(starts)
+        few: Array = documents
+        many: Array = self._kept
+        if len(few) > len(many):
+            few, many = many, few
+        places = np.searchsorted(many, few)
+        places[places == len(many)] = 0
+        return int(np.count_nonzero(many[places] == few)) if len(few) else 0
+
+    def ranks(self, numbers: Int64) -> Int64:
+        """Return the ranks of documents among those of the part, by document number."""
+        return numbers if self.is_whole else np.searchsorted(self._kept, numbers)
+
+    def number_at(self, rank: int) -> int:
+        """Return the document number of the document at ``rank``."""
+        return rank if self.is_whole else int(self._kept[rank])

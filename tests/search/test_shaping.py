@@ -1,0 +1,234 @@
+"""Groups of documents, and scores that fall with age or a number: exact, in every search."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag import BM25Index, Decay, Prior
+from bm25rag.decay import decay_dict
+from bm25rag.errors import FilterError
+from bm25rag.hybrid import HybridSearch
+from support.constants import SMALL
+from support.holding import accepted, apply, bits
+from support.reference import Reference
+from support.strategies import Step, histories, mixed, parameters
+
+NOW = datetime(2024, 3, 1, tzinfo=UTC)
+DECAY = Decay("when", "10d", floor=0.25, now=NOW)
+# By label, which the histories give documents; 0 has none.
+AGES = {1: 1.0, 2: 0.3}
+SHAPES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"group": "label"}, {"group": lambda metadata: metadata.get("label")}),
+    ({"decay": Prior("label", 2, floor=0.1)}, {"multiplier": lambda m: _prior(m)}),
+    (
+        {"group": "label", "decay": {"path": "label", "full": 2, "floor": 0.1}},
+        {"group": lambda metadata: metadata.get("label"), "multiplier": lambda m: _prior(m)},
+    ),
+    ({"decay": Decay("label", "1d", missing=0.7)}, {"multiplier": lambda _: 0.7}),
+]
+
+
+def _prior(metadata: dict[str, Any]) -> float:
+    return max(0.1, metadata.get("label", 0) / 2)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("constants", [{}, SMALL], ids=["usual", "small"])
+@given(
+    chosen=parameters(),
+    steps=histories,
+    query=mixed,
+    page=st.tuples(st.integers(0, 4), st.integers(0, 3)),
+    per_group=st.integers(1, 3),
+    floor=st.sampled_from([None, 0.0, 0.2]),
+    label=st.integers(0, 2),
+)
+def test_any_history_gives_the_references_results(
+    constants: dict[str, Any],
+    chosen: Any,
+    steps: list[Step],
+    query: Any,
+    page: tuple[int, int],
+    per_group: int,
+    floor: float | None,
+    label: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**constants, "bm25rag.search.shaping._FIRST": 1}.items():
+            patch.setattr(name, value)
+        index, reference = BM25Index(**chosen), Reference(**chosen)
+        for step in steps:
+            index = apply(index, reference, step)
+        k, offset = page
+        for given_, expected_ in SHAPES:
+            groups = {"per_group": per_group} if "group" in given_ else {}
+            given: dict[str, Any] = {**given_, **groups, "offset": offset, "min_score": floor}
+            expected = {**expected_, **groups, "offset": offset}
+            for filter, accept in [(None, None), *accepted(label)]:
+                found = bits(index.search(query, k, filter, **given))
+                assert found == bits(reference.search(query, k, accept, floor, **expected))
+                batch = index.search_batch([query, ["a"]], k, filter, **given)
+                assert bits(batch.hits()[0]) == found
+                assert batch.counts[0] == len(found)
+
+
+VALUES: list[Any] = [
+    "a", 1, 1.0, True, 2**70, ["x", 1], ["x", 1.0], {"y": 1}, date(2024, 1, 1), None, "1", "a",
+    {"y": True}, datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC), float("nan"),
+]  # fmt: skip
+GROUPS = ["a", 1, True, 2**70, ["x", 1], {"y": 1}, date(2024, 1, 1), None, "1", {"y": True},
+          datetime(2024, 1, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_groups_have_values_that_a_filter_takes_for_equal(changed: bool, tmp_path: Path) -> None:
+    metadata = [{"at": {"deep": value}} for value in VALUES] + [{}, {"at": 1}]
+    index = BM25Index.from_texts(
+        ["red"] * len(metadata), metadata=[{}] * len(metadata) if changed else metadata
+    )
+    if changed:
+        index.update_metadata(index.ids(), metadata)
+    index.save(tmp_path / "index")
+    for one in (index, BM25Index.open(tmp_path / "index")):
+        found = one.search("red", 99, group="at.deep")
+        for hit in found:
+            value = hit.metadata.get("at")
+            value = value.get("deep") if isinstance(value, dict) else None
+            if value is not None and value == value:
+                equal = one.ids({"at.deep": {"$eq": value}})
+                assert equal[0] == hit.id
+                members = one.search(
+                    "red", 1, {"$id": {"$in": equal}}, group="at.deep", per_group=99
+                )
+                assert [member.id for member in members] == equal
+        assert len(found) == len(GROUPS) + 3  # without a value, and not a number: each its own
+
+
+def test_equal_texts_can_be_one_group_and_texts_that_are_not_stored_are_none() -> None:
+    index = BM25Index.from_texts(["red", "red sea", "red", "red sea"], ids=list("abcd"))
+    assert [hit.id for hit in index.search("red", group="$text")] == ["a", "b"]
+    index.add(["red", "red"], ids=["e", "f"], store_text=False)
+    assert [hit.id for hit in index.search("red", group="$text")] == ["a", "e", "f", "b"]
+
+
+def test_so_many_matches_are_ranked_as_the_groups_need() -> None:
+    metadata = [{"source": "one" if n < 500 else f"s{n}"} for n in range(520)]
+    index = BM25Index.from_texts(["red " * (600 - n) for n in range(520)], metadata=metadata)
+    found = index.search("red", 4, group="source")
+    assert [hit.id for hit in found] == ["0", "500", "501", "502"]
+    found = index.search("red", 3, group="source", per_group=2, offset=1)
+    assert [hit.id for hit in found] == ["500", "501", "502"]
+
+
+@pytest.mark.parametrize(
+    ("value", "multiplier"),
+    [
+        (NOW - timedelta(days=5), 0.5**0.5),
+        ("2024-02-20", 0.5),
+        ("2024-02-20T00:00:00+00:00", 0.5),
+        (date(2024, 2, 10), 0.25),
+        ("1999-01-01", 0.25),
+        (datetime(2030, 1, 1), 1.0),
+        ("soon", 0.25),
+        (1709251200, 0.25),
+        (["2024-03-01"], 0.25),
+        (None, 0.25),
+    ],
+)
+def test_age_lowers_a_score_to_the_floor_and_explain_shows_by_how_much(
+    value: Any, multiplier: float
+) -> None:
+    index = BM25Index.from_texts(["red", "blue"], metadata=[{"when": value}, {}])
+    plain, (hit,) = index.explain("red", "0"), index.search("red", decay=DECAY)
+    why = index.explain("red", "0", decay=DECAY)
+    assert why.multiplier == multiplier
+    assert why.score == hit.score == plain.score * multiplier
+    assert ("decay" in str(why)) == (multiplier != 1.0)
+    assert index.search("red", min_score=plain.score, decay=DECAY) == [hit][: multiplier == 1.0]
+
+
+def test_a_negative_score_falls_too() -> None:
+    index = BM25Index.from_texts(
+        ["a b", "a"], metadata=[{"when": "2000-01-01"}, {}], variant="lucene"
+    )
+    old, new = index.search({"a": -1.0}, decay=DECAY), index.search({"a": -1.0})
+    assert {hit.id: hit.score for hit in old} == {hit.id: hit.score / 0.25 for hit in new}
+
+
+def test_without_a_now_ages_count_from_the_search() -> None:
+    index = BM25Index.from_texts(
+        ["red"], metadata=[{"when": datetime.now(UTC) - timedelta(days=1)}]
+    )
+    (hit,) = index.search("red", decay=Decay("when", timedelta(days=1), floor=0.1))
+    assert hit.score == pytest.approx(index.search("red")[0].score / 2, rel=1e-3)
+
+
+def test_fused_scores_are_lowered_and_grouped_after_fusion() -> None:
+    metadata = [
+        {"source": n // 2, "when": "2024-03-01" if n % 2 else "2000-01-01"} for n in range(6)
+    ]
+    texts = [f"red {'sea ' * n}" for n in range(6)]
+    index = BM25Index.from_texts(
+        texts, metadata=metadata, vectors=[{"red": n + 1.0} for n in range(6)]
+    )
+    fused = index.search_hybrid("red sea", {"red": 1.0}, 6)
+    lowered = {hit.id: hit.score * (1.0 if int(hit.id) % 2 else 0.25) for hit in fused}
+    shape: dict[str, Any] = {"decay": DECAY, "group": "source"}
+    best = sorted(("1", "3", "5"), key=lambda id: -lowered[id])
+    found = index.search_hybrid("red sea", {"red": 1.0}, 2, **shape)
+    assert [(hit.id, hit.score) for hit in found] == [(id, lowered[id]) for id in best[:2]]
+    search = HybridSearch(index, "red sea", 1, offset=1, **shape)
+    search.take([(hit.id, hit.score) for hit in index.vectors.search({"red": 1.0})])
+    assert [(hit.id, hit.score) for hit in search.hits()] == [(best[1], lowered[best[1]])]
+    by_vectors = index.vectors.search_batch([{"red": 1.0}], 3, **shape).hits()[0]
+    assert [hit.id for hit in by_vectors] == ["5", "3", "1"]
+
+
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"group": 1}, TypeError, "group must be a path"),
+    ({"group": "$id"}, FilterError, "group: expected a path"),
+    ({"group": "a\\b"}, FilterError, "group: expected"),
+    ({"group": "a", "per_group": 0}, ValueError, "per_group must be an integer >= 1"),
+    ({"per_group": 2}, ValueError, "per_group is for searches with group"),
+    ({"decay": "date"}, TypeError, "decay must be a Decay"),
+    ({"decay": {"half_life": "1d"}}, ValueError, "path is missing"),
+    ({"decay": {"path": "a", "half": 1}}, ValueError, "unknown: 'half'"),
+    ({"decay": {"path": "a", "half_life": "30"}}, ValueError, "units are s, min, h, d, w, y"),
+    ({"decay": {"path": "a", "half_life": "1e9y"}}, ValueError, "half_life must be"),
+    ({"decay": {"path": "a", "half_life": 30}}, TypeError, "half_life must be"),
+    ({"decay": {"path": "a", "half_life": timedelta(0)}}, ValueError, "half_life must be"),
+    ({"decay": {"path": "a", "half_life": "1d", "floor": 0}}, ValueError, "floor must be"),
+    ({"decay": {"path": "a", "half_life": "1d", "now": "soon"}}, ValueError, "now must be"),
+    ({"decay": {"path": "a", "half_life": "1d", "missing": 0.1}}, ValueError, "missing must be"),
+    ({"decay": {"path": "a", "full": 0}}, ValueError, "full must be"),
+    ({"decay": {"path": 1}}, TypeError, "path must be"),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "message"), WRONG, ids=lambda value: str(value)[:60])
+def test_wrong_arguments_are_errors(
+    given: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    index = BM25Index.from_texts(["red"])
+    for search in (index.search, index.search_batch):
+        with pytest.raises(kind, match=message):
+            search(["red"], 0, **given)
+
+
+@pytest.mark.parametrize(
+    "decay", [DECAY, Decay("a", "0.5h", missing=1.0), Prior("a", 5, floor=0.1)]
+)
+def test_it_can_be_sent_and_saved(decay: Decay | Prior) -> None:
+    assert pickle.loads(pickle.dumps(decay)) == decay
+    made = decay_dict(decay)
+    assert made is not None
+    again = type(decay)(**made)
+    for value in ("2024-02-01", 3, None):
+        assert again.of(value) == decay.of(value)
