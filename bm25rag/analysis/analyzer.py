@@ -8,7 +8,7 @@ characters. ``docs/languages.md`` says what is done in which language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -39,6 +39,7 @@ _How: TypeAlias = tuple[
     frozenset[str],
     Callable[[], Callable[[str], str]] | None,
     Callable[[list[str]], dict[str, tuple[str, ...]]],
+    bool,
 ]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
@@ -271,8 +272,8 @@ class Analyzer:
 
     def analyze_words(
         self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
-    ) -> tuple[list[str | None], dict[int, int]]:
-        """Return the terms of words, ``None`` for a stop word.
+    ) -> tuple[list[str], dict[int, int], list[int]]:
+        """Return the terms of words.
 
         Parameters
         ----------
@@ -281,7 +282,8 @@ class Analyzer:
         question
             Whether they are the words of a question.
         odd
-            The indexes of words that are not only ASCII letters and digits, if known.
+            The indexes of words that are not only ASCII letters and digits, if known; the
+            others are no stop words, then.
 
         Returns
         -------
@@ -289,14 +291,13 @@ class Analyzer:
             The terms.
         counts
             The number of terms of each word that has none or several, by its index.
+        stopped
+            The indexes of terms that are of stop words.
         """
         tokens, counts = self.splitter.split_words(words, question, odd)
-        stopped = self.stopwords.intersection(tokens)
-        terms: list[str | None] = [*self.stems(tokens)]
-        if stopped:
-            for index in [n for n, token in enumerate(tokens) if token in stopped]:
-                terms[index] = None
-        return terms, counts
+        places = range(len(tokens)) if odd is None else _places(odd, counts)
+        stopwords = self.stopwords
+        return self.stems(tokens), counts, [n for n in places if tokens[n] in stopwords]
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
@@ -453,7 +454,8 @@ class _WordTerms:
         """What the kernels need beside words."""
         analyzer = self._analyzer
         stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
-        return self._known, self._unwanted, stemmer, self._analyze
+        joins = self._question and analyzer.token_pattern == "auto"
+        return self._known, self._unwanted, stemmer, self._analyze, joins
 
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""
@@ -470,6 +472,15 @@ class _WordTerms:
         else:
             self._known.update({one: found[one] for one in words if len(one) <= LONGEST_WORD})
         return found
+
+
+def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:
+    """Yield where the tokens of some words are among those of all."""
+    more = 0
+    for index in words:
+        count = counts.get(index, 1)
+        yield from range(index + more, index + more + count)
+        more += count - 1
 
 
 def _gathered(terms: list[tuple[str, ...]], sizes: list[int]) -> list[tuple[str, ...]]:

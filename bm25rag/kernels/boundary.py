@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
+# Characters of the two parts of a word with a hyphen that is also indexed as one. Without a limit
+# there are twice as many such terms, which queries do not ask for, and NDCG is no better.
+LONGEST_JOINED = 10
 
 
 class Backend(ABC):
@@ -234,6 +237,7 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        joins: bool,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -241,7 +245,7 @@ class Backend(ABC):
         ----------
         text
             The text.
-        known, unwanted, stemmer, analyze
+        known, unwanted, stemmer, analyze, joins
             As for ``analyze_words``.
 
         Returns
@@ -258,6 +262,7 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        joins: bool,
     ) -> list[str]:
         """Return the terms of words, one after another.
 
@@ -266,9 +271,10 @@ class Backend(ABC):
         words
             The words.
         known
-            The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
-            digits, all of ASCII, and of numbers with points. Threads may share it, and forget
-            words.
+            The terms of words; takes those of new ones in ASCII, of at most ``LONGEST_WORD``
+            letters and digits, or digits with one point, or such letters or digits between
+            hyphens; and of two that are joined, with a space between. Threads may share it, and
+            forget words.
         unwanted
             Which of those have no term.
         stemmer
@@ -276,10 +282,22 @@ class Backend(ABC):
             each of the others; ``None``: all words are left to ``analyze``.
         analyze
             Returns the terms of all other new words.
+        joins
+            Whether a word of letters and one of digits that follow one another ("type 2"), both
+            in ASCII, have the term of both together, too; unless ``stemmer`` is ``None``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
-        return list(chain.from_iterable(map(found.__getitem__, words)))
+        if not joins or stemmer is None:
+            return list(chain.from_iterable(map(found.__getitem__, words)))
+        terms, former, kind = list[str](), "", 0
+        for word in words:
+            terms += found[word]
+            now = _join_kind(word) if found[word] else 0
+            if now + kind == 3 and former + word not in unwanted:
+                terms.append(stemmer()(former + word) or former + word)
+            former, kind = word, now
+        return terms
 
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -453,3 +471,10 @@ def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -
     require(plan.k >= 1 <= plan.window, "k and window must be at least 1")
     if plan.allowed is not None:
         require(plan.allowed.size == segment.size, "allowed is not of this segment")
+
+
+def _join_kind(word: str) -> int:
+    """Return 1 for a word of ASCII letters, 2 for one of digits, and 0 for others."""
+    if len(word) > LONGEST_WORD or not word.isascii():
+        return 0
+    return 1 if word.isalpha() else 2 * word.isdecimal()

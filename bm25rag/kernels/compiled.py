@@ -102,10 +102,11 @@ class CompiledBackend(Backend):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        joins: bool,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
-        terms: list[str] = strings.analyze_text(text, known, unwanted, stemmer, analyze)
+        terms: list[str] = strings.analyze_text(text, known, unwanted, stemmer, analyze, joins)
         return terms
 
     def analyze_words(
@@ -115,9 +116,10 @@ class CompiledBackend(Backend):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        joins: bool,
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = strings.analyze_words(words, known, unwanted, stemmer, analyze)
+        terms: list[str] = strings.analyze_words(words, known, unwanted, stemmer, analyze, joins)
         return terms
 
     def _number_terms(

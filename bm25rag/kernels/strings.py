@@ -5,10 +5,11 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import LONGEST_WORD
+from bm25rag.kernels.boundary import LONGEST_JOINED, LONGEST_WORD
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
+_LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
 # What a byte is: part of a word, a sign that may be, or neither.
 _IN_WORD = cython.declare(cython.int, 1)
 _SIGN = cython.declare(cython.int, 2)
@@ -24,13 +25,17 @@ _POINT = cython.declare(cython.int, 8)
 _ANY = cython.declare(cython.int, 16)
 _WORD_BYTE = cython.declare(cython.int, 7)
 _A_PLUS = cython.declare(cython.int, 43)
+_A_HYPHEN = cython.declare(cython.int, 45)
+# What all characters of a word are.
+_LETTERS = cython.declare(cython.int, 1)
+_DIGITS = cython.declare(cython.int, 2)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
 
 def _kinds():
     kinds = np.zeros(256, np.uint8)
-    kinds[[ord(sign) for sign in "'.,+#"]] = _SIGN
+    kinds[[ord(sign) for sign in "'.,+#-&"]] = _SIGN
     kinds[[byte for byte in range(128) if chr(byte).isalnum() or byte == ord("_")]] = _IN_WORD
     return kinds
 
@@ -126,30 +131,39 @@ def find_ascii_words(text):
     return words
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze):
+def analyze_text(text, known, unwanted, stemmer, analyze, joins):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
-    analysis: _Analysis = _start(known, unwanted, stemmer)
+    analysis: _Analysis = _start(known, unwanted, stemmer, joins)
     while _next(it):
         word = _word(it)
         terms = analysis.known.get(word)
-        if terms is None and _is_plain(it.data, it.start, it.stop):
-            terms = _analyze_plain(analysis, word)
-        _append(analysis, word, terms)
+        if terms is None:
+            terms = _analyze(analysis, word, it.data, it.start, it.stop)
+        _append(analysis, terms, word)
+        if analysis.joins:
+            _join(analysis, it, terms, word)
     return _finish(analysis, analyze)
 
 
-def analyze_words(words, known, unwanted, stemmer, analyze):
+def analyze_words(words, known, unwanted, stemmer, analyze, joins):
     """Return the terms of words; see ``Backend.analyze_words``."""
     it: _Words
-    analysis: _Analysis = _start(known, unwanted, stemmer)
+    analysis: _Analysis = _start(known, unwanted, stemmer, joins)
     for word in words:
         terms = analysis.known.get(word)
-        if terms is None and word.isascii():
-            it = _words(word)
-            if _is_plain(it.data, 0, it.size):
-                terms = _analyze_plain(analysis, word)
-        _append(analysis, word, terms)
+        if not word.isascii():
+            analysis.kind = 0
+            analysis.former = ""
+            _append(analysis, terms, word)
+            continue
+        it = _words(word)
+        it.stop = it.size
+        if terms is None:
+            terms = _analyze(analysis, word, it.data, 0, it.size)
+        _append(analysis, terms, word)
+        if analysis.joins:
+            _join(analysis, it, terms, word)
     return _finish(analysis, analyze)
 
 
@@ -158,17 +172,22 @@ def analyze_words(words, known, unwanted, stemmer, analyze):
 class _Analysis:
     """What becomes of words: ``terms``, and from the first that is left to Python on, ``rest``.
 
-    That holds the terms of a word, or a word that is left.
+    That holds the terms of a word, or a word that is left. ``former`` is the word before, and
+    ``kind`` whether it is of digits.
     """
 
 
 @cython.cfunc
-def _start(known, unwanted, stemmer) -> _Analysis:
+def _start(known, unwanted, stemmer, joins) -> _Analysis:
     analysis: _Analysis = _Analysis()
     analysis.known = known
     analysis.unwanted = unwanted
     analysis.stemmer = stemmer
     analysis.stem = None
+    analysis.joins = joins and stemmer is not None
+    analysis.former = ""
+    analysis.former_terms = None
+    analysis.kind = 0
     analysis.terms = []
     analysis.rest = []
     return analysis
@@ -181,39 +200,172 @@ def _is_plain(
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether a word is of letters and digits, or is a number with points: one token as it is."""
+    """Whether a word is of letters and digits, or of digits and a point: one token as it is."""
     place: cython.Py_ssize_t
     byte: cython.int
+    points: cython.int = 0
+    letters: cython.int = 0
     if not start < stop <= start + _LONGEST:
         return False
-    is_number: cython.bint = 48 <= data[start] <= 57
     for place in range(start, stop):
         byte = data[place]
         if byte == _A_POINT:
-            if not is_number:
-                return False
+            points += 1
         elif byte == _A_LINE or _KINDS[byte] != _IN_WORD:
             return False
-    return True
+        letters |= byte & 64
+    return points == 0 or (points == 1 and letters == 0 and 48 <= data[start] <= 57)
 
 
 @cython.cfunc
-def _analyze_plain(analysis: _Analysis, word):
-    """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
+def _analyze(
+    analysis: _Analysis,
+    word,
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Return the terms of a new word, and remember them; ``None``: it is left to Python."""
     if analysis.stemmer is None:
         return None
-    if word in analysis.unwanted:
-        terms = ()
-    else:
-        if analysis.stem is None:
-            analysis.stem = analysis.stemmer()
-        terms = (analysis.stem(word) or word,)
-    analysis.known[word] = terms
+    if _is_plain(data, start, stop):
+        terms = _terms(analysis, word)
+        if analysis.joins:
+            terms += _asked_parts(analysis, word, data, start, stop)
+        analysis.known[word] = terms
+        return terms
+    if _is_linked(data, start, stop):
+        terms = _analyze_linked(analysis, word.split("-"))
+        analysis.known[word] = terms
+        return terms
+    return None
+
+
+@cython.cfunc
+def _asked_parts(
+    analysis: _Analysis,
+    word,
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Return the terms of letters and of digits, as ``tokens.asked_parts`` splits a word."""
+    place: cython.Py_ssize_t = start
+    is_number: cython.bint = 48 <= data[start] <= 57
+    while place < stop and (48 <= data[place] <= 57) == is_number:
+        place += 1
+    if place == stop or _kind_of(data, place, stop) != (_LETTERS if is_number else _DIGITS):
+        return ()
+    first, second = word[: place - start], word[place - start :]
+    letters = second if is_number else first
+    if len(letters) < 2 or (is_number and letters in ("st", "nd", "rd", "th")):
+        return ()
+    return _terms(analysis, first) + _terms(analysis, second)
+
+
+@cython.cfunc
+def _analyze_linked(analysis: _Analysis, parts: list):
+    """Return the terms of words between hyphens, and of two short ones as one word."""
+    terms: tuple = ()
+    for part in parts:
+        own = analysis.known.get(part)
+        if own is None:
+            own = analysis.known[part] = _terms(analysis, part)
+        terms += own
+    if len(parts) == 2 and len(parts[0]) + len(parts[1]) <= _LONGEST_JOINED:
+        joined = parts[0] + parts[1]
+        if not joined.isdecimal():
+            terms += _terms(analysis, joined)
     return terms
 
 
 @cython.cfunc
-def _append(analysis: _Analysis, word, terms):
+def _terms(analysis: _Analysis, word):
+    """Return the term of a word, if it has one."""
+    if word in analysis.unwanted:
+        return ()
+    if analysis.stem is None:
+        analysis.stem = analysis.stemmer()
+    return (analysis.stem(word) or word,)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _is_linked(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether all parts of a word, between hyphens, are of letters alone, or of digits."""
+    place: cython.Py_ssize_t
+    if not start < stop <= start + _LONGEST:
+        return False
+    for place in range(start, stop):
+        if data[place] == _A_HYPHEN:
+            if not _kind_of(data, start, place):
+                return False
+            start = place + 1
+    return _kind_of(data, start, stop) != 0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _kind_of(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.int:
+    """Return 1 for a word of letters, 2 for one of digits, and 0 for others."""
+    place: cython.Py_ssize_t
+    kinds: cython.int = 0
+    if not start < stop <= start + _LONGEST:
+        return 0
+    for place in range(start, stop):
+        if 97 <= data[place] | 32 <= 122:
+            kinds |= _LETTERS
+        else:
+            kinds |= _DIGITS if 48 <= data[place] <= 57 else 4
+    return kinds if kinds < 3 else 0
+
+
+@cython.cfunc
+@cython.inline
+def _join(analysis: _Analysis, it: _Words, terms, word):
+    """Add the term of letters and digits that follow one another, as if they were one word."""
+    if 48 <= it.data[it.start] <= 57 or analysis.kind == _DIGITS:
+        _join_number(analysis, it, terms, word)
+    analysis.former = word
+    analysis.former_terms = terms
+
+
+@cython.cfunc
+def _join_number(analysis: _Analysis, it: _Words, terms, word):
+    """Do so where this word begins with a digit, or the one before is of digits."""
+    kind: cython.int = 0
+    former = analysis.former
+    if terms is None or terms:  # not for stop words
+        kind = _kind_of(it.data, it.start, it.stop)
+    if kind == _DIGITS and analysis.kind != _DIGITS:
+        if analysis.former_terms != () and former.isalpha() and former.isascii():
+            if len(former) <= _LONGEST:
+                _append(analysis, _joined_terms(analysis, former, word), word)
+    elif kind == _LETTERS and analysis.kind == _DIGITS:
+        _append(analysis, _joined_terms(analysis, former, word), word)
+    analysis.kind = kind if kind == _DIGITS else 0
+
+
+@cython.cfunc
+def _joined_terms(analysis: _Analysis, former, word):
+    """Return the term of two words as one, and remember it by a key that is no word."""
+    key = former + " " + word
+    terms = analysis.known.get(key)
+    if terms is None:
+        terms = analysis.known[key] = _terms(analysis, former + word)
+    return terms
+
+
+@cython.cfunc
+def _append(analysis: _Analysis, terms, word):
     if terms is None:
         analysis.rest.append(word)
     elif analysis.rest:
@@ -291,28 +443,27 @@ def _may_be_inside(
 ) -> cython.bint:
     """As ``is_inside``, of bytes; right where all are ASCII. Two bytes behind it are read."""
     before: cython.int = _class(source, place - 1)
-    earlier: cython.int = _class(source, place - 2)
     behind: cython.int = _class(source, place + 1)
-    beyond: cython.int = _class(source, place + 2)
-    named: cython.bint = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
-    numbers: cython.bint
-    name: cython.bint
+    earlier: cython.int
+    linked: cython.bint
+    named: cython.bint
     paired: cython.bint
     sign: cython.int = source[place]
-    if sign == 39:
-        return (before & (_WORD_BYTE | _ANY)) != 0 and (behind & (_WORD_BYTE | _ANY)) != 0
-    numbers = (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
+    linked = (before & (_WORD_BYTE | _ANY)) != 0 and (behind & (_WORD_BYTE | _ANY)) != 0
+    if sign == 39 or sign == 38:
+        return linked
+    if sign == 45:
+        return linked and not (before & behind & _NUMBER)
     if sign == 44:
-        return numbers
+        return (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
+    if sign == 46:
+        return linked or (
+            (before & (_WORD_BYTE | _POINT)) == 0 and (behind & (_NAME | _ANY)) != 0
+        )
+    earlier = _class(source, place - 2)
+    named = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
     if sign == 35:
         return named
-    name = (behind & (_NAME | _ANY)) != 0
-    if sign == 46:
-        return (
-            numbers
-            or ((before & (_WORD_BYTE | _POINT)) == 0 and name)
-            or (named and name and (beyond & _WORD_BYTE) == 0)
-        )
     paired = source[place + 1] == _A_PLUS or (behind & _ANY) != 0
     if named and paired and source[place + 2] != _A_PLUS:
         return True
@@ -334,7 +485,7 @@ def _is_possessive(
     if source[place] != 39 or source[place + 1] | 32 != 115 or place < 1:
         return False
     beyond = source[place + 2]
-    if beyond == 39 or beyond == 46 or beyond == 43 or beyond == 35:
+    if beyond == 39 or 45 <= beyond <= 46 or beyond == 43 or beyond == 35 or beyond == 38:
         return False
     return (_class(source, place - 1) & _WORD_BYTE) != 0 and _class(source, place + 2) == 0
 
