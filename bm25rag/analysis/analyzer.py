@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from bm25rag.analysis.bigrams import BigramRules
-from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
+from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
     PAPER,
     SETTINGS,
@@ -53,7 +53,8 @@ class Analyzer:
     ----------
     language
         A name or ISO code (``"english"``, ``"de"``), which decides what ``"auto"`` means
-        below; ``None`` for no stop words, no stemmer and no folding of accents.
+        below; ``None`` for no stop words, no stemmer and no folding of accents; ``"code"`` for
+        source code: the same, with ``identifiers``.
     token_pattern
         ``"auto"``: words as people write them. Words of one character stay, and so do
         "C++", "C#", "3.5" and "U.S."; contractions leave no stray letters; combining marks
@@ -89,8 +90,8 @@ class Analyzer:
         Whether to cut runs of Thai, Lao, Khmer and Burmese into overlapping pairs of clusters
         (letters with their marks); in documents, clusters are terms, too. ``"auto"``: as ``cjk``.
     identifiers
-        Whether to index the parts of "camelCase", "snake_case" and "3.11.4" beside the whole;
-        only with ``token_pattern="auto"``.
+        Whether to index the parts of "camelCase", "snake_case", "sha256" and "3.11.4" beside the
+        whole; only with ``token_pattern="auto"``. ``"auto"``: for ``"code"``.
     tokenizer
         A callable from text to a list or tuple of terms, which replaces all of the above.
 
@@ -125,7 +126,7 @@ class Analyzer:
         cjk: bool | str = "auto",
         cjk_characters: bool | str = "auto",
         southeast_asian: bool | str = "auto",
-        identifiers: bool = False,
+        identifiers: bool | str = "auto",
         tokenizer: Tokenizer | None = None,
     ) -> None:
         if tokenizer is not None:
@@ -143,7 +144,8 @@ class Analyzer:
         auto = self.token_pattern == "auto" and tokenizer is None
         self.normalize = None if normalize is None else check_form(normalize)
         self.lowercase = check_flag("lowercase", lowercase)
-        self.identifiers = check_flag("identifiers", identifiers)
+        is_code = auto and self.language == CODE.name
+        self.identifiers = check_switch("identifiers", identifiers, is_code)
         if self.identifiers and not auto:
             raise ValueError("identifiers=True needs token_pattern='auto', which finds them")
         folds = auto and profile is not None and profile.kept_letters is not None
@@ -183,9 +185,12 @@ class Analyzer:
         self._document_terms = _WordTerms(self, question=False)
         self._question_terms = _WordTerms(self, question=True)
         self._wanted_terms = _WordTerms(self, question=True, wanted=True)
+        self._all_terms = _WordTerms(self, question=False, all_wanted=True)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.
+
+        Of nothing but stop words, these are the terms.
 
         Parameters
         ----------
@@ -200,13 +205,13 @@ class Analyzer:
         words = self.find_words(text)
         if self.tokenizer is not None:
             return words
-        return self._document_terms.of(words)
+        return self._document_terms.of(words) or (self._all_terms.of(words) if words else words)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
 
         They are the terms of a document without ``query_stopwords``, unless no other term is
-        left, and without characters and clusters that their bigrams make unnecessary.
+        left, with those of what may be written in one word ("type 2") or two ("covid19"), and without characters and clusters that their bigrams make unnecessary.
 
         Parameters
         ----------
@@ -222,12 +227,15 @@ class Analyzer:
             folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
                 terms = self._wanted_terms.of_text(folded)
-                if terms is not None:
-                    return terms or self._question_terms.of_text(folded) or []
+                if terms:
+                    return terms
+                if terms is not None and (terms := self._question_terms.of_text(folded)):
+                    return terms
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
-        return self._wanted_terms.of(words) or self._question_terms.of(words)
+        found = self._wanted_terms.of(words) or self._question_terms.of(words)
+        return found or (self._all_terms.of(words) if words else words)
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -421,10 +429,15 @@ class _WordTerms:
         Whether the words are of questions.
     wanted
         Whether to leave ``query_stopwords`` out.
+    all_wanted
+        Whether to leave nothing out.
     """
 
-    def __init__(self, analyzer: Analyzer, question: bool, wanted: bool = False) -> None:
+    def __init__(
+        self, analyzer: Analyzer, question: bool, wanted: bool = False, all_wanted: bool = False
+    ) -> None:
         self._analyzer = analyzer
+        self._all_wanted = all_wanted
         self._question = question
         self._wanted = wanted
         self._known: dict[str, tuple[str, ...]] = {}
@@ -432,6 +445,8 @@ class _WordTerms:
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
         """The tokens that have no term."""
+        if self._all_wanted:
+            return frozenset()
         stopwords = self._analyzer.stopwords
         return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
 

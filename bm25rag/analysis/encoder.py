@@ -94,7 +94,9 @@ class Encoder:
             How many tokens each text has, uint32.
         """
         if read.scanned is not None and self._scanner is not None:
-            return self._scanner.number(read.scanned)
+            tokens, counts = self._scanner.number(read.scanned)
+            bare = np.flatnonzero((counts == 0) & (read.scanned.counts > 0))
+            return self._add_stopped(read.texts, tokens, counts, bare) if len(bare) else (tokens, counts)
         words = iter(self._analyzed(read.texts))
         batch = _Batch(self._terms)
         for text in read.texts:
@@ -103,9 +105,21 @@ class Encoder:
             elif self._analyzer.tokenizer is not None:
                 batch.add(_tokens(self._analyzer.tokenizer, text))
             else:
-                numbers = map(self._of_word.__getitem__, next(words))
-                batch.add_numbers([*chain.from_iterable(numbers)])
+                found = [*chain.from_iterable(map(self._of_word.__getitem__, next(words)))]
+                if found and set(found) == {STOPPED}:
+                    found = self._terms.number(self._analyzer.terms(text)).tolist()
+                batch.add_numbers(found)
         return batch.finish()
+
+    def _add_stopped(
+        self, texts: Sequence[Any], tokens: UInt32, counts: UInt32, bare: Int64
+    ) -> tuple[UInt32, UInt32]:
+        """Add the terms of texts of nothing but stop words, which they keep."""
+        found = [self._terms.number(self._analyzer.terms(texts[index])) for index in bare.tolist()]
+        sizes = [len(one) for one in found]
+        places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)
+        counts[bare] = sizes
+        return np.insert(tokens, places, np.concatenate(found)), counts
 
     def _made_scanner(self) -> _Scanner | None:
         known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0

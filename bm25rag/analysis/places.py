@@ -164,8 +164,10 @@ def _terms_of(
     """Return, by word, the tokens that become one of the terms, each with its term."""
     tokens, counts = analyzer.splitter.split_words(words)
     made, _, stopped = analyzer.analyze_words(words)
-    for place in stopped:
-        made[place] = ""
+    if len(stopped) < len(made):  # or the text keeps them
+        made = made.copy()
+        for place in stopped:
+            made[place] = ""
     pairs = iter(zip(tokens, made, strict=True))
     found = {}
     for number, word in enumerate(words):

@@ -28,7 +28,9 @@ _POINTED_THOUSANDS = late_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
 # Letters and digits, and an ordinal, which is one word.
 _MIXED = late_pattern("([A-Za-z]{2,})([0-9]+)|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{2,})")
 _GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
-_CAMEL = late_pattern(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = late_pattern(
+    r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[a-z])"
+)
 _SEPARATORS = late_pattern(r"[_.]+")
 
 

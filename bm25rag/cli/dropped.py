@@ -20,7 +20,7 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
     terms, _, stopped = analyzer.analyze_words(words, question=True)
     asked = set(analyzer.query_terms(query))
     for place, (token, term) in enumerate(zip(tokens, terms, strict=True)):
-        if place in stopped:
+        if place in stopped and term not in asked:
             dropped[token] = "a stop word"
         elif term not in asked:
             dropped[token] = "a stop word of questions"

@@ -49,7 +49,8 @@ def plain_terms(analyzer: Analyzer, text: str) -> list[str]:
     words = scripts.word_pattern(scripts.NO_PAGES).findall(analyzer.splitter.fold(text))
     if analyzer.token_pattern != "auto":
         words = analyzer.splitter.find_words(text, True)
-    for unwanted in (analyzer.stopwords | analyzer.query_stopwords, analyzer.stopwords):
+    stopwords = analyzer.stopwords
+    for unwanted in (stopwords | analyzer.query_stopwords, stopwords, frozenset[str]()):
         kept, former = list[str](), ""
         for word in words:
             tokens, _ = analyzer.splitter.split_words([word], True)
