@@ -96,7 +96,11 @@ class Encoder:
         if read.scanned is not None and self._scanner is not None:
             tokens, counts = self._scanner.number(read.scanned)
             bare = np.flatnonzero((counts == 0) & (read.scanned.counts > 0))
-            return self._add_stopped(read.texts, tokens, counts, bare) if len(bare) else (tokens, counts)
+            return (
+                self._add_stopped(read.texts, tokens, counts, bare)
+                if len(bare)
+                else (tokens, counts)
+            )
         words = iter(self._analyzed(read.texts))
         batch = _Batch(self._terms)
         for text in read.texts:

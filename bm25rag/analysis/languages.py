@@ -155,7 +155,9 @@ def find_language(name: str) -> Language:
     language = _BY_KEY.get(key) or _BY_KEY.get(key.replace("_", "-").partition("-")[0])
     if language is None:
         known = ", ".join(f"{each.name} ({each.codes[0]})" for each in LANGUAGES)
-        message = f"language: expected a name or an ISO 639 code of {known}; or 'code'; got {name!r}"
+        message = (
+            f"language: expected a name or an ISO 639 code of {known}; or 'code'; got {name!r}"
+        )
         raise ValueError(message)
     return language
 

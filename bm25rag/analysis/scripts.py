@@ -140,7 +140,9 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
         rf"(?<=(?<![{w}])[A-Za-z]#)",
     )
     name = rf"\.(?<![{w}.]\.)(?={letter})"
-    return re.compile(rf"(?:\w|{name})[{w}]*(?:['.,+#&-](?:{'|'.join(signs)})[{w}]*)*|{EMOJI.pattern}")
+    return re.compile(
+        rf"(?:\w|{name})[{w}]*(?:['.,+#&-](?:{'|'.join(signs)})[{w}]*)*|{EMOJI.pattern}"
+    )
 
 
 def mark_pages(text: str) -> frozenset[int]:

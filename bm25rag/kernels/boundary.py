@@ -272,8 +272,8 @@ class Backend(ABC):
             The words.
         known
             The terms of words; takes those of new ones in ASCII, of at most ``LONGEST_WORD``
-            letters and digits, or digits with one point, or such letters or digits between
-            hyphens; and of two that are joined, with a space between. Threads may share it, and
+            letters and digits, or digits with one point, and if ``joins`` of letters or digits
+            between hyphens, and of two words with a space between. Threads may share it, and
             forget words.
         unwanted
             Which of those have no term.
@@ -283,8 +283,10 @@ class Backend(ABC):
         analyze
             Returns the terms of all other new words.
         joins
-            Whether a word of letters and one of digits that follow one another ("type 2"), both
-            in ASCII, have the term of both together, too; unless ``stemmer`` is ``None``.
+            Whether words are those of questions, as people write them: a word of ASCII letters
+            and one of digits that follow one another ("type 2") have the term of both together,
+            too, and one of letters and digits ("covid19") those of its parts; unless ``stemmer``
+            is ``None``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])

@@ -716,7 +716,8 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     while edge < stop and it.rows < _BLOCK:
         if place < 0:
             place = it.edges[edge]
-            prior = 0
+            # Before it is a byte of ASCII, which may be a full stop.
+            prior = class_of(table[source[place - 1]], False, False) if place else 0
         last = it.edges[edge + 1]
         while place <= last and it.rows < _BLOCK:
             entry = 0  # behind the last one is what is inside no word
@@ -732,9 +733,11 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 entry = table[point]
             kind = entry >> KIND & 0xFF
             sign = entry >> SIGN & 0xFF
-            # Of signs only a full stop begins a word.
-            if (sign == STOP or (sign != 0 and at == WORD)) and is_inside(
-                entry, prior, _entry(it, place), _entry(it, _next(it, place))
+            # Of signs only a full stop begins a word, and not behind a mark.
+            if (
+                (at == WORD or (sign == STOP and prior & 1 == 0))
+                and sign != 0
+                and is_inside(entry, prior, _entry(it, place), _entry(it, _next(it, place)))
             ):
                 kind = WORD
             prior = class_of(entry, at == CLUSTER, kind == WORD) | (prior << 8 & 0xFF00)

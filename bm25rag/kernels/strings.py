@@ -234,7 +234,7 @@ def _analyze(
             terms += _asked_parts(analysis, word, data, start, stop)
         analysis.known[word] = terms
         return terms
-    if _is_linked(data, start, stop):
+    if analysis.joins and _is_linked(data, start, stop):
         terms = _analyze_linked(analysis, word.split("-"))
         analysis.known[word] = terms
         return terms
@@ -457,9 +457,7 @@ def _may_be_inside(
     if sign == 44:
         return (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
     if sign == 46:
-        return linked or (
-            (before & (_WORD_BYTE | _POINT)) == 0 and (behind & (_NAME | _ANY)) != 0
-        )
+        return linked or ((before & (_WORD_BYTE | _POINT)) == 0 and (behind & (_NAME | _ANY)) != 0)
     earlier = _class(source, place - 2)
     named = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
     if sign == 35:

@@ -70,4 +70,7 @@ def test_there_are_eighty_probes() -> None:
 def test_a_probe_is_found_or_not(text: str, query: str, found: bool) -> None:
     index = BM25Index.from_texts([*OTHERS, text], ids=[*map(str, range(len(OTHERS))), "it"])
     first = [hit.id for hit in index.search(query, k=1)]
-    assert (first == ["it"]) == found, (index.analyzer.terms(text), index.analyzer.query_terms(query))
+    assert (first == ["it"]) == found, (
+        index.analyzer.terms(text),
+        index.analyzer.query_terms(query),
+    )

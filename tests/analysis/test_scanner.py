@@ -44,7 +44,9 @@ ANALYZERS = {
     "paper's pattern, bigrams": Analyzer(token_pattern=PAPER_PATTERN),
     "identifiers": Analyzer(identifiers=True),
     "code": Analyzer("code"),
-    "stop words with hyphens": Analyzer(stopwords=["e-mail", "covid19", "mail", "covid", "3.11", "für"]),
+    "stop words with hyphens": Analyzer(
+        stopwords=["e-mail", "covid19", "mail", "covid", "3.11", "für"]
+    ),
     "thai": Analyzer("thai"),
     "ukrainian": Analyzer("ukrainian"),
     "runs whole": Analyzer(cjk=False),
@@ -146,6 +148,7 @@ texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_si
 @example(first=["\x00\x01\x02 red", "\x03\x04 red"], second=["\x00", "red\x01boat"])
 @example(first=["漢"], second=["漢字漢字", "字"])
 @example(first=["o's's a's's's x'll's"], second=["don't's"])
+@example(first=["..\uff0ea-0 \u0323\u0307.1"], second=["\uff0d\u0307\u0323.net"])
 def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
     assert_same(analyzer, first, second)
 

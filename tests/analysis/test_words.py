@@ -28,7 +28,10 @@ PLAIN = Analyzer(language=None)
         ("It is 3.5. Then 4.", ["it", "is", "3.5", "then", "4"]),
         ("1,000 or 12,345,678.90 or 1,2,3", ["1000", "or", "12345678.90", "or", "1", "2", "3"]),
         (".NET Core", [".net", "net", "core"]),
-        ("ASP.NET Node.js end.Start", ["asp", "net", "aspnet", "node", "js", "nodejs", "end", "start", "endstart"]),
+        (
+            "ASP.NET Node.js end.Start",
+            ["asp", "net", "aspnet", "node", "js", "nodejs", "end", "start", "endstart"],
+        ),
         ("well...and so.", ["well", "and", "so"]),
         ("U.S. and U.S.A, e.g. z.B. т.е.", ["us", "and", "usa", "eg", "zb", "те"]),
         ("_emphasis_ __init__ snake_case ____", ["emphasis", "init", "snake_case"]),
@@ -94,7 +97,14 @@ def test_words_with_signs_are_found_exactly() -> None:
 def test_identifiers_are_found_whole_and_by_their_parts() -> None:
     analyzer = Analyzer(identifiers=True, language=None)
     assert analyzer.terms("getHTTPName") == ["gethttpname", "get", "http", "name"]
-    assert analyzer.terms("snake_case os.path") == ["snake_case", "snake", "case", "os", "path", "ospath"]
+    assert analyzer.terms("snake_case os.path") == [
+        "snake_case",
+        "snake",
+        "case",
+        "os",
+        "path",
+        "ospath",
+    ]
     assert analyzer.terms("Python 3.11.4") == ["python", "3.11.4", "3", "11", "4", "3.11"]
     assert analyzer.terms("The ISTANBUL İ") == ["the", "istanbul", "i\u0307"]
     assert Analyzer(language=None).terms("getHTTPName") == ["gethttpname"]

@@ -59,7 +59,12 @@ def plain_terms(analyzer: Analyzer, text: str) -> list[str]:
             short = len(word) <= LONGEST_WORD and own
             pair = (former, word) if former.isalpha() and word.isdecimal() else (word, former)
             joins = analyzer.token_pattern == "auto" and not analyzer.identifiers and short
-            if joins and pair[0].isalpha() and pair[1].isdecimal() and former + word not in unwanted:
+            if (
+                joins
+                and pair[0].isalpha()
+                and pair[1].isdecimal()
+                and former + word not in unwanted
+            ):
                 kept.append(former + word)
             former = word if short else ""
         if terms := analyzer.stems(kept):
