@@ -211,7 +211,8 @@ class Analyzer:
         """Return the terms of a question, in order, repeats included.
 
         They are the terms of a document without ``query_stopwords``, unless no other term is
-        left, with those of what may be written in one word ("type 2") or two ("covid19"), and without characters and clusters that their bigrams make unnecessary.
+        left, and without characters and clusters that their bigrams make unnecessary; with those
+        of what may be written in one word ("type 2") or in two ("covid19").
 
         Parameters
         ----------

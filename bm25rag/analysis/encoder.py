@@ -357,7 +357,7 @@ class _Scanner:
     def _number_parts(
         self, pool: UInt8, starts: Int64, lengths: Int64, sizes: Int64
     ) -> tuple[UInt32, Int64]:
-        """Number the parts of linked words, and of two short ones both together.
+        """Return the numbers of the parts of linked words, and of two short ones as one word.
 
         Parameters
         ----------

@@ -31,8 +31,8 @@ SOUTHEAST_ASIAN_LETTERS = (
 
 JOINER = late_pattern("[\u200c\u200d]")
 # All characters except those that NFC never changes: Latin, Greek, Cyrillic, letters of Hebrew and
-# Arabic, punctuation, currencies, arrows, mathematics, Han, kana, Hangul syllables and emoji. A search
-# for this pattern is five times as fast as normalising.
+# Arabic, punctuation, currencies, arrows, mathematics, Han, kana, Hangul syllables and emoji. A
+# search for this pattern is five times as fast as normalising.
 NOT_SURELY_NFC = late_pattern(
     "[^\u0000-\u02ff\u0370-\u0373\u0375-\u0377\u037a-\u037d\u037f\u0384-\u0386\u0388-\u038a\u038c"
     "\u038e-\u03a1\u03a3-\u0482\u048a-\u052f\u05d0-\u05ea\u0620-\u064a\u0660-\u066f\u0671-\u06d3"
@@ -125,8 +125,8 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
     """Return the pattern of words as people write them, one character or more.
 
     A word may contain apostrophes, ampersands and full stops between its parts; hyphens, but
-    not between digits; commas between digits; a full stop before a name, as in ".NET"; and the signs of "C++" and "C#",
-    after a single letter. ``tokens.split_word`` turns such words into tokens. Emoji are words.
+    not between digits; commas between digits; a full stop before a name, as in ".NET"; and the
+    signs of "C++" and "C#", after a single letter. ``tokens.split_word`` turns such words into tokens. Emoji are words.
     """
     w = rf"\w{mark_ranges(pages)}"
     letter = r"[^\W\d_]"

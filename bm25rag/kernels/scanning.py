@@ -746,7 +746,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 high = 0
                 width = 0
                 start = begin
-                if at == CJK or at == SYMBOL:
+                if at == CJK or at == SYMBOL:  # noqa: SIM109 - a tuple is Python's
                     one = table[former]
                     if at == SYMBOL or kind == CJK or length == 1 or one >> single & 1:
                         low = one & _LOW_HALF

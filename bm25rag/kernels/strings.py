@@ -346,9 +346,9 @@ def _join_number(analysis: _Analysis, it: _Words, terms, word):
     if terms is None or terms:  # not for stop words
         kind = _kind_of(it.data, it.start, it.stop)
     if kind == _DIGITS and analysis.kind != _DIGITS:
-        if analysis.former_terms != () and former.isalpha() and former.isascii():
-            if len(former) <= _LONGEST:
-                _append(analysis, _joined_terms(analysis, former, word), word)
+        plain: cython.bint = former.isalpha() and former.isascii() and len(former) <= _LONGEST
+        if plain and analysis.former_terms != ():
+            _append(analysis, _joined_terms(analysis, former, word), word)
     elif kind == _LETTERS and analysis.kind == _DIGITS:
         _append(analysis, _joined_terms(analysis, former, word), word)
     analysis.kind = kind if kind == _DIGITS else 0
